@@ -7,9 +7,9 @@ use std::fs;
 use std::sync::LazyLock;
 
 use gfxpack_debian::{Archive, Event, Keyring, Options, Pin, Progress, Proxies};
+use gfxpack_model::Digest;
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
-use gfxpack_model::Digest;
 
 struct Deaf;
 

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 
 use gfxpack_kdb::{ReadError, ReadOptions, Reader, VerifyOptions, verify};
+use gfxpack_model::KernelKey;
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
-use gfxpack_model::KernelKey;
 
 /// Below what the fuzzer may use in all, so that memory that grows past the
 /// limit asked for shows.

@@ -3,8 +3,8 @@
 #![no_main]
 
 use gfxpack_harvest::log::{Commands, DriverCommand, Event, Log, LogError, LogRecord};
-use libfuzzer_sys::fuzz_target;
 use gfxpack_model::KernelKey;
+use libfuzzer_sys::fuzz_target;
 
 type Told = Vec<(u64, Result<(Event, KernelKey), LogError>)>;
 

@@ -7,7 +7,7 @@ use std::io::{Read, sink};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use gfxpack_package::read::{Kind, check};
+use gfxpack_package::read::{PackageKind, check};
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
@@ -33,10 +33,10 @@ fn path(bytes: &[u8]) -> PathBuf {
 fuzz_target!(|bytes: &[u8]| {
     let path = path(bytes);
     fs::write(&path, bytes).expect("written");
-    let kind = Kind::from_name(&path).expect("a package's name");
+    let kind = PackageKind::from_name(&path).expect("a package's name");
     let mut shown = 0;
     let report = check(&path, kind, &mut |name, bytes| {
-        assert!(name.starts_with('/') || kind == Kind::Rpm, "{name}");
+        assert!(name.starts_with('/') || kind == PackageKind::Rpm, "{name}");
         shown += 1;
         std::io::copy(&mut bytes.take(READ_MAX), &mut sink())?;
         Ok(())

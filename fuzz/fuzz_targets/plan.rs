@@ -2,10 +2,10 @@
 //! with a hint, or read alike by all ways to read it.
 #![no_main]
 
+use gfxpack_model::Digest;
 use gfxpack_plan::stored::{Header, Jobs, read};
 use gfxpack_plan::workers::InTurn;
 use libfuzzer_sys::fuzz_target;
-use gfxpack_model::Digest;
 
 fuzz_target!(|text: &[u8]| {
     let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());

@@ -2,9 +2,9 @@
 //! one: refused in words, or written again as they were understood.
 #![no_main]
 
+use gfxpack_model::Digest;
 use gfxpack_plan::shard::ShardManifest;
 use libfuzzer_sys::fuzz_target;
-use gfxpack_model::Digest;
 
 fuzz_target!(|text: &[u8]| {
     // Else nothing that was changed would be looked at any further.

@@ -2,8 +2,8 @@
 //! back.
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use gfxpack_model::{Target, TargetId, processors};
+use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
     if let Ok(id) = text.parse::<TargetId>() {

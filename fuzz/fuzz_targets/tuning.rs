@@ -4,15 +4,15 @@
 
 use std::io::BufReader;
 
-use gfxpack_tuning::{Database, Fault, Kind, Line, RecordReader};
+use gfxpack_tuning::{Database, DatabaseKind, Line, RecordFault, RecordReader};
 use libfuzzer_sys::fuzz_target;
 
-fn lines(text: &[u8], piece: usize, kind: Kind) -> Vec<Line> {
+fn lines(text: &[u8], piece: usize, kind: DatabaseKind) -> Vec<Line> {
     let mut reader = RecordReader::new(BufReader::with_capacity(piece, text), kind);
     std::iter::from_fn(|| reader.next_line().expect("memory can be read")).collect()
 }
 
-fn database(lines: &[Line], kind: Kind) -> Database {
+fn database(lines: &[Line], kind: DatabaseKind) -> Database {
     let mut database = Database::new(kind);
     for record in lines.iter().filter_map(|line| line.record.clone()) {
         database.lay_over(record);
@@ -22,7 +22,7 @@ fn database(lines: &[Line], kind: Kind) -> Database {
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((first, text)) = bytes.split_first() else { return };
-    let kind = if first & 1 == 0 { Kind::Perf } else { Kind::Find };
+    let kind = if first & 1 == 0 { DatabaseKind::Perf } else { DatabaseKind::Find };
     let all = lines(text, 1 << 16, kind);
     assert!(lines(text, usize::from(*first) + 1, kind) == all, "pieces of {first} differ");
     for line in &all {
@@ -34,7 +34,7 @@ fuzz_target!(|bytes: &[u8]| {
     database.write_to(&mut written).expect("memory can be written to");
     let again = lines(&written, 1 << 16, kind);
     // Separators within values stay, as MIOpen reads them.
-    let quiet = |fault: &Fault| matches!(fault, Fault::Reserved(_));
+    let quiet = |fault: &RecordFault| matches!(fault, RecordFault::Reserved(_));
     assert!(again.iter().all(|line| line.ended && line.faults.iter().all(quiet)));
     assert!(self::database(&again, kind) == database, "read otherwise than it was written");
 });

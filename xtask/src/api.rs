@@ -9,8 +9,8 @@ use clap::Args;
 use public_api::Builder;
 use xshell::{Shell, cmd};
 
+use crate::print::print;
 use crate::root::root;
-use crate::say::say;
 
 /// Crates that other programs depend on.
 const CRATES: [&str; 2] = ["kdb", "runtime"];
@@ -38,19 +38,19 @@ impl Api {
             }
             if self.write {
                 fs::write(&path, &now)?;
-                say(&format!("wrote {}", path.display()));
+                print(&format!("wrote {}", path.display()));
                 continue;
             }
             let (old, new): (BTreeSet<&str>, BTreeSet<&str>) =
                 (before.lines().collect(), now.lines().collect());
-            old.difference(&new).for_each(|line| say(&format!("- {line}")));
-            new.difference(&old).for_each(|line| say(&format!("+ {line}")));
+            old.difference(&new).for_each(|line| print(&format!("- {line}")));
+            new.difference(&old).for_each(|line| print(&format!("+ {line}")));
             changed.push(format!("gfxpack-{name}"));
         }
         ensure!(
             changed.is_empty(),
             "the public interface of {} changed: if that is meant, run `cargo xtask api --write`, \
-             and say in CHANGELOG.md what its users have to do",
+             and print in CHANGELOG.md what its users have to do",
             changed.join(" and ")
         );
         Ok(())

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context as _, ensure};
 use xshell::{Shell, cmd};
 
+use crate::print::print;
 use crate::root::root;
-use crate::say::say;
 
 /// A crate with a program of the same name.
 pub(crate) struct CargoTool {
@@ -43,7 +43,7 @@ impl CargoTool {
                 "failed to find {what}, which {}\nhint: give --setup to have `{command}` run",
                 self.does
             );
-            say(&format!("missing: {what}, which {}: installing it into {dir:?}", self.does));
+            print(&format!("missing: {what}, which {}: installing it into {dir:?}", self.does));
             command.run().with_context(|| format!("failed to install {name}"))?;
         }
         Ok(program)

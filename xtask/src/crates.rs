@@ -8,8 +8,8 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 use xshell::{Shell, cmd};
 
+use crate::print::print;
 use crate::root::root;
-use crate::say::say;
 
 /// Pack all crates into target/package, and build and test them from these files alone
 #[derive(Debug, Args)]
@@ -56,7 +56,7 @@ impl Crates {
         );
         fs::write(packed.join("Cargo.toml"), workspace)?;
         fs::copy(root().join("Cargo.lock"), packed.join("Cargo.lock"))?;
-        say(&format!("unpacked into {}", packed.display()));
+        print(&format!("unpacked into {}", packed.display()));
         if self.no_test {
             return Ok(());
         }

@@ -20,8 +20,8 @@ use xshell::{Shell, cmd};
 
 use self::recipes::CC;
 use crate::cargo_tool::CargoTool;
+use crate::print::print;
 use crate::root::root;
-use crate::say::say;
 use crate::setup::{self, Need, need};
 
 /// Build packages of the kernels that MIOpen asks for, by `gfxpack dist`
@@ -257,7 +257,7 @@ fn complete(mut passed: Vec<OsString>, root: &Path) -> Vec<OsString> {
         added.extend(["--out".into(), root.join("target/dist").into()]);
     }
     if !looks_only && !given(&["--target", "-t"]) {
-        say(&format!("no --target is given: building for {}", DEFAULT_TARGETS.join(", ")));
+        print(&format!("no --target is given: building for {}", DEFAULT_TARGETS.join(", ")));
         added.extend(DEFAULT_TARGETS.iter().flat_map(|target| ["--target".into(), target.into()]));
     }
     passed.append(&mut added);

@@ -11,8 +11,8 @@ use clap::Args;
 use xshell::{Shell, cmd};
 
 use crate::cargo_tool::CargoTool;
+use crate::print::print;
 use crate::root::root;
-use crate::say::say;
 
 /// Targets whose seeds are kdbs, which an example of the fuzz crate writes.
 const MADE_OF_KDBS: [&str; 2] = ["kdb", "repair"];
@@ -48,7 +48,7 @@ impl Fuzz {
         let mut failed = Vec::new();
         for target in &targets {
             if let Err(error) = self.one(sh, &program, target) {
-                say(&format!("error: {error:#}"));
+                print(&format!("error: {error:#}"));
                 failed.push(target.as_str());
             }
         }
@@ -75,7 +75,7 @@ impl Fuzz {
                 .run()
                 .context("failed to write the seeds")?;
         }
-        say(&format!("{target}: {} seconds", self.time));
+        print(&format!("{target}: {} seconds", self.time));
         let sanitizer = &self.sanitizer;
         let time = format!("-max_total_time={}", self.time);
         let prefix = format!("-artifact_prefix={}/", findings.display());

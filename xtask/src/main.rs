@@ -11,9 +11,9 @@ mod crates;
 mod dist;
 mod files;
 mod fuzz;
+mod print;
 mod release;
 mod root;
-mod say;
 mod setup;
 mod test;
 mod tidy;
@@ -25,7 +25,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use xshell::Shell;
 
-use crate::say::say;
+use crate::print::print;
 
 /// Tasks of a checkout. Run as `cargo xtask <TASK>`.
 #[derive(Debug, Parser)]
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     match run(Xtask::parse_from(own), passed) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            say(&format!("error: {error:#}"));
+            print(&format!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }

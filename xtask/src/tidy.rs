@@ -14,8 +14,8 @@ use std::path::Path;
 use anyhow::bail;
 use clap::Args;
 
+use crate::print::print;
 use crate::root::root;
-use crate::say::say;
 use crate::tidy::tree::Tree;
 use finding::Finding;
 
@@ -29,7 +29,7 @@ impl Tidy {
     pub(crate) fn run(&self) -> anyhow::Result<()> {
         let findings = check(&root())?;
         for finding in &findings {
-            say(&finding.to_string());
+            print(&finding.to_string());
         }
         match findings.len() {
             0 => Ok(()),

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_model::{Digest, in_full};
 
-use crate::download::{self, Promise, sha256};
+use crate::download::{self, ExpectedFile, sha256};
 use crate::error::DebianError;
 use crate::lock::{Lock, Pin};
 use crate::mirror::{Mirror, Proxies};
@@ -171,7 +171,7 @@ impl<'a> Archive<'a> {
         }
         let mirror = self.mirror()?;
         let partial = self.partial(&pin.sha256.to_string())?;
-        let promise = Promise { size: pin.size, sha256: pin.sha256 };
+        let promise = ExpectedFile { size: pin.size, sha256: pin.sha256 };
         let name = pin.file.rsplit('/').next().unwrap_or(&pin.file);
         download::download(mirror, &pin.file, name, promise, &partial, self.progress)?;
         self.progress.event(Event::Unpacking { package: &pin.name });

@@ -10,7 +10,7 @@ use gfxpack_model::Digest;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::DebianError;
-use crate::mirror::{Mirror, Miss};
+use crate::mirror::{FetchFailure, Mirror};
 use crate::progress::{Event, Progress};
 
 /// Number of tries in a row that may bring no progress.
@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 
 /// The expected size and digest of a file.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Promise {
+pub(crate) struct ExpectedFile {
     pub(crate) size: u64,
     pub(crate) sha256: Digest,
 }
@@ -29,7 +29,7 @@ pub(crate) fn download(
     mirror: &Mirror,
     path: &str,
     name: &str,
-    promise: Promise,
+    promise: ExpectedFile,
     to: &Path,
     progress: &dyn Progress,
 ) -> Result<(), DebianError> {
@@ -65,14 +65,18 @@ pub(crate) fn download(
                 return Err(DebianError::Digest { url });
             }
             Err(Stop::Write(source)) => return Err(DebianError::io("write", to)(source)),
-            Err(Stop::Miss(Miss::NotFound)) => return Err(DebianError::NotFound { url }),
-            Err(Stop::Miss(Miss::Refused(source))) => {
+            Err(Stop::FetchFailure(FetchFailure::NotFound)) => {
+                return Err(DebianError::NotFound { url });
+            }
+            Err(Stop::FetchFailure(FetchFailure::Refused(source))) => {
                 return Err(DebianError::Unreachable { url, source });
             }
-            Err(Stop::Miss(Miss::Failed(source))) if tries + 1 >= TRIES && now <= before => {
+            Err(Stop::FetchFailure(FetchFailure::Failed(source)))
+                if tries + 1 >= TRIES && now <= before =>
+            {
                 return Err(DebianError::Unreachable { url, source });
             }
-            Err(Stop::Miss(Miss::Failed(_))) => {}
+            Err(Stop::FetchFailure(FetchFailure::Failed(_))) => {}
         }
         tries = if now > before { 0 } else { tries + 1 };
         if tries >= TRIES {
@@ -96,7 +100,7 @@ pub(crate) fn small(
     loop {
         let read = mirror.open(path, 0).and_then(|incoming| {
             let mut bytes = Vec::new();
-            incoming.bytes.take(max + 1).read_to_end(&mut bytes).map_err(Miss::Failed)?;
+            incoming.bytes.take(max + 1).read_to_end(&mut bytes).map_err(FetchFailure::Failed)?;
             Ok(bytes)
         });
         match read {
@@ -105,9 +109,9 @@ pub(crate) fn small(
                 return Err(DebianError::Format { url, reason });
             }
             Ok(bytes) => return Ok(bytes),
-            Err(Miss::NotFound) => return Err(DebianError::NotFound { url }),
-            Err(Miss::Failed(_)) if tries + 1 < TRIES => {}
-            Err(Miss::Failed(source) | Miss::Refused(source)) => {
+            Err(FetchFailure::NotFound) => return Err(DebianError::NotFound { url }),
+            Err(FetchFailure::Failed(_)) if tries + 1 < TRIES => {}
+            Err(FetchFailure::Failed(source) | FetchFailure::Refused(source)) => {
                 return Err(DebianError::Unreachable { url, source });
             }
         }
@@ -130,7 +134,7 @@ pub(crate) fn sha256(path: &Path) -> io::Result<Digest> {
 }
 
 enum Stop {
-    Miss(Miss),
+    FetchFailure(FetchFailure),
     Write(io::Error),
     TooLong,
     Cancelled,
@@ -168,7 +172,7 @@ fn transfer(
     if from == size && size > 0 {
         return Ok(());
     }
-    let mut incoming = mirror.open(path, from).map_err(Stop::Miss)?;
+    let mut incoming = mirror.open(path, from).map_err(Stop::FetchFailure)?;
     if incoming.from != from {
         file.set_len(incoming.from).map_err(Stop::Write)?;
         file.seek(SeekFrom::Start(incoming.from)).map_err(Stop::Write)?;
@@ -183,7 +187,7 @@ fn transfer(
             Ok(0) => return Ok(()),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Stop::Miss(Miss::Failed(error))),
+            Err(error) => return Err(Stop::FetchFailure(FetchFailure::Failed(error))),
         };
         done += read as u64;
         if done > size {

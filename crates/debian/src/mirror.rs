@@ -35,7 +35,7 @@ pub(crate) enum Mirror {
 
 /// Why a file was not received.
 #[derive(Debug)]
-pub(crate) enum Miss {
+pub(crate) enum FetchFailure {
     /// The file does not exist.
     NotFound,
     /// Another try may succeed.
@@ -85,18 +85,20 @@ impl Mirror {
 
     /// Opens a file from `from` on. If the server does not support that, the data
     /// begin at the start of the file.
-    pub(crate) fn open(&self, path: &str, from: u64) -> Result<Incoming, Miss> {
+    pub(crate) fn open(&self, path: &str, from: u64) -> Result<Incoming, FetchFailure> {
         match self {
             Self::Directory(dir) => {
                 let failed = |error: io::Error| match error.kind() {
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Miss::NotFound,
-                    _ => Miss::Refused(error),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                        FetchFailure::NotFound
+                    }
+                    _ => FetchFailure::Refused(error),
                 };
                 let mut file = File::open(dir.join(path)).map_err(failed)?;
-                if !file.metadata().map_err(Miss::Refused)?.is_file() {
-                    return Err(Miss::NotFound);
+                if !file.metadata().map_err(FetchFailure::Refused)?.is_file() {
+                    return Err(FetchFailure::NotFound);
                 }
-                file.seek(SeekFrom::Start(from)).map_err(Miss::Refused)?;
+                file.seek(SeekFrom::Start(from)).map_err(FetchFailure::Refused)?;
                 Ok(Incoming { from, bytes: Box::new(file) })
             }
             Self::Web { base, agent } => open(agent, &format!("{base}/{path}"), from),
@@ -104,26 +106,28 @@ impl Mirror {
     }
 }
 
-fn open(agent: &Agent, url: &str, from: u64) -> Result<Incoming, Miss> {
+fn open(agent: &Agent, url: &str, from: u64) -> Result<Incoming, FetchFailure> {
     let mut request = agent.get(url);
     if from > 0 {
         request = request.header("Range", format!("bytes={from}-"));
     }
     let response = request.call().map_err(|error| match error {
-        ureq::Error::Io(error) => Miss::Failed(error),
-        ureq::Error::BadUri(_) | ureq::Error::Http(_) => Miss::Refused(io::Error::other(error)),
-        error => Miss::Failed(io::Error::other(error)),
+        ureq::Error::Io(error) => FetchFailure::Failed(error),
+        ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
+            FetchFailure::Refused(io::Error::other(error))
+        }
+        error => FetchFailure::Failed(io::Error::other(error)),
     })?;
     let status = response.status().as_u16();
     let refused = || io::Error::other(format!("the server answers {}", response.status()));
     let from = match status {
         200 => 0,
         206 if starts_at(response.headers().get("Content-Range"), from) => from,
-        404 | 410 => return Err(Miss::NotFound),
+        404 | 410 => return Err(FetchFailure::NotFound),
         // The part that is here is longer than the file on the server.
         416 if from > 0 => return open(agent, url, 0),
-        408 | 425 | 429 | 500..600 => return Err(Miss::Failed(refused())),
-        _ => return Err(Miss::Refused(refused())),
+        408 | 425 | 429 | 500..600 => return Err(FetchFailure::Failed(refused())),
+        _ => return Err(FetchFailure::Refused(refused())),
     };
     Ok(Incoming { from, bytes: Box::new(response.into_body().into_reader()) })
 }

@@ -16,7 +16,7 @@ mod signature;
 
 use certificate::Certificate;
 use packet::Packets;
-use signature::{Kind, Signature};
+use signature::{Signature, SignatureKind};
 
 /// Why a text is not verified.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,7 +79,7 @@ impl Keyring {
                 return Err(SignatureError::Format("what follows it is no signature"));
             }
             let Some(signature) = Signature::parse(packet.body) else { continue };
-            if signature.kind != Kind::Text {
+            if signature.kind != SignatureKind::Text {
                 continue;
             }
             let issuer = signature.issuer_text();

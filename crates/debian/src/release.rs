@@ -5,7 +5,7 @@
 use gfxpack_model::Digest;
 
 use crate::deb822::Paragraph;
-use crate::download::Promise;
+use crate::download::ExpectedFile;
 
 /// The contents of a `Release` file.
 #[derive(Debug, Clone)]
@@ -22,7 +22,7 @@ pub(crate) struct Release {
     /// Whether files are also available by their digests.
     pub(crate) by_hash: bool,
     /// The list of packages: its path relative to the suite, and its digest.
-    pub(crate) packages: (String, Promise),
+    pub(crate) packages: (String, ExpectedFile),
 }
 
 impl Release {
@@ -38,7 +38,7 @@ impl Release {
             if path != wanted {
                 return None;
             }
-            Some(Promise { size: size.parse().ok()?, sha256: sha256.parse::<Digest>().ok()? })
+            Some(ExpectedFile { size: size.parse().ok()?, sha256: sha256.parse::<Digest>().ok()? })
         });
         let promise = promise.ok_or_else(|| format!("it does not list `{wanted}`"))?;
         let valid_until = paragraph

@@ -23,7 +23,7 @@ use gfxpack_plan::license::Allowed;
 
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
-pub(crate) use asking::{Ask, Asking, LibraryArgs, MiopenCommand, RocfftHelperArgs};
+pub(crate) use asking::{Ask, LibraryArgs, MiopenCommand, ProblemArgs, RocfftHelperArgs};
 pub(crate) use distribute::{
     ExecJob, Export, FromPlan, Merge, Missing, ShardsIn, SlurmArgs, Status, Submit, Wait,
 };
@@ -346,7 +346,7 @@ pub(crate) struct InputArgs {
     #[command(flatten)]
     pub(crate) max_object: MaxObject,
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: ProblemArgs,
     /// A directory to search, with its subdirectories, for sources and includes
     /// of keys; with --problems, for sources that libMIOpen does not contain
     #[arg(long, value_name = "DIR", help_heading = "Input")]

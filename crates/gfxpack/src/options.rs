@@ -12,7 +12,7 @@ use gfxpack_pipeline::shards::slurm::SlurmOptions;
 use gfxpack_toolchain::Search;
 
 use crate::args::{
-    self, Annotations, Asking, Build, CacheArgs, CacheDir, InputArgs, LibraryArgs, Packaging,
+    self, Annotations, Build, CacheArgs, CacheDir, InputArgs, LibraryArgs, Packaging, ProblemArgs,
     RemoteArgs, ShardsIn, SharedCacheArgs, SlurmArgs, ToolchainArgs,
 };
 use crate::environment::Environment;
@@ -25,7 +25,7 @@ pub(crate) fn prepare_options(
     cache: &CacheArgs,
     environment: &Environment,
 ) -> Result<PrepareOptions> {
-    let Asking { problems, library, rocfft } = &inputs.asking;
+    let ProblemArgs { problems, library, rocfft } = &inputs.asking;
     Ok(PrepareOptions {
         inputs: InputOptions {
             manifests: inputs.manifest.clone(),

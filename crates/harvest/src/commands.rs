@@ -8,7 +8,7 @@ use crate::error::HarvestError;
 use crate::input::Input;
 use crate::log::{Commands, DriverCommand, LogError};
 use crate::open::read_text;
-use crate::report::{FileReport, Kind, Skip};
+use crate::report::{ContentKind, FileReport, Skip};
 use crate::shared::Options;
 
 /// A command, and how often it was seen.
@@ -85,7 +85,7 @@ fn read(
     if read_text(input, options, |piece| log.push(piece, &mut each))? {
         report.lines = log.finish(&mut each);
     } else {
-        report.kind = Kind::Other;
+        report.kind = ContentKind::Other;
     }
     Ok(())
 }

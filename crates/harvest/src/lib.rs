@@ -53,6 +53,6 @@ pub use error::HarvestError;
 pub use gather::{Harvest, Keys, harvest};
 pub use input::{Input, list};
 pub use open::read_text;
-pub use report::{FileReport, Kind, Skip, Skipped};
+pub use report::{ContentKind, FileReport, Skip, Skipped};
 pub use shared::Options;
 pub use tuning_environment::{Setting, settings, unsettings};

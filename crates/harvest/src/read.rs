@@ -12,7 +12,7 @@ use crate::error::HarvestError;
 use crate::input::Input;
 use crate::log::{Event, Log, LogRecord};
 use crate::open::{Opened, first_line, open, pieces};
-use crate::report::{FileReport, Kind, Skip};
+use crate::report::{ContentKind, FileReport, Skip};
 use crate::shared::Shared;
 use crate::table::{SeenOn, Table, put_key};
 
@@ -61,7 +61,7 @@ impl Keys<'_> {
         };
         let (first, stream) = first_line(stream).map_err(&failed)?;
         if first.starts_with(b"{") && String::from_utf8_lossy(&first).contains("\"kernel_name\"") {
-            self.report.kind = Kind::Keys;
+            self.report.kind = ContentKind::Keys;
             return self.records(stream, failed);
         }
         let mut log = Log::default();
@@ -144,13 +144,13 @@ impl Keys<'_> {
     fn kdb(&mut self, input: &Input) -> Result<(), HarvestError> {
         let Input::File { path, bytes, named } = input else { return Ok(()) };
         let is_users = has_extension(path, "ukdb");
-        self.report.kind = if is_users { Kind::Ukdb } else { Kind::Kdb };
+        self.report.kind = if is_users { ContentKind::Ukdb } else { ContentKind::Kdb };
         let mut options = ReadOptions::default();
         options.wal = true;
         options.max_object_bytes = self.shared.max_object_bytes();
         let reader = match Reader::open_with(path, options) {
             Err(ReadError::Schema { .. }) if !named => {
-                self.report.kind = Kind::Other;
+                self.report.kind = ContentKind::Other;
                 return Ok(());
             }
             other => other?,

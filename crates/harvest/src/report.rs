@@ -7,7 +7,7 @@ use crate::error::HarvestError;
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ContentKind {
     /// Text: MIOpen's log, among other output.
     Log,
     /// An earlier harvest, or a list of keys.
@@ -20,7 +20,7 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl ContentKind {
     /// Its name in messages.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -79,7 +79,7 @@ pub struct FileReport {
     /// The file as given by the user; `-` for the standard input.
     pub name: String,
     /// The kind of file.
-    pub kind: Kind,
+    pub kind: ContentKind,
     /// Number of lines of a text, or of rows of a kdb.
     pub lines: u64,
     /// Number of those with a key or command that was read.
@@ -92,7 +92,7 @@ pub struct FileReport {
 
 impl FileReport {
     pub(crate) fn new(name: String) -> Self {
-        let kind = Kind::Log;
+        let kind = ContentKind::Log;
         Self { name, kind, lines: 0, told: 0, skipped: Vec::new(), error: None }
     }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use bzip2::read::MultiBzDecoder;
 use gfxpack_model::{Digest, Target};
 use gfxpack_stock_library::sha256;
-use gfxpack_tuning::{DatabaseName, Kind, Owner, Storage, sqlite_lines};
+use gfxpack_tuning::{DatabaseKind, DatabaseName, DatabaseOwner, Storage, sqlite_lines};
 
 use crate::error::AskError;
 
@@ -110,8 +110,7 @@ impl StagedDatabases {
             let real = path.canonicalize().map_err(unreadable)?;
             symlink(real, &complete).map_err(AskError::scratch(&complete))?;
         }
-        let is_find =
-            matches!(&candidate.kind, CandidateKind::Database(name) if name.kind == Kind::Find);
+        let is_find = matches!(&candidate.kind, CandidateKind::Database(name) if name.kind == DatabaseKind::Find);
         if is_find {
             // The step `hit` looks single problems up; a library would read the whole file.
             self.find_db = Some(complete.clone());
@@ -195,8 +194,8 @@ fn candidates(from: &Path, target: &Target, models: bool) -> io::Result<Vec<Cand
 fn is_read(database: &DatabaseName, target: &Target) -> bool {
     let same_device = database.target.id().db_id() == target.id().db_id();
     let exact = database.target.compute_units() == target.compute_units();
-    let for_hip = database.kind == Kind::Perf || database.suffix == "HIP";
-    database.owner == Owner::System
+    let for_hip = database.kind == DatabaseKind::Perf || database.suffix == "HIP";
+    database.owner == DatabaseOwner::System
         && for_hip
         && same_device
         && (exact || (database.storage == Storage::Sqlite && database.prefix.is_empty()))

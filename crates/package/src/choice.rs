@@ -10,7 +10,7 @@ use crate::repository::{self, PackageInfo, RepositoryError};
 
 /// The packages that can be installed.
 #[derive(Debug)]
-pub enum Offered<'a> {
+pub enum PackageSource<'a> {
     /// The repositories that a package manager knows, with additional arguments
     /// for it.
     Repositories(&'a PackageManager, &'a [String]),
@@ -18,7 +18,7 @@ pub enum Offered<'a> {
     Files(Vec<PackageInfo>),
 }
 
-impl Offered<'_> {
+impl PackageSource<'_> {
     /// The packages for a package manager in a directory and below it. Those that
     /// can't be read are passed to `left_out`.
     ///

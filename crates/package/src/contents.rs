@@ -29,12 +29,12 @@ pub(crate) struct Item<'a> {
 
 enum Source<'a> {
     Bytes(Cow<'a, [u8]>),
-    File(&'a Path, Stamp),
+    File(&'a Path, FileStamp),
 }
 
 /// Identifies the state of a file.
 #[derive(PartialEq, Eq)]
-struct Stamp {
+struct FileStamp {
     device: u64,
     inode: u64,
     size: u64,
@@ -58,7 +58,7 @@ impl<'a> Contents<'a> {
             let source = match &file.content {
                 Content::Bytes(bytes) => Source::Bytes(Cow::Borrowed(bytes)),
                 Content::File(path) => {
-                    Source::File(path, Stamp::from_metadata(path, &metadata(path)?)?)
+                    Source::File(path, FileStamp::from_metadata(path, &metadata(path)?)?)
                 }
             };
             contents.insert(&file.path, file.mode, source)?;
@@ -134,7 +134,7 @@ impl Item<'_> {
         let mut file = File::open(path).map_err(|e| Error::read(path, e))?;
         let changed = |file: &File| -> Result<bool, Error> {
             let now = file.metadata().map_err(|e| Error::read(path, e))?;
-            Ok(Stamp::from_metadata(path, &now)? != *stamp)
+            Ok(FileStamp::from_metadata(path, &now)? != *stamp)
         };
         let wrong = || Error::Changed { path: path.to_owned() };
         if changed(&file)? {
@@ -186,7 +186,7 @@ impl Item<'_> {
     }
 }
 
-impl Stamp {
+impl FileStamp {
     fn from_metadata(path: &Path, metadata: &Metadata) -> Result<Self, Error> {
         if !metadata.is_file() {
             return Err(Error::NotAFile { path: path.to_owned() });

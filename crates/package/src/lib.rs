@@ -51,7 +51,7 @@ pub mod verify;
 mod wheel;
 mod write;
 
-pub use choice::{Offered, one_for_each};
+pub use choice::{PackageSource, one_for_each};
 pub use compress::{Compression, compressed};
 pub use error::Error;
 pub use finding::{Finding, Remedy};

@@ -24,7 +24,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use outcome::{Outcome, Stop};
-pub use outcome::{PackageDescription, Report, Signed, Visitor};
+pub use outcome::{PackageDescription, Report, SignedHeader, Visitor};
 use readers::Limited;
 
 /// Maximum number of bytes read from an index, a signature or a key file. An
@@ -33,7 +33,7 @@ pub(crate) const INDEX_MAX: u64 = 256 << 20;
 
 /// The kind of a package, from its file name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum PackageKind {
     /// `.deb`
     Deb,
     /// `.rpm`
@@ -48,22 +48,22 @@ pub enum Kind {
     Arch,
 }
 
-impl Kind {
+impl PackageKind {
     /// The kind of package from the name of a file, if it has such an extension.
     #[must_use]
     pub fn from_name(path: &Path) -> Option<Self> {
-        const ENDINGS: [(&str, Kind); 11] = [
-            (".deb", Kind::Deb),
-            (".rpm", Kind::Rpm),
-            (".whl", Kind::Wheel),
-            (".oci.tar", Kind::Oci),
-            (".pkg.tar.zst", Kind::Arch),
-            (".pkg.tar.xz", Kind::Arch),
-            (".pkg.tar.gz", Kind::Arch),
-            (".tar.gz", Kind::Tar),
-            (".tgz", Kind::Tar),
-            (".tar.xz", Kind::Tar),
-            (".tar.zst", Kind::Tar),
+        const ENDINGS: [(&str, PackageKind); 11] = [
+            (".deb", PackageKind::Deb),
+            (".rpm", PackageKind::Rpm),
+            (".whl", PackageKind::Wheel),
+            (".oci.tar", PackageKind::Oci),
+            (".pkg.tar.zst", PackageKind::Arch),
+            (".pkg.tar.xz", PackageKind::Arch),
+            (".pkg.tar.gz", PackageKind::Arch),
+            (".tar.gz", PackageKind::Tar),
+            (".tgz", PackageKind::Tar),
+            (".tar.xz", PackageKind::Tar),
+            (".tar.zst", PackageKind::Tar),
         ];
         let name = path.file_name()?.as_bytes();
         let ends = |(ending, _): &&(&str, Self)| name.ends_with(ending.as_bytes());
@@ -93,19 +93,19 @@ pub enum ReadError {
 /// # Errors
 /// [`ReadError::Io`] if the file can't be read, [`ReadError::Visitor`] with the
 /// error of `visit`.
-pub fn check(path: &Path, kind: Kind, visit: &mut Visitor<'_>) -> Result<Report, ReadError> {
+pub fn check(path: &Path, kind: PackageKind, visit: &mut Visitor<'_>) -> Result<Report, ReadError> {
     let failed = |source| ReadError::Io { path: path.to_owned(), source };
     let file = open(path).map_err(failed)?;
     let mut report = Report::default();
     let mut outcome = Outcome { report: &mut report, visit };
     let file = BufReader::with_capacity(256 << 10, file);
     let ended = match kind {
-        Kind::Deb => deb::check(file, &mut outcome),
-        Kind::Rpm => rpm::check(file, &mut outcome),
-        Kind::Tar => tarball::check(file, path, &mut outcome),
-        Kind::Wheel => wheel::check(file, path, &mut outcome),
-        Kind::Oci => oci::check(file, path, &mut outcome),
-        Kind::Arch => arch::check(file, path, &mut outcome),
+        PackageKind::Deb => deb::check(file, &mut outcome),
+        PackageKind::Rpm => rpm::check(file, &mut outcome),
+        PackageKind::Tar => tarball::check(file, path, &mut outcome),
+        PackageKind::Wheel => wheel::check(file, path, &mut outcome),
+        PackageKind::Oci => oci::check(file, path, &mut outcome),
+        PackageKind::Arch => arch::check(file, path, &mut outcome),
     };
     match ended {
         Ok(()) => {}

@@ -47,7 +47,7 @@ pub struct Tool {
 
 /// How a package's contents were made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Making {
+pub struct BuildProvenance {
     /// All sources, including headers.
     pub sources: Vec<Source>,
     /// Compiler, libraries, packager.
@@ -104,7 +104,7 @@ pub fn write(
     spec: &PackageSpec,
     checksums: &[Checksums],
     archives: &[Written],
-    making: &Making,
+    making: &BuildProvenance,
     dir: &Path,
 ) -> Result<Written, Error> {
     put(&document(spec, checksums, archives, making), dir, &file_name(spec))
@@ -190,7 +190,7 @@ fn document(
     spec: &PackageSpec,
     checksums: &[Checksums],
     archives: &[Written],
-    making: &Making,
+    making: &BuildProvenance,
 ) -> Value {
     let full = format!("{}-{}", spec.version, spec.revision);
     let mut relations = vec![relation("SPDXRef-DOCUMENT", "DESCRIBES", PACKAGE)];
@@ -240,7 +240,7 @@ fn document(
 fn installed_files(
     spec: &PackageSpec,
     checksums: &[Checksums],
-    making: &Making,
+    making: &BuildProvenance,
     relations: &mut Vec<Value>,
 ) -> Vec<Value> {
     let mut files = Vec::new();

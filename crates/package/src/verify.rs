@@ -20,7 +20,7 @@ pub use error::VerifyError;
 pub use subject::{Inspected, Inspector, Subject, Verified};
 
 use crate::finding::Finding;
-use crate::read::Kind;
+use crate::read::PackageKind;
 use crate::repository;
 use crate::signing::Keyring;
 use crate::sums::FILE_NAME;
@@ -65,7 +65,7 @@ impl Verifier<'_> {
     }
 
     fn directory(&mut self, dir: &Path) -> Result<(), VerifyError> {
-        let there = repository::files(dir, |path| Kind::from_name(path).is_some())?;
+        let there = repository::files(dir, |path| PackageKind::from_name(path).is_some())?;
         let list = dir.join(FILE_NAME);
         let (indexes, mut listed) = indexes::check(dir, self.keyring)?;
         // A dangling link counts: somebody meant it to be a list.
@@ -92,7 +92,7 @@ impl Verifier<'_> {
         }
         // Listed files may be behind links to directories.
         let reached =
-            listed.iter().filter(|path| Kind::from_name(path).is_some() && path.is_file());
+            listed.iter().filter(|path| PackageKind::from_name(path).is_some() && path.is_file());
         let packages: BTreeSet<PathBuf> = there.into_iter().chain(reached.cloned()).collect();
         for package in &packages {
             self.package(package, listed.contains(package));

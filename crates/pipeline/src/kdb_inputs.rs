@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gfxpack_model::{Digest, KdbId, SourceId, Target};
-use gfxpack_package::sbom::{self, Making, Tool};
+use gfxpack_package::sbom::{self, BuildProvenance, Tool};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::plan::{Plan, Row};
 use serde::{Deserialize, Serialize};
@@ -132,7 +132,7 @@ impl KdbInputs {
     }
 
     /// The contents of a bill of material: every file once, and the tools.
-    pub fn making(&self) -> Making {
+    pub fn making(&self) -> BuildProvenance {
         let mut files: BTreeMap<(&str, &str), sbom::Source> = BTreeMap::new();
         for source in &self.sources {
             for file in &source.files {
@@ -170,7 +170,7 @@ impl KdbInputs {
                 .to_owned(),
         });
         let tools = compiler.chain([packager]).collect();
-        Making { sources: files.into_values().collect(), tools }
+        BuildProvenance { sources: files.into_values().collect(), tools }
     }
 
     /// The licences of the sources.

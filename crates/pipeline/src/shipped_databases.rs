@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::Target;
-use gfxpack_tuning::{DatabaseName, ModelName, Owner};
+use gfxpack_tuning::{DatabaseName, DatabaseOwner, ModelName};
 
 use crate::error::{self, Result};
 use crate::progress::{Event, Progress};
@@ -160,7 +160,7 @@ impl ShippedDatabases {
                 "name it as MIOpen looks for it, as gfx906_60.db.txt or gfx906_60.HIP.fdb.txt",
             ));
         };
-        if name.owner == Owner::User {
+        if name.owner == DatabaseOwner::User {
             if is_listed {
                 return Ok(());
             }

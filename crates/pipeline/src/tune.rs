@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gfxpack_harvest::Input;
-use gfxpack_tuning::{DatabaseName, Owner};
+use gfxpack_tuning::{DatabaseName, DatabaseOwner};
 
 use crate::error::{self, Result};
 use crate::progress::Progress;
@@ -76,7 +76,7 @@ fn users_databases(dirs: &[PathBuf]) -> Result<BTreeMap<String, Vec<PathBuf>>> {
     let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for input in gfxpack_harvest::list(dirs)? {
         let Input::File { path, .. } = input else { continue };
-        let name = DatabaseName::from_path(&path).filter(|name| name.owner == Owner::User);
+        let name = DatabaseName::from_path(&path).filter(|name| name.owner == DatabaseOwner::User);
         if let Some(name) = name {
             found.entry(name.of_system().file_name()).or_default().push(path);
         }

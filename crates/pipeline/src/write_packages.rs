@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gfxpack_compile::{Cancel, CompileError};
 use gfxpack_model::Target;
 use gfxpack_model::package::{Content, PackageSpec, RelationKind};
-use gfxpack_package::sbom::{Checksums, Making};
+use gfxpack_package::sbom::{BuildProvenance, Checksums};
 use gfxpack_package::signing::Signer;
 use gfxpack_package::{Compression, Format, Sign, Written, sums};
 use tempfile::TempDir;
@@ -68,7 +68,7 @@ pub(crate) struct BillOfMaterial {
     /// The target of the package; `None` for a family's.
     pub(crate) target: Option<Target>,
     pub(crate) spec: PackageSpec,
-    pub(crate) making: Making,
+    pub(crate) making: BuildProvenance,
     /// SHA-256 of the spec's files, except for those in memory.
     pub(crate) contents: Vec<String>,
     /// Checksums of the spec's files, if they had to be computed anyway.

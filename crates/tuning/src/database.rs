@@ -9,15 +9,15 @@ use std::path::Path;
 use gfxpack_sqlite::NewFile;
 
 use crate::error::{ReadError, WriteError};
-use crate::name::Kind;
+use crate::name::DatabaseKind;
 use crate::read::RecordReader;
-use crate::record::{DbRecord, Fault, Solvers, line};
+use crate::record::{DbRecord, RecordFault, Solvers, line};
 
 /// Records of one kind, by key. Takes the memory of its text, plus 200 to 300
 /// bytes for each record with one solver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Database {
-    kind: Kind,
+    kind: DatabaseKind,
     records: BTreeMap<String, Solvers>,
 }
 
@@ -45,7 +45,7 @@ impl Overlaid {
 impl Database {
     /// An empty database.
     #[must_use]
-    pub fn new(kind: Kind) -> Self {
+    pub fn new(kind: DatabaseKind) -> Self {
         Self { kind, records: BTreeMap::new() }
     }
 
@@ -57,8 +57,8 @@ impl Database {
     /// [`ReadError`] if it is not a text file.
     pub fn read(
         path: &Path,
-        kind: Kind,
-        mut see: impl FnMut(u64, &Fault),
+        kind: DatabaseKind,
+        mut see: impl FnMut(u64, &RecordFault),
     ) -> Result<Self, ReadError> {
         let mut database = Self::new(kind);
         let mut reader = RecordReader::open(path, kind)?;
@@ -94,7 +94,7 @@ impl Database {
                 done.added = 1;
             }
             Entry::Occupied(mut below) => {
-                if self.kind == Kind::Perf {
+                if self.kind == DatabaseKind::Perf {
                     let mut all: BTreeMap<_, _> = below.get().iter().cloned().collect();
                     all.extend(solvers);
                     solvers = all.into_iter().collect();

@@ -11,9 +11,9 @@ use gfxpack_model::Target;
 use crate::error::ReadError;
 use crate::file;
 use crate::heuristic_model::{ModelName, check_model};
-use crate::name::{DatabaseName, Kind, Owner, Storage};
+use crate::name::{DatabaseKind, DatabaseName, DatabaseOwner, Storage};
 use crate::read::RecordReader;
-use crate::record::{DbRecord, Fault, FindResult};
+use crate::record::{DbRecord, FindResult, RecordFault};
 use crate::sqlite::SqliteDatabase;
 
 /// How serious a finding is.
@@ -168,7 +168,7 @@ fn lint_name(name: &DatabaseName, target: Option<&Target>, counter: &mut Finding
             format!("the name is for {}, not for {target}", name.target),
         );
     }
-    if name.kind == Kind::Find && name.suffix.split('.').next() == Some("OpenCL") {
+    if name.kind == DatabaseKind::Find && name.suffix.split('.').next() == Some("OpenCL") {
         let message = "MIOpen's OpenCL backend reads it, which ROCm's packages are built without";
         counter.add(Severity::Note, None, message);
     }
@@ -195,11 +195,11 @@ fn lint_text(
             let severity = match fault {
                 // Usually the whole file is like this, so there is one finding
                 // for all lines.
-                Fault::Legacy(_) => {
+                RecordFault::Legacy(_) => {
                     text.legacy += 1;
                     continue;
                 }
-                Fault::CarriageReturn => {
+                RecordFault::CarriageReturn => {
                     text.returns += 1;
                     continue;
                 }
@@ -238,7 +238,7 @@ impl TextDatabase {
         &mut self,
         record: &DbRecord,
         line: u64,
-        kind: Kind,
+        kind: DatabaseKind,
         counter: &mut FindingCounter<'_>,
     ) {
         let key = record.key();
@@ -259,7 +259,7 @@ impl TextDatabase {
         }
         key.clone_into(&mut self.last);
         for (solver, values) in record.values() {
-            if kind == Kind::Find
+            if kind == DatabaseKind::Find
                 && FindResult::parse(values)
                     .is_some_and(|found| !found.algorithm.starts_with("miopen"))
             {
@@ -270,7 +270,7 @@ impl TextDatabase {
     }
 
     /// Reports problems of the whole file.
-    fn lint_whole(self, owner: Owner, counter: &mut FindingCounter<'_>) {
+    fn lint_whole(self, owner: DatabaseOwner, counter: &mut FindingCounter<'_>) {
         if self.returns > 0 {
             let message = format!(
                 "{} lines end with a carriage return, which becomes part of a value: \
@@ -285,7 +285,8 @@ impl TextDatabase {
         }
         if self.unsorted.is_some() {
             // MIOpen appends to a user's database.
-            let severity = if owner == Owner::User { Severity::Note } else { Severity::Warning };
+            let severity =
+                if owner == DatabaseOwner::User { Severity::Note } else { Severity::Warning };
             let message = "records are not in the order of their keys from here on";
             counter.add(severity, self.unsorted, message);
         }
@@ -327,7 +328,7 @@ fn lint_sqlite(
         );
         return Ok(());
     }
-    if header[18..] == [2, 2] && name.owner == Owner::System {
+    if header[18..] == [2, 2] && name.owner == DatabaseOwner::System {
         let message = "it is in WAL mode: only users who may write to its directory can read it";
         counter.add(Severity::Error, None, message);
     }

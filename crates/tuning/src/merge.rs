@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::database::{Database, Overlaid};
 use crate::error::{ReadError, WriteError};
-use crate::name::{DatabaseName, Kind, Storage};
-use crate::record::Fault;
+use crate::name::{DatabaseKind, DatabaseName, Storage};
+use crate::record::RecordFault;
 use crate::sqlite::SqliteDatabase;
 
 /// Why databases could not be merged.
@@ -36,7 +36,7 @@ pub enum MergeError {
         /// The line's number, from 1.
         line: u64,
         /// What is wrong with the line.
-        fault: Fault,
+        fault: RecordFault,
     },
     /// A file could not be read.
     #[error(transparent)]
@@ -74,7 +74,7 @@ impl MergeError {
 #[non_exhaustive]
 pub struct Merged {
     /// The kind of the databases.
-    pub kind: Kind,
+    pub kind: DatabaseKind,
     /// Number of records in the result.
     pub records: u64,
     /// Counts for all databases but the first.
@@ -99,7 +99,7 @@ pub fn merge(
     inputs: &[impl AsRef<Path>],
     output: &Path,
     any_device: bool,
-    mut see: impl FnMut(&Path, u64, &Fault) -> bool,
+    mut see: impl FnMut(&Path, u64, &RecordFault) -> bool,
 ) -> Result<Merged, MergeError> {
     let mut names = Vec::new();
     for input in inputs {
@@ -133,9 +133,9 @@ pub fn merge(
 
 fn text(
     inputs: &[(&Path, DatabaseName)],
-    kind: Kind,
+    kind: DatabaseKind,
     output: &Path,
-    see: &mut impl FnMut(&Path, u64, &Fault) -> bool,
+    see: &mut impl FnMut(&Path, u64, &RecordFault) -> bool,
 ) -> Result<Merged, MergeError> {
     let mut merged = Database::new(kind);
     let (mut overlaid, mut faults) = (Overlaid::default(), 0);
@@ -143,7 +143,7 @@ fn text(
         let mut fatal = None;
         let over = Database::read(path, kind, |line, fault| {
             // Only the carriage return of such a line is lost.
-            if !fault.loses() || *fault == Fault::CarriageReturn {
+            if !fault.loses() || *fault == RecordFault::CarriageReturn {
                 return;
             }
             faults += 1;
@@ -184,5 +184,5 @@ fn sqlite(
     }
     merged.save(output)?;
     let records = merged.len() as u64;
-    Ok(Merged { kind: Kind::Perf, records, overlaid, faults: merged.orphans() })
+    Ok(Merged { kind: DatabaseKind::Perf, records, overlaid, faults: merged.orphans() })
 }

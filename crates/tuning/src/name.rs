@@ -6,7 +6,7 @@ use gfxpack_model::Target;
 
 /// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum DatabaseKind {
     /// The parameters of solvers. A user's records are merged into the system's
     /// solver by solver.
     Perf,
@@ -14,7 +14,7 @@ pub enum Kind {
     Find,
 }
 
-impl Kind {
+impl DatabaseKind {
     /// One word for display and for machine-readable output.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -27,7 +27,7 @@ impl Kind {
 
 /// The owner of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Owner {
+pub enum DatabaseOwner {
     /// Installed; MIOpen never writes to it.
     System,
     /// MIOpen writes to it for one user.
@@ -57,9 +57,9 @@ pub struct DatabaseName {
     /// The device. MIOpen looks only for names with compute units.
     pub target: Target,
     /// The kind.
-    pub kind: Kind,
+    pub kind: DatabaseKind,
     /// The owner.
-    pub owner: Owner,
+    pub owner: DatabaseOwner,
     /// The storage.
     pub storage: Storage,
     /// The part between the device and the extension: `HIP` for a find database
@@ -69,13 +69,13 @@ pub struct DatabaseName {
 }
 
 /// Extensions. Longer ones come before those that they end in.
-const EXTENSIONS: [(&str, Kind, Owner, Storage); 6] = [
-    (".ufdb.txt", Kind::Find, Owner::User, Storage::Text),
-    (".fdb.txt", Kind::Find, Owner::System, Storage::Text),
-    (".udb.txt", Kind::Perf, Owner::User, Storage::Text),
-    (".db.txt", Kind::Perf, Owner::System, Storage::Text),
-    (".udb", Kind::Perf, Owner::User, Storage::Sqlite),
-    (".db", Kind::Perf, Owner::System, Storage::Sqlite),
+const EXTENSIONS: [(&str, DatabaseKind, DatabaseOwner, Storage); 6] = [
+    (".ufdb.txt", DatabaseKind::Find, DatabaseOwner::User, Storage::Text),
+    (".fdb.txt", DatabaseKind::Find, DatabaseOwner::System, Storage::Text),
+    (".udb.txt", DatabaseKind::Perf, DatabaseOwner::User, Storage::Text),
+    (".db.txt", DatabaseKind::Perf, DatabaseOwner::System, Storage::Text),
+    (".udb", DatabaseKind::Perf, DatabaseOwner::User, Storage::Sqlite),
+    (".db", DatabaseKind::Perf, DatabaseOwner::System, Storage::Sqlite),
 ];
 
 impl DatabaseName {
@@ -91,15 +91,17 @@ impl DatabaseName {
         let begin = stem.find("gfx")?;
         let prefix = match &stem[..begin] {
             "" => "",
-            before if kind == Kind::Perf => before.strip_suffix('_').filter(|p| !p.is_empty())?,
+            before if kind == DatabaseKind::Perf => {
+                before.strip_suffix('_').filter(|p| !p.is_empty())?
+            }
             _ => return None,
         };
         let device = &stem[begin..];
         let (device, suffix) = match (owner, storage) {
-            (Owner::User, Storage::Sqlite) => device.rsplit_once('_')?,
+            (DatabaseOwner::User, Storage::Sqlite) => device.rsplit_once('_')?,
             _ => device.split_once('.').unwrap_or((device, "")),
         };
-        let suffixed = kind == Kind::Find || owner == Owner::User;
+        let suffixed = kind == DatabaseKind::Find || owner == DatabaseOwner::User;
         if suffixed == suffix.is_empty() {
             return None;
         }
@@ -122,7 +124,7 @@ impl DatabaseName {
         let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}_") };
         let suffix = match (suffix.as_str(), owner, storage) {
             ("", ..) => String::new(),
-            (suffix, Owner::User, Storage::Sqlite) => format!("_{suffix}"),
+            (suffix, DatabaseOwner::User, Storage::Sqlite) => format!("_{suffix}"),
             (suffix, ..) => format!(".{suffix}"),
         };
         let extension =
@@ -139,15 +141,15 @@ impl DatabaseName {
     #[must_use]
     pub fn of_system(&self) -> Self {
         let suffix = match (self.kind, self.owner) {
-            (_, Owner::System) => self.suffix.clone(),
-            (Kind::Perf, Owner::User) => String::new(),
-            (Kind::Find, Owner::User) => {
+            (_, DatabaseOwner::System) => self.suffix.clone(),
+            (DatabaseKind::Perf, DatabaseOwner::User) => String::new(),
+            (DatabaseKind::Find, DatabaseOwner::User) => {
                 let parts = self.suffix.split('.').enumerate();
                 let kept = parts.filter(|(at, part)| *at != 1 || !is_version(part));
                 kept.map(|(_, part)| part).collect::<Vec<_>>().join(".")
             }
         };
-        Self { owner: Owner::System, suffix, ..self.clone() }
+        Self { owner: DatabaseOwner::System, suffix, ..self.clone() }
     }
 }
 
@@ -167,8 +169,8 @@ mod tests {
 
     #[test]
     fn names_give_device_kind_owner_and_storage() {
-        use Kind::{Find, Perf};
-        use Owner::{System, User};
+        use DatabaseKind::{Find, Perf};
+        use DatabaseOwner::{System, User};
         use Storage::{Sqlite, Text};
         let check = |name: &str, basename: &str, kind, owner, storage, rest: [&str; 2]| {
             let known =

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::error::ReadError;
 use crate::file;
-use crate::name::{Kind, Storage};
-use crate::record::{DbRecord, Fault, MAX_LINE_BYTES};
+use crate::name::{DatabaseKind, Storage};
+use crate::record::{DbRecord, MAX_LINE_BYTES, RecordFault};
 
 /// A line that is not empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Line {
     /// The record that MIOpen would read from it.
     pub record: Option<DbRecord>,
     /// The faults of the line.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<RecordFault>,
     /// Whether the line ends in a newline. The last line may have none.
     pub ended: bool,
 }
@@ -27,7 +27,7 @@ pub struct Line {
 #[derive(Debug)]
 pub struct RecordReader<R> {
     input: R,
-    kind: Kind,
+    kind: DatabaseKind,
     number: u64,
     line: Vec<u8>,
 }
@@ -37,14 +37,14 @@ impl RecordReader<BufReader<File>> {
     ///
     /// # Errors
     /// [`ReadError`] if it is not a text file.
-    pub fn open(path: &Path, kind: Kind) -> Result<Self, ReadError> {
+    pub fn open(path: &Path, kind: DatabaseKind) -> Result<Self, ReadError> {
         Ok(Self::new(file::open(path, Storage::Text)?, kind))
     }
 }
 
 impl<R: BufRead> RecordReader<R> {
     /// Reads any source of bytes.
-    pub fn new(input: R, kind: Kind) -> Self {
+    pub fn new(input: R, kind: DatabaseKind) -> Self {
         Self { input, kind, number: 0, line: Vec::new() }
     }
 
@@ -58,7 +58,7 @@ impl<R: BufRead> RecordReader<R> {
             self.number += 1;
             let number = self.number;
             if too_long {
-                let faults = vec![Fault::TooLong];
+                let faults = vec![RecordFault::TooLong];
                 return Ok(Some(Line { number, record: None, faults, ended }));
             }
             // MIOpen silently skips empty lines.
@@ -105,7 +105,7 @@ mod tests {
 
     fn lines(text: &[u8], piece: usize) -> Vec<Line> {
         let input = BufReader::with_capacity(piece, text);
-        let mut reader = RecordReader::new(input, Kind::Perf);
+        let mut reader = RecordReader::new(input, DatabaseKind::Perf);
         std::iter::from_fn(|| reader.next_line().expect("memory can be read")).collect()
     }
 
@@ -115,7 +115,7 @@ mod tests {
         let all = lines(text, 64);
         let numbers: Vec<_> = all.iter().map(|line| (line.number, line.ended)).collect();
         assert_eq!(numbers, [(1, true), (3, true), (4, false)]);
-        assert_eq!(all[1].faults, [Fault::NoKey]);
+        assert_eq!(all[1].faults, [RecordFault::NoKey]);
         for piece in 1..8 {
             assert_eq!(lines(text, piece), all, "pieces of {piece}");
         }
@@ -126,9 +126,9 @@ mod tests {
     fn a_line_without_end_takes_no_memory() {
         let mut text = vec![b'x'; 3 * MAX_LINE_BYTES];
         text.extend_from_slice(b"\na=A:1\n");
-        let mut reader = RecordReader::new(BufReader::new(text.as_slice()), Kind::Perf);
+        let mut reader = RecordReader::new(BufReader::new(text.as_slice()), DatabaseKind::Perf);
         let first = reader.next_line().expect("read").expect("a line");
-        assert_eq!((first.faults, first.record), (vec![Fault::TooLong], None));
+        assert_eq!((first.faults, first.record), (vec![RecordFault::TooLong], None));
         assert!(reader.line.capacity() <= 2 * MAX_LINE_BYTES, "{}", reader.line.capacity());
         let second = reader.next_line().expect("read").expect("a line");
         assert_eq!(second.record.expect("a record").line(), "a=A:1");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::name::Kind;
+use crate::name::DatabaseKind;
 
 /// Longest line accepted, in bytes; MIOpen's own have a few hundred.
 pub(crate) const MAX_LINE_BYTES: usize = 1 << 20;
@@ -36,7 +36,7 @@ pub(crate) struct FindResult<'a> {
 /// A fault of a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum RecordFault {
     /// It is not UTF-8, or has control characters.
     #[error("it is no text")]
     NotText,
@@ -82,7 +82,7 @@ pub enum Fault {
     Surplus(String),
 }
 
-impl Fault {
+impl RecordFault {
     /// Whether a part of the line is lost because of it.
     #[must_use]
     pub fn loses(&self) -> bool {
@@ -115,23 +115,23 @@ impl DbRecord {
     /// Source: ROCm/MIOpen 2d1fd997a, `ReadonlyRamDb::ParseAndLoadDb` in
     /// readonlyramdb.cpp, `DbRecord::ParseContents` in db_record.cpp.
     #[must_use]
-    pub fn parse(line: &[u8], kind: Kind) -> (Option<Self>, Vec<Fault>) {
+    pub fn parse(line: &[u8], kind: DatabaseKind) -> (Option<Self>, Vec<RecordFault>) {
         let mut faults = Vec::new();
         let text = line.strip_suffix(b"\r").unwrap_or(line);
         if text.len() != line.len() {
-            faults.push(Fault::CarriageReturn);
+            faults.push(RecordFault::CarriageReturn);
         }
         let Some(text) = std::str::from_utf8(text).ok().filter(|t| !t.contains(char::is_control))
         else {
-            return (None, vec![Fault::NotText]);
+            return (None, vec![RecordFault::NotText]);
         };
         let Some((key, contents)) = text.split_once('=').filter(|(key, _)| !key.is_empty()) else {
-            faults.push(Fault::NoKey);
+            faults.push(RecordFault::NoKey);
             return (None, faults);
         };
         let mut solvers = BTreeMap::new();
         if key.contains([':', ';']) {
-            faults.push(Fault::Reserved(key.to_owned()));
+            faults.push(RecordFault::Reserved(key.to_owned()));
         }
         for item in contents.split(';') {
             // After a `;` at the end there is no item, as in MIOpen.
@@ -140,7 +140,7 @@ impl DbRecord {
             }
         }
         if solvers.is_empty() {
-            faults.push(Fault::NoValues);
+            faults.push(RecordFault::NoValues);
             return (None, faults);
         }
         let solvers = solvers.into_iter().collect();
@@ -156,30 +156,35 @@ pub(crate) fn line(key: &str, solvers: &Solvers) -> String {
 }
 
 /// Adds an item of a line to the solvers before it, if MIOpen would.
-fn add(solvers: &mut BTreeMap<String, String>, item: &str, kind: Kind, faults: &mut Vec<Fault>) {
+fn add(
+    solvers: &mut BTreeMap<String, String>,
+    item: &str,
+    kind: DatabaseKind,
+    faults: &mut Vec<RecordFault>,
+) {
     let Some((id, values)) = item.split_once(':').filter(|(id, _)| !id.is_empty()) else {
-        return faults.push(Fault::NoSolver(item.to_owned()));
+        return faults.push(RecordFault::NoSolver(item.to_owned()));
     };
     let legacy = is_algorithm(id).then(|| from_legacy(id, values));
     let (solver, values) = match legacy {
         None => (id.to_owned(), values.to_owned()),
-        Some(None) => return faults.push(Fault::BadLegacy(item.to_owned())),
+        Some(None) => return faults.push(RecordFault::BadLegacy(item.to_owned())),
         Some(Some(now)) => {
-            faults.push(Fault::Legacy(id.to_owned()));
+            faults.push(RecordFault::Legacy(id.to_owned()));
             now
         }
     };
     if solvers.contains_key(&solver) {
-        return faults.push(Fault::SecondOf(solver));
+        return faults.push(RecordFault::SecondOf(solver));
     }
-    if kind == Kind::Find && FindResult::parse(&values).is_none() {
-        return faults.push(Fault::BadValues { solver, values });
+    if kind == DatabaseKind::Find && FindResult::parse(&values).is_none() {
+        return faults.push(RecordFault::BadValues { solver, values });
     }
-    if kind == Kind::Find && values.split(',').nth(3).is_some() {
-        faults.push(Fault::Surplus(values.clone()));
+    if kind == DatabaseKind::Find && values.split(',').nth(3).is_some() {
+        faults.push(RecordFault::Surplus(values.clone()));
     }
     if values.contains([':', '=']) {
-        faults.push(Fault::Reserved(values.clone()));
+        faults.push(RecordFault::Reserved(values.clone()));
     }
     solvers.insert(solver, values);
 }
@@ -237,43 +242,44 @@ fn from_legacy(algorithm: &str, values: &str) -> Option<(String, String)> {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str, kind: Kind) -> (Option<String>, Vec<Fault>) {
+    fn parsed(line: &str, kind: DatabaseKind) -> (Option<String>, Vec<RecordFault>) {
         let (record, faults) = DbRecord::parse(line.as_bytes(), kind);
         (record.map(|record| record.line()), faults)
     }
 
     #[test]
     fn a_perf_record_is_read_and_written() {
-        let check = |line: &str, written: Option<&str>, faults: &[Fault]| {
+        let check = |line: &str, written: Option<&str>, faults: &[RecordFault]| {
             let expected = (written.map(str::to_owned), faults.to_vec());
-            assert_eq!(parsed(line, Kind::Perf), expected, "{line}");
+            assert_eq!(parsed(line, DatabaseKind::Perf), expected, "{line}");
         };
         check("k=B:1,2;A:3", Some("k=A:3;B:1,2"), &[]);
         check("k=A:", Some("k=A:"), &[]);
         check("k=A:1;", Some("k=A:1"), &[]);
-        check("k=A:1\r", Some("k=A:1"), &[Fault::CarriageReturn]);
-        check("k=A:1;A:2", Some("k=A:1"), &[Fault::SecondOf("A".to_owned())]);
-        check("k=A:1;x;B:2", Some("k=A:1;B:2"), &[Fault::NoSolver("x".to_owned())]);
-        check("k=:1;B:2", Some("k=B:2"), &[Fault::NoSolver(":1".to_owned())]);
-        check("k=A:1=2", Some("k=A:1=2"), &[Fault::Reserved("1=2".to_owned())]);
-        check("k=", None, &[Fault::NoValues]);
-        check("k=x", None, &[Fault::NoSolver("x".to_owned()), Fault::NoValues]);
-        check("=A:1", None, &[Fault::NoKey]);
-        check("A:1", None, &[Fault::NoKey]);
-        check("k=A:\u{7}", None, &[Fault::NotText]);
+        check("k=A:1\r", Some("k=A:1"), &[RecordFault::CarriageReturn]);
+        check("k=A:1;A:2", Some("k=A:1"), &[RecordFault::SecondOf("A".to_owned())]);
+        check("k=A:1;x;B:2", Some("k=A:1;B:2"), &[RecordFault::NoSolver("x".to_owned())]);
+        check("k=:1;B:2", Some("k=B:2"), &[RecordFault::NoSolver(":1".to_owned())]);
+        check("k=A:1=2", Some("k=A:1=2"), &[RecordFault::Reserved("1=2".to_owned())]);
+        check("k=", None, &[RecordFault::NoValues]);
+        check("k=x", None, &[RecordFault::NoSolver("x".to_owned()), RecordFault::NoValues]);
+        check("=A:1", None, &[RecordFault::NoKey]);
+        check("A:1", None, &[RecordFault::NoKey]);
+        check("k=A:\u{7}", None, &[RecordFault::NotText]);
     }
 
     #[test]
     fn find_values_are_time_workspace_and_algorithm() {
         let good = "k=S:0.5,1024,miopenConvolutionFwdAlgoGEMM";
-        assert_eq!(parsed(good, Kind::Find), (Some(good.to_owned()), Vec::new()));
+        assert_eq!(parsed(good, DatabaseKind::Find), (Some(good.to_owned()), Vec::new()));
         for values in ["0.5", "x,0,a", "0.5,-1,a", "-1,0,a", "nan,0,a", "0.5,0,", ""] {
-            let (record, faults) = parsed(&format!("k=S:{values};T:1,0,a"), Kind::Find);
-            let fault = Fault::BadValues { solver: "S".to_owned(), values: values.to_owned() };
+            let (record, faults) = parsed(&format!("k=S:{values};T:1,0,a"), DatabaseKind::Find);
+            let fault =
+                RecordFault::BadValues { solver: "S".to_owned(), values: values.to_owned() };
             assert_eq!((record.as_deref(), faults), (Some("k=T:1,0,a"), vec![fault]), "{values}");
         }
-        let more = parsed("k=S:1,2,a,b", Kind::Find);
-        let surplus = Fault::Surplus("1,2,a,b".to_owned());
+        let more = parsed("k=S:1,2,a,b", DatabaseKind::Find);
+        let surplus = RecordFault::Surplus("1,2,a,b".to_owned());
         assert!(!surplus.loses());
         assert_eq!(more, (Some("k=S:1,2,a,b".to_owned()), vec![surplus]), "kept as it is");
         let found = FindResult::parse("0.5,1024,a").expect("values");
@@ -285,12 +291,12 @@ mod tests {
         let (record, faults) = parsed(
             "k=miopenConvolutionFwdAlgoDirect:ConvOclDirectFwd,6.5,12,cache,<unused>;\
              miopenConvolutionFwdAlgoGEMM:broken",
-            Kind::Find,
+            DatabaseKind::Find,
         );
         let now = "k=ConvOclDirectFwd:6.5,12,miopenConvolutionFwdAlgoDirect";
         assert_eq!(record.as_deref(), Some(now));
-        let broken = Fault::BadLegacy("miopenConvolutionFwdAlgoGEMM:broken".to_owned());
-        let legacy = Fault::Legacy("miopenConvolutionFwdAlgoDirect".to_owned());
+        let broken = RecordFault::BadLegacy("miopenConvolutionFwdAlgoGEMM:broken".to_owned());
+        let legacy = RecordFault::Legacy("miopenConvolutionFwdAlgoDirect".to_owned());
         assert_eq!(faults, [legacy, broken]);
     }
 }

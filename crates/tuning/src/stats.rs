@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use crate::error::ReadError;
-use crate::name::{DatabaseName, Kind, Storage};
+use crate::name::{DatabaseKind, DatabaseName, Storage};
 use crate::read::RecordReader;
 use crate::record::FindResult;
 use crate::sqlite::SqliteDatabase;
@@ -52,7 +52,8 @@ pub fn stats(path: &Path, name: &DatabaseName) -> Result<Stats, ReadError> {
         let mut fastest: Option<(f32, &str)> = None;
         for (solver, values) in record.values() {
             stats.count(solver);
-            let Some(found) = FindResult::parse(values).filter(|_| name.kind == Kind::Find) else {
+            let Some(found) = FindResult::parse(values).filter(|_| name.kind == DatabaseKind::Find)
+            else {
                 continue;
             };
             stats.workspace = stats.workspace.max(found.workspace);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_model::package::{ChangelogEntry, PackageSpec};
-use gfxpack_package::read::{self, Kind};
+use gfxpack_package::read::{self, PackageKind};
 use gfxpack_package::{Compression, Format};
 
 use crate::installed::{assert_installed, root_tool};
@@ -83,7 +83,7 @@ fn without_the_list_of_digests_dpkg_makes_its_own() {
     let written = format.write(&spec, dir.path(), 2, None).expect("written");
     let listed = run(tool("dpkg-deb").arg("--info").arg(&written.path));
     assert!(listed.contains("control") && !listed.contains("md5sums"), "{listed}");
-    let report = read::check(&written.path, Kind::Deb, &mut |_, _| Ok(())).expect("reads");
+    let report = read::check(&written.path, PackageKind::Deb, &mut |_, _| Ok(())).expect("reads");
     assert_eq!(report.findings, Vec::<String>::new());
     assert!(report.files > spec.files.len() as u64, "{} files", report.files);
 

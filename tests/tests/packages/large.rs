@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-use gfxpack_package::read::{self, Kind};
+use gfxpack_package::read::{self, PackageKind};
 
 use crate::child::{Job, command, said};
 use crate::support::{noise, run, temp, tool};
@@ -73,7 +73,7 @@ fn more_than_four_gibibytes_are_read_back_without_more_memory() {
             assert!(listed.contains(&format!("{size} /opt/")), "{listed}");
             assert!(listed.contains("rpmlib(LargeFiles)"), "{listed}");
         }
-        let format = Kind::from_name(&package).expect("a package's name");
+        let format = PackageKind::from_name(&package).expect("a package's name");
         let report = read::check(&package, format, &mut |_, _| Ok(())).expect("reads");
         assert_eq!(report.findings, Vec::<String>::new(), "{kind}");
     }

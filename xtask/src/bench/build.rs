@@ -16,8 +16,8 @@ use self::same::Same;
 use super::built;
 use super::measure::{self, Sample, cores, run, run_to_any_end};
 use super::table::{Table, median};
+use crate::print::print;
 use crate::root::root;
-use crate::say::say;
 
 /// Compile the built-in kernels, or any others, in every way
 #[derive(Debug, Args)]
@@ -85,7 +85,7 @@ impl Build {
             for Way { way, run } in &mut ways {
                 let sample = ground.measure(sh, run)?;
                 let Sample { seconds, cpu, .. } = sample;
-                say(&format!("round {round}, {}: {seconds:.2} s, CPU {cpu:.2} s", way.name));
+                print(&format!("round {round}, {}: {seconds:.2} s, CPU {cpu:.2} s", way.name));
                 way.samples.push(sample);
             }
         }

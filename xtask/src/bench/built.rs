@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use xshell::{Shell, cmd};
 
 use super::table::write_section;
+use crate::print::print;
 use crate::root::root;
-use crate::say::say;
 
 /// The directory for benchmarks' files. It is kept, since building them takes long.
 pub(super) fn dir() -> PathBuf {
@@ -47,7 +47,7 @@ pub(super) fn large_kdb(sh: &Shell, rows: u64, path: &Path, form: &str) -> anyho
 
 /// Prints the results, and writes them into a section of docs/benchmarks.md, if one is given.
 pub(super) fn publish(section: Option<&str>, text: &str) -> anyhow::Result<()> {
-    say(text);
+    print(text);
     match section {
         Some(section) => write_section(&root().join("docs/benchmarks.md"), section, text),
         None => Ok(()),

@@ -11,7 +11,7 @@ use wait4::Wait4;
 use xshell::{Shell, cmd};
 
 use super::table::{Row, median};
-use crate::say::say;
+use crate::print::print;
 
 /// The measurements of one run.
 #[derive(Debug, Clone, Default)]
@@ -78,7 +78,7 @@ impl Way {
         let (program, args) = self.words.split_first().context("a program")?;
         let _dir = sh.push_dir(&self.dir);
         let sample = run(cmd!(sh, "{program} {args...}"))?;
-        say(&format!("{}: {:.2} s, CPU {:.2} s", self.name, sample.seconds, sample.cpu));
+        print(&format!("{}: {:.2} s, CPU {:.2} s", self.name, sample.seconds, sample.cpu));
         self.samples.push(sample);
         Ok(())
     }

@@ -23,11 +23,11 @@ use crate::root::root;
 #[derive(Debug, Args)]
 pub(crate) struct Bench {
     #[command(subcommand)]
-    what: What,
+    what: Benchmark,
 }
 
 #[derive(Debug, Subcommand)]
-enum What {
+enum Benchmark {
     Again(again::Again),
     Ask(ask::Ask),
     Build(build::Build),
@@ -44,14 +44,14 @@ impl Bench {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         sh.change_dir(root());
         match &self.what {
-            What::Again(again) => again.run(sh),
-            What::Ask(ask) => ask.run(sh),
-            What::Build(build) => build.run(sh),
-            What::Kdb(kdb) => kdb.run(sh),
-            What::Package(package) => package.run(sh),
-            What::Read(read) => read.run(sh),
-            What::Remote(remote) => remote.run(sh),
-            What::Scale(scale) => scale.run(sh),
+            Benchmark::Again(again) => again.run(sh),
+            Benchmark::Ask(ask) => ask.run(sh),
+            Benchmark::Build(build) => build.run(sh),
+            Benchmark::Kdb(kdb) => kdb.run(sh),
+            Benchmark::Package(package) => package.run(sh),
+            Benchmark::Read(read) => read.run(sh),
+            Benchmark::Remote(remote) => remote.run(sh),
+            Benchmark::Scale(scale) => scale.run(sh),
         }
     }
 }

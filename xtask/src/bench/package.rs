@@ -15,7 +15,7 @@ use super::built;
 use super::measure::cores;
 use super::table::Table;
 use crate::files::files;
-use crate::say::say;
+use crate::print::print;
 use crate::setup::{self, Need, need};
 
 /// Package a large kdb of real code objects
@@ -70,7 +70,7 @@ impl Package {
         fs::copy(&kdb, &copy)?;
         let mut tables = Vec::new();
         for setting in SETTINGS.iter().filter(|setting| self.is_wanted(setting.title)) {
-            say(setting.title);
+            print(setting.title);
             let mut packers = ways::all(setting, &gfxpack, &dir, (&kdb, &copy))?;
             // The first round verifies the kdb, whose result later rounds reuse, and fills the
             // system's cache.

@@ -14,8 +14,8 @@ use xshell::{Shell, cmd};
 use super::built;
 use super::measure::{Sample, Way, cores, run};
 use super::table::Table;
+use crate::print::print;
 use crate::root::root;
-use crate::say::say;
 
 /// Fetch objects from a remote-execution service that has them all
 #[derive(Debug, Args)]
@@ -64,9 +64,9 @@ impl Remote {
         );
         fs::write(dir.join("kernels.toml"), manifest)?;
         let (_service, address) = start(sh, dir)?;
-        say(&format!("filling the service with {} objects", self.jobs));
+        print(&format!("filling the service with {} objects", self.jobs));
         let Sample { seconds, .. } = build(sh, &gfxpack, dir, &address, 32, false)?;
-        say(&format!("{seconds:.1} s, {:.3} s a job", seconds / self.jobs as f64));
+        print(&format!("{seconds:.1} s, {:.3} s a job", seconds / self.jobs as f64));
         let way = |at_once: &usize| Way::new(format!("--remote-jobs {at_once}"), dir, &[]);
         let mut ways: Vec<Way> = self.at_once.iter().map(way).collect();
         for _ in 0..self.rounds.max(1) {

@@ -7,8 +7,8 @@ use anyhow::{Context, ensure};
 use xshell::{Shell, cmd};
 
 use super::source;
+use crate::print::print;
 use crate::root::VERSION;
-use crate::say::say;
 use crate::setup::{self, Need, need};
 
 const NEEDS: &[Need] = &[
@@ -72,7 +72,7 @@ pub(crate) fn build(sh: &Shell, root: &Path, suite: &str, install: bool) -> anyh
         .run()
         .context("failed to use the installed package")?;
     sh.remove_path(&stage)?;
-    debs.iter().for_each(|path| say(&format!("wrote {}", path.display())));
+    debs.iter().for_each(|path| print(&format!("wrote {}", path.display())));
     Ok(())
 }
 

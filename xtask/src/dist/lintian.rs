@@ -4,16 +4,16 @@ use std::path::Path;
 
 use xshell::{Shell, cmd};
 
-use crate::say::say;
+use crate::print::print;
 use crate::setup::is_on_path;
 
 /// Reports a package that was built, and checks it with lintian.
 pub(super) fn judged(sh: &Shell, package: &Path) -> anyhow::Result<()> {
-    say(&package.display().to_string());
+    print(&package.display().to_string());
     if is_on_path(sh, "lintian") {
         cmd!(sh, "lintian --allow-root --fail-on error,warning {package}").run()?;
     } else {
-        say("lintian is missing: the package is not held to Debian's policy");
+        print("lintian is missing: the package is not held to Debian's policy");
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use xshell::{Shell, cmd};
 
 use super::source;
-use crate::say::say;
+use crate::print::print;
 use crate::setup::{self, Need, need};
 
 pub(super) const CC: Need =
@@ -33,7 +33,7 @@ pub(super) fn build(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<()
     let mut made = deb(sh, &tarball, &stage.join("deb"), &out)?;
     made.extend(rpms(sh, root, &tarball, install)?);
     sh.remove_path(&stage)?;
-    made.iter().for_each(|path| say(&format!("wrote {}", path.display())));
+    made.iter().for_each(|path| print(&format!("wrote {}", path.display())));
     Ok(())
 }
 
@@ -96,7 +96,7 @@ pub(super) fn rpms(
     let packages = &made;
     let judged = cmd!(sh, "rpmlint --config {settings} {recipes...} {packages...}");
     let judged = judged.ignore_status().read()?;
-    say(&judged);
+    print(&judged);
     ensure!(judged.contains(" 0 errors, 0 warnings"), "failed to satisfy rpmlint");
     Ok(made)
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use xshell::{Shell, cmd};
 
 use crate::files::files;
-use crate::say::say;
+use crate::print::print;
 
 /// Writes `gfxpack-<version>.tar.xz` to `target/dist` and returns its path. The bytes depend
 /// only on the commit: files that are not committed are not included.
@@ -17,7 +17,7 @@ pub(super) fn write(sh: &Shell, root: &Path) -> anyhow::Result<PathBuf> {
     let _in_root = sh.push_dir(root);
     let changed = cmd!(sh, "git status --porcelain --untracked-files=no").read()?;
     if !changed.is_empty() {
-        say("note: what is not committed is left out");
+        print("note: what is not committed is left out");
     }
     let name = format!("gfxpack-{}", env!("CARGO_PKG_VERSION"));
     let stage = root.join("target/source");
@@ -54,7 +54,7 @@ pub(super) fn write(sh: &Shell, root: &Path) -> anyhow::Result<PathBuf> {
         .env("XZ_OPT", "-6 -T1")
         .run()?;
     sh.remove_path(&stage)?;
-    say(&format!("wrote {}", tarball.display()));
+    print(&format!("wrote {}", tarball.display()));
     Ok(tarball)
 }
 

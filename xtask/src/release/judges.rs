@@ -8,8 +8,8 @@ use xshell::{Shell, cmd};
 
 use super::key::keyring;
 use crate::cargo_tool::CargoTool;
+use crate::print::print;
 use crate::root::{VERSION, root};
-use crate::say::say;
 use crate::setup::{self, Need, need};
 use crate::test::{PythonTool, python_tool};
 
@@ -120,6 +120,6 @@ pub(super) fn signatures(sh: &Shell, out: &Path, signed: &[PathBuf]) -> anyhow::
     }
     let _in = sh.push_dir(out);
     cmd!(sh, "sha256sum --check --quiet --strict SHA256SUMS").run()?;
-    say(&format!("{} signatures and SHA256SUMS are good", signed.len()));
+    print(&format!("{} signatures and SHA256SUMS are good", signed.len()));
     Ok(())
 }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, ensure};
 use xshell::{Shell, cmd};
 
 use crate::files::files;
-use crate::say::say;
+use crate::print::print;
 
 /// A temporary directory for keys, which only its owner may read.
 pub(super) fn keyring() -> anyhow::Result<tempfile::TempDir> {
@@ -36,7 +36,7 @@ impl Key {
         let _home = home.as_ref().map(|home| sh.push_env("GNUPGHOME", home.path()));
         let name = named.unwrap_or("A trial <trial@example.org>");
         if home.is_some() {
-            say("note: signing with a key that is made for this run");
+            print("note: signing with a key that is made for this run");
             cmd!(sh, "gpg --batch --quiet --passphrase")
                 .args(["", "--quick-generate-key", name, "ed25519", "sign", "never"])
                 .run()

@@ -5,7 +5,7 @@
 
 use super::key::{Key, hashed_key};
 use super::packet::{self, Packet, Packets};
-use super::signature::{Kind, Signature};
+use super::signature::{Signature, SignatureKind};
 
 /// The flag of keys that may sign data.
 const SIGNS: u8 = 0x02;
@@ -18,7 +18,7 @@ pub(super) struct Certificate {
 }
 
 /// A packet followed by its signatures.
-struct Signed<'a> {
+struct SignedPacket<'a> {
     packet: Packet<'a>,
     signatures: Vec<Signature<'a>>,
 }
@@ -28,7 +28,7 @@ impl Certificate {
     /// not revoked.
     pub(super) fn all(packets: Packets<'_>) -> Vec<Self> {
         let mut certificates = Vec::new();
-        let mut current: Vec<Signed<'_>> = Vec::new();
+        let mut current: Vec<SignedPacket<'_>> = Vec::new();
         for packet in packets {
             match packet.tag {
                 packet::SIGNATURE => {
@@ -45,13 +45,13 @@ impl Certificate {
                 }
                 _ => {}
             }
-            current.push(Signed { packet, signatures: Vec::new() });
+            current.push(SignedPacket { packet, signatures: Vec::new() });
         }
         certificates.extend(Self::from_parts(&current));
         certificates
     }
 
-    fn from_parts(parts: &[Signed<'_>]) -> Option<Self> {
+    fn from_parts(parts: &[SignedPacket<'_>]) -> Option<Self> {
         let (first, parts) = parts.split_first()?;
         let mut primary = Key::parse(first.packet)?;
         let hashed = hashed_key(first.packet.body);
@@ -60,12 +60,14 @@ impl Certificate {
         };
         let direct = first.signatures.iter().filter(|signature| own(signature, &hashed));
         let (revoked, direct): (Vec<_>, Vec<_>) =
-            direct.partition(|signature| signature.kind == Kind::KeyRevocation);
+            direct.partition(|signature| signature.kind == SignatureKind::KeyRevocation);
         if !revoked.is_empty() {
             return None;
         }
-        let mut vouching: Vec<&Signature<'_>> =
-            direct.into_iter().filter(|signature| signature.kind == Kind::DirectKey).collect();
+        let mut vouching: Vec<&Signature<'_>> = direct
+            .into_iter()
+            .filter(|signature| signature.kind == SignatureKind::DirectKey)
+            .collect();
         for part in parts {
             let mark = match part.packet.tag {
                 packet::USER_ID => 0xb4,
@@ -74,7 +76,8 @@ impl Certificate {
             };
             let length = u32::try_from(part.packet.body.len()).ok()?.to_be_bytes();
             let data = [&hashed, &[mark][..], &length, part.packet.body].concat();
-            let signatures = part.signatures.iter().filter(|s| s.kind == Kind::Certification);
+            let signatures =
+                part.signatures.iter().filter(|s| s.kind == SignatureKind::Certification);
             vouching.extend(signatures.filter(|signature| own(signature, &data)));
         }
         // The newest self-signature counts.
@@ -120,7 +123,7 @@ impl Certificate {
 
 /// A subkey that the primary key has signed, and that has signed the primary key.
 /// Otherwise somebody could claim another person's key as their own.
-fn subkey(primary: &Key, hashed_primary: &[u8], part: &Signed<'_>) -> Option<Key> {
+fn subkey(primary: &Key, hashed_primary: &[u8], part: &SignedPacket<'_>) -> Option<Key> {
     let mut key = Key::parse(part.packet)?;
     let data = [hashed_primary, &hashed_key(part.packet.body)].concat();
     let good: Vec<_> = part
@@ -128,17 +131,17 @@ fn subkey(primary: &Key, hashed_primary: &[u8], part: &Signed<'_>) -> Option<Key
         .iter()
         .filter(|s| s.is_by(primary) && s.verify(&primary.material, &data) == Some(true))
         .collect();
-    if good.iter().any(|signature| signature.kind == Kind::SubkeyRevocation) {
+    if good.iter().any(|signature| signature.kind == SignatureKind::SubkeyRevocation) {
         return None;
     }
-    let bindings = good.iter().filter(|signature| signature.kind == Kind::SubkeyBinding);
+    let bindings = good.iter().filter(|signature| signature.kind == SignatureKind::SubkeyBinding);
     let binding = bindings.max_by_key(|signature| signature.created)?;
     key.expires = binding.key_expires_after.map(|after| key.created + after);
     key.signs = binding.key_flags.is_some_and(|flags| flags & SIGNS != 0);
     if key.signs {
         let back = Signature::parse(binding.embedded?)?;
-        let fits =
-            back.kind == Kind::PrimaryKeyBinding && back.verify(&key.material, &data) == Some(true);
+        let fits = back.kind == SignatureKind::PrimaryKeyBinding
+            && back.verify(&key.material, &data) == Some(true);
         fits.then_some(key)
     } else {
         None

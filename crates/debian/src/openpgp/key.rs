@@ -11,7 +11,7 @@ const ED25519_OID: &[u8] = &[0x2b, 0x06, 0x01, 0x04, 0x01, 0xda, 0x47, 0x0f, 0x0
 
 /// The algorithm with its public numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Material {
+pub(super) enum KeyMaterial {
     Rsa { modulus: Vec<u8>, exponent: Vec<u8> },
     Ed25519(Vec<u8>),
 }
@@ -20,7 +20,7 @@ pub(super) enum Material {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) fingerprint: [u8; 20],
-    pub(super) material: Material,
+    pub(super) material: KeyMaterial,
     /// Seconds since 1970.
     pub(super) created: u64,
     /// Seconds since 1970.
@@ -41,7 +41,7 @@ impl Key {
         let material = match bytes.u8()? {
             1 | 3 => {
                 let (modulus, exponent) = (bytes.mpi()?.to_vec(), bytes.mpi()?.to_vec());
-                Material::Rsa { modulus, exponent }
+                KeyMaterial::Rsa { modulus, exponent }
             }
             22 => {
                 let length = bytes.u8()?;
@@ -49,9 +49,9 @@ impl Key {
                     return None;
                 }
                 let [0x40, point @ ..] = bytes.mpi()? else { return None };
-                Material::Ed25519(point.to_vec())
+                KeyMaterial::Ed25519(point.to_vec())
             }
-            27 => Material::Ed25519(bytes.take(32)?.to_vec()),
+            27 => KeyMaterial::Ed25519(bytes.take(32)?.to_vec()),
             _ => return None,
         };
         let fingerprint = Sha1::digest(hashed_key(packet.body)).into();

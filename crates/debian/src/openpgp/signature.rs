@@ -8,12 +8,12 @@ use ring::signature::{
 };
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
-use super::key::{Key, Material};
+use super::key::{Key, KeyMaterial};
 use super::packet::{Bytes, two_bytes};
 
 /// What a signature is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum SignatureKind {
     /// A text, with lines that end with CR and LF.
     Text,
     /// A user's name for a key.
@@ -32,7 +32,7 @@ pub(super) enum Kind {
     Other,
 }
 
-impl Kind {
+impl SignatureKind {
     fn from_number(number: u8) -> Self {
         match number {
             0x01 => Self::Text,
@@ -57,7 +57,7 @@ enum Hash {
 /// A version 4 signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Signature<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: SignatureKind,
     algorithm: u8,
     /// `None` for SHA-1 and MD5, which do not count.
     hash: Option<Hash>,
@@ -90,7 +90,7 @@ impl<'a> Signature<'a> {
         if bytes.u8()? != 4 {
             return None;
         }
-        let kind = Kind::from_number(bytes.u8()?);
+        let kind = SignatureKind::from_number(bytes.u8()?);
         let algorithm = bytes.u8()?;
         let hash = match bytes.u8()? {
             8 => Some(Hash::Sha256),
@@ -168,13 +168,13 @@ impl<'a> Signature<'a> {
 
     /// Whether the signature over `data` was made with the key; `None` if its
     /// algorithms are not supported.
-    pub(super) fn verify(&self, key: &Material, data: &[u8]) -> Option<bool> {
+    pub(super) fn verify(&self, key: &KeyMaterial, data: &[u8]) -> Option<bool> {
         let length = u32::try_from(self.hashed.len()).ok()?.to_be_bytes();
         let message = [data, self.hashed, &[4, 0xff], &length].concat();
         let hash = self.hash?;
         let mut numbers = Bytes(self.numbers);
         match (self.algorithm, key) {
-            (1 | 3, Material::Rsa { modulus, exponent }) => {
+            (1 | 3, KeyMaterial::Rsa { modulus, exponent }) => {
                 let signature = padded(numbers.mpi()?, modulus.len())?;
                 let parameters: &RsaParameters = match hash {
                     Hash::Sha256 => &RSA_PKCS1_2048_8192_SHA256,
@@ -184,7 +184,7 @@ impl<'a> Signature<'a> {
                 let key = RsaPublicKeyComponents { n: modulus, e: exponent };
                 Some(key.verify(parameters, &message, &signature).is_ok())
             }
-            (22 | 27, Material::Ed25519(key)) => {
+            (22 | 27, KeyMaterial::Ed25519(key)) => {
                 let signature = match self.algorithm {
                     22 => [padded(numbers.mpi()?, 32)?, padded(numbers.mpi()?, 32)?].concat(),
                     _ => numbers.take(64)?.to_vec(),

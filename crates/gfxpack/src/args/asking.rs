@@ -11,7 +11,7 @@ use super::{CacheArgs, CacheDir, ToolchainArgs, parse_target};
 /// Which kernels a build wants, said by what programs compute.
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "Input")]
-pub(crate) struct Asking {
+pub(crate) struct ProblemArgs {
     /// Problems: a list or log with MIOpenDriver commands, or a performance or
     /// find database. MIOpen is asked which kernels they need. - reads stdin;
     /// repeatable
@@ -97,7 +97,7 @@ fn parse_uses(text: &str) -> Result<Uses, String> {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Ask {
     #[command(flatten)]
-    pub(crate) asking: Asking,
+    pub(crate) asking: ProblemArgs,
     /// GPU to ask for: a processor and its compute units, as gfx90a@104 or
     /// gfx906_60; or a processor alone, as gfx1030 or a product's name (MI210), for
     /// every number of them that is known; repeatable, or with commas

@@ -1,7 +1,7 @@
 //! `install`: installs the kernel packages for this machine's GPUs with the
 //! system's package manager.
 
-use gfxpack_package::{Offered, PackageManager};
+use gfxpack_package::{PackageManager, PackageSource};
 use gfxpack_pipeline::device_packages::candidates;
 use gfxpack_process::SystemTool;
 use gfxpack_runtime::Environment;
@@ -29,8 +29,8 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
         )
     })?;
     let offered = match &args.from {
-        Some(dir) => Offered::below(dir, &manager, |path| output.warn(&left_out(path)))?,
-        None => Offered::Repositories(&manager, &args.words),
+        Some(dir) => PackageSource::below(dir, &manager, |path| output.warn(&left_out(path)))?,
+        None => PackageSource::Repositories(&manager, &args.words),
     };
     let names = detection.devices.iter();
     let names: Vec<Vec<String>> =

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gfxpack_harvest::log::LogError;
-use gfxpack_harvest::{Kind, Options, Skip};
+use gfxpack_harvest::{ContentKind, Options, Skip};
 use gfxpack_kdb::Layout;
 use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::{Counts, KeyRecord};
@@ -39,10 +39,10 @@ fn a_log_and_kdbs_give_the_same_keys_alone_and_together() {
     };
     let (of_log, reports) = gather(&["app.log"]);
     assert_eq!(keys_of(&of_log), keys);
-    assert_eq!((reports[0].kind, reports[0].lines, reports[0].told), (Kind::Log, 300, 180));
+    assert_eq!((reports[0].kind, reports[0].lines, reports[0].told), (ContentKind::Log, 300, 180));
     let (of_user, reports) = gather(&["gfx906_60.ukdb"]);
     assert_eq!(keys_of(&of_user), keys);
-    assert_eq!((reports[0].kind, reports[0].told), (Kind::Ukdb, 60));
+    assert_eq!((reports[0].kind, reports[0].told), (ContentKind::Ukdb, 60));
     let (of_all, _) = gather(&["app.log", "gfx906_60.ukdb", "gfx906_64.kdb"]);
     assert_eq!(keys_of(&of_all), keys);
     let counts = Counts { seen: 1, misses: 1, saved: 1, kdbs: 1, ukdbs: 1, ..Counts::default() };
@@ -59,7 +59,7 @@ fn a_log_and_kdbs_give_the_same_keys_alone_and_together() {
     std::fs::write(at("three.jsonl"), lines(&gather(&["gfx906_64.kdb"]).0)).unwrap();
     let (again, reports) = gather(&["three.jsonl", "one.jsonl", "two.jsonl"]);
     assert_eq!(again, of_all);
-    assert!(reports.iter().all(|report| report.kind == Kind::Keys && report.told == 60));
+    assert!(reports.iter().all(|report| report.kind == ContentKind::Keys && report.told == 60));
 }
 
 #[test]

@@ -20,13 +20,13 @@ const OTHERS: [&str; 3] = [".BUILDINFO", ".CHANGELOG", ".INSTALL"];
 
 /// What `.MTREE` says about a file.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct Listed {
+struct ListedFile {
     size: Option<String>,
     sha256: Option<String>,
 }
 
 /// By path: the files in `.MTREE`, without directories and links.
-type List = BTreeMap<String, Listed>;
+type List = BTreeMap<String, ListedFile>;
 
 /// Source: pacman 6.0.2, lib/libalpm/be_package.c, `_alpm_pkg_load_internal`.
 pub(super) fn check(
@@ -61,7 +61,7 @@ pub(super) fn check(
             }
             path => outcome.file(&format!("/{path}"), &mut hashed)?,
         }
-        let there = Listed {
+        let there = ListedFile {
             sha256: Some(hex(&hashed.digest.finalize())),
             size: Some(counted.size.to_string()),
         };
@@ -91,7 +91,7 @@ fn text(path: &str, mut bytes: impl Read) -> Result<String, Stop> {
     Ok(text)
 }
 
-impl Listed {
+impl ListedFile {
     /// Whether a file matches the list. What the list does not say may be anything.
     fn allows(&self, there: &Self) -> bool {
         (self.size.is_none() || self.size == there.size)
@@ -124,7 +124,7 @@ fn parse(text: &str) -> List {
     for line in text.lines() {
         let mut fields = line.split_ascii_whitespace();
         let Some(path) = fields.next() else { continue };
-        let (mut listed, mut kind) = (Listed::default(), default);
+        let (mut listed, mut kind) = (ListedFile::default(), default);
         for (name, value) in fields.filter_map(|word| word.split_once('=')) {
             match name {
                 "type" => kind = value,
@@ -175,7 +175,7 @@ mod tests {
                     /set mode=755 type=dir\n./usr time=1.0\n\
                     ./usr/a\\040b\\134 time=1.0 mode=644 size=1 md5digest=x sha256digest=cd type=file\n\
                     ./usr/l time=1.0 type=link link=x\n";
-        let listed = |size: &str, sha256: &str| Listed {
+        let listed = |size: &str, sha256: &str| ListedFile {
             size: Some(size.to_owned()),
             sha256: Some(sha256.to_owned()),
         };

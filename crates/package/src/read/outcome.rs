@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 /// The signed part of an .rpm: its header, which has the digests of all the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Signed {
+pub struct SignedHeader {
     /// The header's bytes.
     pub header: Vec<u8>,
     /// Detached OpenPGP signatures; empty if the package is not signed.
@@ -36,7 +36,7 @@ pub struct Report {
     /// How the package describes itself, if that can be read.
     pub about: Option<PackageDescription>,
     /// The signed part of an .rpm with its signatures.
-    pub signed: Option<Signed>,
+    pub signed: Option<SignedHeader>,
 }
 
 /// Called for every file of a package with its absolute path and its bytes, which
@@ -64,7 +64,7 @@ impl Outcome<'_, '_> {
     /// Passes a file to the visitor, and reads the rest of it.
     pub(super) fn file(&mut self, path: &str, bytes: &mut dyn Read) -> Result<(), Stop> {
         self.report.files += 1;
-        let mut bytes = Watched { inner: bytes, error: None };
+        let mut bytes = ErrorKeepingReader { inner: bytes, error: None };
         let visited = (self.visit)(path, &mut bytes);
         // If the visitor failed because the file is damaged, report the damage.
         match (visited, &bytes.error) {
@@ -88,12 +88,12 @@ pub(super) fn damaged(what: &str, error: &dyn std::fmt::Display) -> Stop {
 }
 
 /// A reader that remembers its last error.
-struct Watched<'a> {
+struct ErrorKeepingReader<'a> {
     inner: &'a mut dyn Read,
     error: Option<String>,
 }
 
-impl Read for Watched<'_> {
+impl Read for ErrorKeepingReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.inner.read(buffer).inspect_err(|error| {
             if error.kind() != io::ErrorKind::Interrupted {

@@ -8,7 +8,7 @@ use ::rpm::{Header, IndexTag, PackageMetadata};
 use sha2::{Digest, Sha256};
 
 use super::archive::{self, Root, SET_ID};
-use super::outcome::{Outcome, PackageDescription, Signed, Stop, damaged};
+use super::outcome::{Outcome, PackageDescription, SignedHeader, Stop, damaged};
 use super::readers::Hashed;
 use super::rpm_digests::{self, Payload};
 use super::rpm_header;
@@ -29,7 +29,7 @@ enum Kind {
 
 /// A file in the header's list.
 #[derive(Debug)]
-struct Listed {
+struct HeaderFile {
     path: String,
     size: u64,
     kind: Kind,
@@ -61,7 +61,7 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
     if !digests.has_header_digest() {
         outcome.finding("it has no digest of its header");
     }
-    outcome.report.signed = Some(Signed {
+    outcome.report.signed = Some(SignedHeader {
         header: headers.bytes[headers.main.clone()].to_vec(),
         signatures: metadata
             .raw_signatures()
@@ -107,7 +107,7 @@ fn about(header: &Header<IndexTag>) -> PackageDescription {
 /// The files that a header lists.
 ///
 /// Source: rpm 4.18, docs/manual/tags.md, "File tags".
-fn listed(header: &Header<IndexTag>) -> Result<Vec<Listed>, Stop> {
+fn listed(header: &Header<IndexTag>) -> Result<Vec<HeaderFile>, Stop> {
     const GHOST: u32 = 1 << 6;
     fn all<T>(found: Result<Vec<T>, ::rpm::Error>) -> Result<Vec<T>, Stop> {
         match found {
@@ -149,7 +149,7 @@ fn listed(header: &Header<IndexTag>) -> Result<Vec<Listed>, Stop> {
             _ => Kind::Other,
         };
         let inode = devices.get(index).copied().zip(inodes.get(index).copied());
-        listed.push(Listed {
+        listed.push(HeaderFile {
             path: format!("{dir}{name}"),
             size: sizes[index],
             kind,
@@ -169,7 +169,7 @@ fn listed(header: &Header<IndexTag>) -> Result<Vec<Listed>, Stop> {
 ///
 /// Source: rpm 4.18, lib/rpmfi.c, `rpmfilesBuildNLink`,
 /// `rpmfiArchiveHasContent`.
-fn join_names(listed: &mut [Listed]) {
+fn join_names(listed: &mut [HeaderFile]) {
     let mut names: HashMap<(u32, u32), Vec<usize>> = HashMap::new();
     for (index, file) in listed.iter().enumerate().filter(|(_, file)| !file.ghost) {
         if let Some(inode) = file.inode {
@@ -185,7 +185,7 @@ fn join_names(listed: &mut [Listed]) {
 }
 
 /// Reports files that a package must not have.
-fn judge(listed: &[Listed], outcome: &mut Outcome<'_, '_>) {
+fn judge(listed: &[HeaderFile], outcome: &mut Outcome<'_, '_>) {
     let links = listed.iter().filter(|file| file.kind == Kind::Link);
     let links: BTreeSet<String> = links.map(|file| file.path.clone()).collect();
     for file in listed {
@@ -211,7 +211,7 @@ fn judge(listed: &[Listed], outcome: &mut Outcome<'_, '_>) {
 
 fn entries(
     mut stream: impl Read,
-    listed: &[Listed],
+    listed: &[HeaderFile],
     outcome: &mut Outcome<'_, '_>,
 ) -> Result<(), Stop> {
     let failed = |error: io::Error| damaged("the payload", &error);
@@ -268,7 +268,7 @@ fn entries(
 /// by index in the header. `contents` has, for each file with hard links, its
 /// digest and the name that it came with.
 fn compare_with_header(
-    listed: &[Listed],
+    listed: &[HeaderFile],
     seen: &[bool],
     contents: &BTreeMap<(u32, u32), (String, &str)>,
     outcome: &mut Outcome<'_, '_>,
@@ -302,7 +302,7 @@ struct PayloadEntry {
 /// is too large for that, indices of files in the header.
 fn next(
     stream: &mut impl Read,
-    listed: &[Listed],
+    listed: &[HeaderFile],
     indexes: &HashMap<&str, usize>,
 ) -> io::Result<Option<PayloadEntry>> {
     let mut magic = [0; 6];

@@ -18,7 +18,7 @@ const MD5: u32 = 1004;
 const PAYLOAD_DIGESTS: [u32; 2] = [5092, 5097];
 
 /// A tag of the signature header, and how rpm copies it into the main header.
-struct Signed {
+struct SignatureTag {
     tag: u32,
     /// Its number in the main header.
     main: u32,
@@ -29,19 +29,19 @@ struct Signed {
     either: bool,
 }
 
-const fn signed(tag: u32, main: u32, kind: u32, count: Option<usize>) -> Signed {
-    Signed { tag, main, kind, count, either: false }
+const fn signed(tag: u32, main: u32, kind: u32, count: Option<usize>) -> SignatureTag {
+    SignatureTag { tag, main, kind, count, either: false }
 }
 
 /// Source: rpm 4.18, lib/package.c, `xlateTags`; lib/rpmvs.c, `rpmvfytags`.
-const SIGNED: [Signed; 15] = [
+const SIGNED: [SignatureTag; 15] = [
     signed(1000, 257, types::INT32, Some(1)),
     signed(1002, 259, types::BIN, None),
     signed(MD5, 261, types::BIN, Some(16)),
     signed(1005, 262, types::BIN, None),
-    Signed { either: true, ..signed(1007, 1046, types::INT32, Some(1)) },
-    Signed { either: true, ..signed(274, 5090, types::STRING_ARRAY, None) },
-    Signed { either: true, ..signed(275, 5091, types::INT32, Some(1)) },
+    SignatureTag { either: true, ..signed(1007, 1046, types::INT32, Some(1)) },
+    SignatureTag { either: true, ..signed(274, 5090, types::STRING_ARRAY, None) },
+    SignatureTag { either: true, ..signed(275, 5091, types::INT32, Some(1)) },
     signed(276, 276, types::STRING_ARRAY, None),
     signed(277, 277, types::INT32, Some(1)),
     signed(269, 269, types::STRING, Some(1)),
@@ -60,7 +60,7 @@ const SIGNATURES: [u32; 4] = [1002, 1005, 267, 268];
 /// Source: rpm 4.18, lib/package.c, `headerMergeLegacySigs`; lib/rpmvs.c,
 /// `rpmsinfoInit`.
 pub(super) fn check(signatures: &Index<'_>, main: &Index<'_>, outcome: &mut Outcome<'_, '_>) {
-    for Signed { tag, main: in_main, kind, count, either } in &SIGNED {
+    for SignatureTag { tag, main: in_main, kind, count, either } in &SIGNED {
         let fits =
             |entry: &IndexEntry| entry.kind == *kind && count.is_none_or(|n| n == entry.count);
         if signatures.values(*tag).any(|(entry, _)| !fits(&entry)) {

@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_process::{FileError, write_atomic};
 
-use crate::read::Kind;
+use crate::read::PackageKind;
 
 /// Every .deb and .rpm below `dir`, sorted by path.
 ///
 /// # Errors
 /// If a directory can't be read.
 pub fn packages(dir: &Path) -> Result<Vec<PathBuf>, FileError> {
-    files(dir, |path| matches!(Kind::from_name(path), Some(Kind::Deb | Kind::Rpm)))
+    files(dir, |path| {
+        matches!(PackageKind::from_name(path), Some(PackageKind::Deb | PackageKind::Rpm))
+    })
 }
 
 /// Every file below `dir` whose path is wanted, sorted. Links to files are

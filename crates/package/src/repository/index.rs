@@ -9,7 +9,7 @@ use super::address::{Address, KEY_FILE, SetupFiles};
 use super::apt::{self, Suite};
 use super::error::RepositoryError;
 use super::files::{packages, put};
-use super::page::Listed;
+use super::page::PageEntry;
 use super::rpm;
 use super::setup;
 use crate::signing::Signer;
@@ -67,7 +67,7 @@ pub fn index(
     }
     let mut listed = Vec::new();
     for file in debs.iter().chain(&rpm_files) {
-        listed.extend(Listed::read(dir, file, notes)?);
+        listed.extend(PageEntry::read(dir, file, notes)?);
     }
     let setup = setup::write(dir, address, suite, key.as_deref(), &listed)?;
     let left_out = found.into_iter().filter(|path| {

@@ -17,7 +17,7 @@ const STYLE: &str = include_str!("page.css");
 
 /// A package as the page lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Listed {
+pub(super) struct PageEntry {
     about: PackageInfo,
     /// The path in the repository.
     file: PathBuf,
@@ -26,7 +26,7 @@ pub(super) struct Listed {
     notes: Vec<String>,
 }
 
-impl Listed {
+impl PageEntry {
     /// Reads a package of the repository in `dir`.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ pub(super) fn page(
     suite: &Suite,
     files: &SetupFiles,
     is_signed: bool,
-    packages: &[Listed],
+    packages: &[PageEntry],
 ) -> String {
     let title = escaped(&suite.origin);
     let mut text = format!(
@@ -80,7 +80,7 @@ pub(super) fn page(
     text.push_str(
         "<h2>Packages</h2>\n<table>\n<tr><th>Package</th><th>Version</th><th>Files</th></tr>\n",
     );
-    let mut by_name: BTreeMap<&str, Vec<&Listed>> = BTreeMap::new();
+    let mut by_name: BTreeMap<&str, Vec<&PageEntry>> = BTreeMap::new();
     for package in packages {
         by_name.entry(&package.about.name).or_default().push(package);
     }
@@ -92,7 +92,7 @@ pub(super) fn page(
 }
 
 /// Adds a row for the packages with one name to the table.
-fn add_row(text: &mut String, name: &str, mut all: Vec<&Listed>) {
+fn add_row(text: &mut String, name: &str, mut all: Vec<&PageEntry>) {
     all.sort_by(|a, b| a.file.cmp(&b.file));
     let described = &all[0].about;
     let (name, summary) = (escaped(name), escaped(&described.summary));
@@ -157,7 +157,7 @@ mod tests {
             summary: "\"</summary><script>".into(),
             description: "one\ntwo\n\n<img src=x>\n".into(),
         };
-        let package = Listed {
+        let package = PageEntry {
             about,
             file: "pool/a b+\"#?.deb".into(),
             bytes: 1_234,

@@ -9,7 +9,7 @@ use gfxpack_process::FileError;
 use super::address::{Address, KEY_FILE, SetupFiles};
 use super::apt::Suite;
 use super::files::put;
-use super::page::{Listed, page};
+use super::page::{PageEntry, page};
 
 /// Writes the files; those for formats without packages are omitted. `key` is the
 /// public key, if the indexes are signed.
@@ -18,7 +18,7 @@ pub(super) fn write(
     address: &Address,
     suite: &Suite,
     key: Option<&[u8]>,
-    packages: &[Listed],
+    packages: &[PageEntry],
 ) -> Result<SetupFiles, FileError> {
     let name = file_stem(&suite.origin);
     let has = |ending: &str| packages.iter().any(|package| package.has(ending));

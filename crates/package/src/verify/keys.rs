@@ -14,12 +14,13 @@ use crate::signing::{ClearSigned, Keyring, SigningError};
 pub(super) fn check(dir: &Path) -> Result<Vec<(PathBuf, Finding)>, VerifyError> {
     let repomd = dir.join("repodata/repomd.xml");
     let mut indexes = of_suites(dir)?;
-    indexes.extend(Signed::detached(&repomd, "repodata/repomd.xml.asc", dir));
+    indexes.extend(SignedFile::detached(&repomd, "repodata/repomd.xml.asc", dir));
     let mut sums = Vec::new();
-    sums.extend(Signed::detached(&dir.join(crate::sums::FILE_NAME), "SHA256SUMS.asc", dir));
+    sums.extend(SignedFile::detached(&dir.join(crate::sums::FILE_NAME), "SHA256SUMS.asc", dir));
     // `repo` signs indexes; another key may have signed the checksums.
     let of_archive = if indexes.is_empty() { sums } else { indexes };
-    let of_rpm: Vec<Signed> = Signed::detached(&repomd, "repodata/repomd.xml.asc", dir).collect();
+    let of_rpm: Vec<SignedFile> =
+        SignedFile::detached(&repomd, "repodata/repomd.xml.asc", dir).collect();
     let mut findings = Vec::new();
     for (name, signed) in [(KEY_FILE, of_archive), (RPM_KEY_FILE, of_rpm)] {
         let key = dir.join(name);
@@ -31,7 +32,7 @@ pub(super) fn check(dir: &Path) -> Result<Vec<(PathBuf, Finding)>, VerifyError> 
 }
 
 /// What is wrong with a key that should have made these signatures.
-fn one(key: &Path, signed: &[Signed]) -> Result<Option<Finding>, VerifyError> {
+fn one(key: &Path, signed: &[SignedFile]) -> Result<Option<Finding>, VerifyError> {
     let keyring = match Keyring::open(key) {
         Ok(keyring) => keyring,
         Err(SigningError::NoKeys { why, .. }) => {
@@ -39,7 +40,7 @@ fn one(key: &Path, signed: &[Signed]) -> Result<Option<Finding>, VerifyError> {
         }
         Err(error) => return Err(error.into()),
     };
-    for Signed { name, signature, file } in signed {
+    for SignedFile { name, signature, file } in signed {
         let Some(signature) = optional(signature).unwrap_or_default() else { continue };
         let refused = match file {
             Some(file) => keyring.check_file(&signature, file)?,
@@ -58,14 +59,14 @@ fn one(key: &Path, signed: &[Signed]) -> Result<Option<Finding>, VerifyError> {
 }
 
 /// A signature in a directory.
-struct Signed {
+struct SignedFile {
     name: String,
     signature: PathBuf,
     /// The signed file, if it is separate from the signature.
     file: Option<PathBuf>,
 }
 
-impl Signed {
+impl SignedFile {
     /// The detached signature `name` of a file, if both exist.
     fn detached(file: &Path, name: &str, dir: &Path) -> impl Iterator<Item = Self> {
         let signature = dir.join(name);
@@ -76,17 +77,17 @@ impl Signed {
 }
 
 /// The signatures of all suites.
-fn of_suites(dir: &Path) -> Result<Vec<Signed>, VerifyError> {
+fn of_suites(dir: &Path) -> Result<Vec<SignedFile>, VerifyError> {
     let mut signed = Vec::new();
     for path in suites(dir)? {
         let suite = path.file_name().unwrap_or_default().display();
         let name = format!("dists/{suite}/InRelease");
         let inline = dir.join(&name);
         if inline.is_file() {
-            signed.push(Signed { name, signature: inline, file: None });
+            signed.push(SignedFile { name, signature: inline, file: None });
         }
         let name = format!("dists/{suite}/Release.gpg");
-        signed.extend(Signed::detached(&path.join("Release"), &name, dir));
+        signed.extend(SignedFile::detached(&path.join("Release"), &name, dir));
     }
     Ok(signed)
 }

@@ -10,7 +10,7 @@ use super::error::VerifyError;
 use super::listed::{check_signature, signature_of};
 use super::subject::{Inspector, Subject, Verified};
 use crate::finding::Finding;
-use crate::read::{self, Kind, Report};
+use crate::read::{self, PackageKind, Report};
 use crate::signing::Keyring;
 
 /// Kernels are similar to each other, so a package may unpack to perhaps a
@@ -31,7 +31,8 @@ pub(super) fn check(
     keyring: Option<&Keyring>,
     inspector: &mut dyn Inspector,
 ) -> Result<Verified, VerifyError> {
-    let kind = Kind::from_name(path).ok_or_else(|| VerifyError::Name { path: path.to_owned() })?;
+    let kind =
+        PackageKind::from_name(path).ok_or_else(|| VerifyError::Name { path: path.to_owned() })?;
     let scratch = temporary_dir()?;
     let size = path.metadata().map_err(FileError::io("find", path))?.len();
     let most = size.saturating_mul(EXPANSION_MAX).max(UNPACKED_MIN);
@@ -83,7 +84,7 @@ pub(super) fn check(
 /// Checks the signatures in a package, or the one beside it.
 fn signatures(
     path: &Path,
-    kind: Kind,
+    kind: PackageKind,
     listed: bool,
     keyring: &Keyring,
     report: &Report,
@@ -104,7 +105,9 @@ fn signatures(
             Ok(refused.into_iter().map(|why| why.in_part("its signature")).collect())
         }
         // A .deb without a signature may be listed in a signed index.
-        None if kind == Kind::Deb && listed && !signature_of(path).exists() => Ok(Vec::new()),
+        None if kind == PackageKind::Deb && listed && !signature_of(path).exists() => {
+            Ok(Vec::new())
+        }
         None => Ok(check_signature(keyring, path)?.into_iter().collect()),
     }
 }

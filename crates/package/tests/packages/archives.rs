@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use ::tar::{EntryType, Header};
 use flate2::Compression as Level;
 use flate2::write::GzEncoder;
-use gfxpack_package::read::{self, Kind, Report};
+use gfxpack_package::read::{self, PackageKind, Report};
 
 pub(crate) fn check(path: &Path) -> Report {
-    let kind = Kind::from_name(path).expect("a package's name");
+    let kind = PackageKind::from_name(path).expect("a package's name");
     read::check(path, kind, &mut |_, _| Ok(())).expect("reads")
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use ::tar::EntryType;
 use gfxpack_package::Format;
-use gfxpack_package::read::{self, Kind};
+use gfxpack_package::read::{self, PackageKind};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::archives::{TarEntry, both, check, deb, file, gz, link, tar, tar_without_end};
@@ -101,7 +101,7 @@ fn reading_a_pipe_or_a_device_does_not_block() {
     let fifo = dir.path().join("x.deb");
     let mode = Mode::RUSR | Mode::WUSR;
     mknodat(CWD, &fifo, FileType::Fifo, mode, 0).expect("made");
-    let error = read::check(&fifo, Kind::Deb, &mut |_, _| Ok(())).expect_err("no file");
+    let error = read::check(&fifo, PackageKind::Deb, &mut |_, _| Ok(())).expect_err("no file");
     assert!(matches!(error, read::ReadError::Io { .. }), "{error:?}");
     assert!(gfxpack_package::sums::digest_file(&fifo).is_err());
     assert!(read::bytes(Path::new("/dev/zero"), u64::MAX).is_err());

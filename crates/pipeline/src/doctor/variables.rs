@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gfxpack_runtime::{Environment, user_database_dir};
-use gfxpack_tuning::{DatabaseName, Owner};
+use gfxpack_tuning::{DatabaseName, DatabaseOwner};
 
 use super::finding::Findings;
 
@@ -73,7 +73,8 @@ fn is_users(dir: &Path, user_db: &Path) -> bool {
     }
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| DatabaseName::from_path(&entry.path()));
-    let (users, systems): (Vec<_>, Vec<_>) = names.partition(|name| name.owner == Owner::User);
+    let (users, systems): (Vec<_>, Vec<_>) =
+        names.partition(|name| name.owner == DatabaseOwner::User);
     !users.is_empty() && systems.is_empty()
 }
 

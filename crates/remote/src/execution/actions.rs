@@ -17,13 +17,13 @@ use super::tree::{Blob, Tree};
 const MAX_WORDS: usize = 64 << 10;
 
 /// An action with its digests.
-pub(crate) struct Ask {
+pub(crate) struct ActionRequest {
     pub(crate) command: Blob,
     pub(crate) action: Blob,
     pub(crate) purpose: Purpose,
 }
 
-impl Ask {
+impl ActionRequest {
     pub(crate) fn new(service: &Service, action: &Action, tree: &Tree) -> Self {
         let platform = (!service.options.platform.is_empty()).then(|| {
             let mut properties: Vec<_> = service.options.platform.clone();
@@ -128,13 +128,13 @@ pub(crate) async fn outcome(
 }
 
 /// How an execution ended.
-pub(crate) enum End {
+pub(crate) enum ExecutionEnd {
     Done(Box<api::ActionResult>, bool),
     TimedOut,
     Failed(Status),
 }
 
-impl End {
+impl ExecutionEnd {
     pub(crate) fn from_response(response: api::ExecuteResponse) -> Self {
         let status = response.status.unwrap_or_default();
         match (Code::from(status.code), response.result) {

@@ -143,7 +143,7 @@ impl Connection {
                  --remote the rest is compiled here"
             }
         };
-        self.address.unusable(told(status), hint)
+        self.address.unusable(error_text(status), hint)
     }
 
     /// A call with its metadata and a time limit.
@@ -226,6 +226,6 @@ fn tls(address: &Address, tls: &Tls) -> Result<ClientTlsConfig, RemoteError> {
 }
 
 /// A failed call as text.
-pub(crate) fn told(status: &tonic::Status) -> String {
+pub(crate) fn error_text(status: &tonic::Status) -> String {
     with_causes(format!("{:?}: {}", status.code(), status.message()), status)
 }

@@ -9,8 +9,8 @@ use gfxpack_compile::{Action, ActionOutcome, RemoteError};
 use prost::Message;
 use tonic::{Code, Status, Streaming};
 
-use super::actions::{self, Ask, End};
-use super::connection::{Connection, Purpose, told};
+use super::actions::{self, ActionRequest, ExecutionEnd};
+use super::connection::{Connection, Purpose, error_text};
 use super::retry::{is_absence, is_passing};
 use super::service::Service;
 use super::tree::Tree;
@@ -55,7 +55,7 @@ pub(crate) async fn run(
     running: &Running,
 ) -> Result<ActionOutcome, RemoteError> {
     let tree = service.tree(action);
-    let ask = Ask::new(service, action, &tree);
+    let ask = ActionRequest::new(service, action, &tree);
     let mut skip_cache = false;
     match known(service, action, &ask).await {
         Ok(outcome) if outcome.exit_code == 0 => return Ok(outcome),
@@ -65,7 +65,7 @@ pub(crate) async fn run(
         }
         Err(status) if status.code() == Code::NotFound => {}
         Err(status) if status.code() == Code::DataLoss => {
-            tracing::debug!(action.name, "{}; it is made again", told(&status));
+            tracing::debug!(action.name, "{}; it is made again", error_text(&status));
             skip_cache = true;
         }
         Err(status) => return Err(service.connection.failed(&status)),
@@ -76,8 +76,8 @@ pub(crate) async fn run(
     let mut attempts = service.connection.retry.attempts();
     loop {
         let failed = match attempt(service, &ask, &tree, skip_cache, running).await {
-            Ok(End::TimedOut) => return Err(RemoteError::TimedOut(action.name.clone())),
-            Ok(End::Done(result, cached)) => {
+            Ok(ExecutionEnd::TimedOut) => return Err(RemoteError::TimedOut(action.name.clone())),
+            Ok(ExecutionEnd::Done(result, cached)) => {
                 let outcome =
                     actions::outcome(service, action, *result, cached, &ask.purpose).await;
                 match outcome {
@@ -94,9 +94,9 @@ pub(crate) async fn run(
                     }
                 }
             }
-            Ok(End::Failed(status)) | Err(status) => status,
+            Ok(ExecutionEnd::Failed(status)) | Err(status) => status,
         };
-        tracing::debug!(action.name, "an execution failed: {}", told(&failed));
+        tracing::debug!(action.name, "an execution failed: {}", error_text(&failed));
         running.set("");
         let status = worth_another_try(service, action, &tree, failed)?;
         if let Err(status) = attempts.failed(status).await {
@@ -132,11 +132,15 @@ fn worth_another_try(
 }
 
 fn lost(action: &Action, status: &Status) -> RemoteError {
-    RemoteError::Lost { name: action.name.clone(), reason: told(status) }
+    RemoteError::Lost { name: action.name.clone(), reason: error_text(status) }
 }
 
 /// The cached result of an action; [`Code::NotFound`] if there is none.
-async fn known(service: &Service, action: &Action, ask: &Ask) -> Result<ActionOutcome, Status> {
+async fn known(
+    service: &Service,
+    action: &Action,
+    ask: &ActionRequest,
+) -> Result<ActionOutcome, Status> {
     let connection = &service.connection;
     let request = api::GetActionResultRequest {
         instance_name: connection.address.instance.clone(),
@@ -166,11 +170,11 @@ async fn known(service: &Service, action: &Action, ask: &Ask) -> Result<ActionOu
 /// Sends missing inputs, and executes the action.
 async fn attempt(
     service: &Service,
-    ask: &Ask,
+    ask: &ActionRequest,
     tree: &Tree,
     skip_cache_lookup: bool,
     running: &Running,
-) -> Result<End, Status> {
+) -> Result<ExecutionEnd, Status> {
     let Service { connection, blobs, .. } = service;
     blobs.send(connection, &tree.blobs, &ask.purpose).await?;
     blobs.send_batch(connection, &[&ask.command, &ask.action], &ask.purpose).await?;
@@ -211,7 +215,10 @@ async fn attempt(
             Ok(end) => return Ok(end),
             // A server that was restarted does not know the execution.
             Err(status) if !is_absence(status.code()) => {
-                return Err(Status::aborted(format!("the execution was lost: {}", told(&status))));
+                return Err(Status::aborted(format!(
+                    "the execution was lost: {}",
+                    error_text(&status)
+                )));
             }
             Err(status) => status,
         };
@@ -223,7 +230,7 @@ async fn follow(
     connection: &Connection,
     mut stream: Streaming<Operation>,
     running: &Running,
-) -> Result<End, Status> {
+) -> Result<ExecutionEnd, Status> {
     while let Some(operation) = stream.message().await? {
         connection.retry.note_answer();
         running.set(&operation.name);
@@ -234,10 +241,10 @@ async fn follow(
                 let response = response.map_err(|error| {
                     Status::internal(format!("its answer can't be read: {error}"))
                 })?;
-                return Ok(End::from_response(response));
+                return Ok(ExecutionEnd::from_response(response));
             }
             Some(operation::Result::Error(status)) => {
-                return Ok(End::from_response(api::ExecuteResponse {
+                return Ok(ExecutionEnd::from_response(api::ExecuteResponse {
                     status: Some(status),
                     ..Default::default()
                 }));

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use gfxpack_tuning::{DatabaseName, Fault, MergeError, Merged, merge, stats};
+use gfxpack_tuning::{DatabaseName, MergeError, Merged, RecordFault, merge, stats};
 
 struct Dir(tempfile::TempDir);
 
@@ -66,7 +66,7 @@ fn the_first_of_two_records_with_one_key_in_a_file_counts() {
 fn a_fault_that_would_lose_values_ends_the_merge() {
     let dir = Dir::new(&[(PERF, "k=A:1\n"), (USER_PERF, "k=A:2\nnothing\n")]);
     match dir.merge(&[PERF, USER_PERF], "out") {
-        Err(MergeError::Fault { path, line: 2, fault: Fault::NoKey }) => {
+        Err(MergeError::Fault { path, line: 2, fault: RecordFault::NoKey }) => {
             assert_eq!(path, dir.at(USER_PERF));
         }
         other => panic!("gave {other:?}"),

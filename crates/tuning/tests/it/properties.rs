@@ -1,6 +1,6 @@
 //! Properties of any text and any databases.
 
-use gfxpack_tuning::{Database, DbRecord, Kind, RecordReader};
+use gfxpack_tuning::{Database, DatabaseKind, DbRecord, RecordReader};
 use proptest::prelude::*;
 
 /// Records with few different keys and solvers, so that they collide.
@@ -9,7 +9,7 @@ fn records() -> impl Strategy<Value = Vec<(String, Vec<(String, String)>)>> {
     prop::collection::vec(("[k-n]", values), 0..6)
 }
 
-fn database(kind: Kind, records: &[(String, Vec<(String, String)>)]) -> Database {
+fn database(kind: DatabaseKind, records: &[(String, Vec<(String, String)>)]) -> Database {
     let mut database = Database::new(kind);
     for (key, values) in records {
         let values: Vec<String> =
@@ -34,7 +34,7 @@ fn text(database: &Database) -> Vec<u8> {
 proptest! {
     #[test]
     fn any_bytes_can_be_read_and_records_read_back(bytes: Vec<u8>, find: bool) {
-        let kind = if find { Kind::Find } else { Kind::Perf };
+        let kind = if find { DatabaseKind::Find } else { DatabaseKind::Perf };
         let (record, faults) = DbRecord::parse(&bytes, kind);
         if let Some(record) = record {
             let line = record.line();
@@ -49,7 +49,7 @@ proptest! {
 
     #[test]
     fn lines_of_separators_can_be_read_and_read_back(line in "[ab=:;,1\r]{0,24}", find: bool) {
-        let kind = if find { Kind::Find } else { Kind::Perf };
+        let kind = if find { DatabaseKind::Find } else { DatabaseKind::Perf };
         if let (Some(record), _) = DbRecord::parse(line.as_bytes(), kind) {
             let (again, _) = DbRecord::parse(record.line().as_bytes(), kind);
             prop_assert_eq!(again, Some(record));
@@ -58,7 +58,7 @@ proptest! {
 
     #[test]
     fn merging_is_associative(a in records(), b in records(), c in records(), find: bool) {
-        let kind = if find { Kind::Find } else { Kind::Perf };
+        let kind = if find { DatabaseKind::Find } else { DatabaseKind::Perf };
         let [a, b, c] = [&a, &b, &c].map(|records| database(kind, records));
         let left = over(over(a.clone(), b.clone()), c.clone());
         let right = over(a.clone(), over(b, c));
@@ -68,10 +68,10 @@ proptest! {
 
     #[test]
     fn written_databases_read_back(records in records()) {
-        let database = database(Kind::Perf, &records);
+        let database = database(DatabaseKind::Perf, &records);
         let text = text(&database);
-        let mut reader = RecordReader::new(text.as_slice(), Kind::Perf);
-        let mut again = Database::new(Kind::Perf);
+        let mut reader = RecordReader::new(text.as_slice(), DatabaseKind::Perf);
+        let mut again = Database::new(DatabaseKind::Perf);
         while let Some(line) = reader.next_line().expect("memory can be read") {
             prop_assert!(line.faults.is_empty() && line.ended);
             again.lay_over(line.record.expect("a record"));

@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
-use gfxpack_harvest::{FileReport, HarvestError, Input, Kind, Options, Skipped, list};
+use gfxpack_harvest::{ContentKind, FileReport, HarvestError, Input, Options, Skipped, list};
 use serde_json::{Value, json};
 
 use crate::args::Sources;
@@ -87,7 +87,11 @@ fn report_files(files: &[FileReport], keep_going: bool, output: &Output) -> Resu
             "skipped": skipped, "error": file.error.as_ref().map(|error| fail::in_full(error)),
         });
         if output.verbose {
-            let unit = if matches!(file.kind, Kind::Kdb | Kind::Ukdb) { "rows" } else { "lines" };
+            let unit = if matches!(file.kind, ContentKind::Kdb | ContentKind::Ukdb) {
+                "rows"
+            } else {
+                "lines"
+            };
             output.say(&format!(
                 "{}: {}, {} of {} {unit} used",
                 file.name,
