@@ -136,7 +136,7 @@ fn repeated(
     place: (&Stage, &Path),
     usage: &mut Usage,
 ) -> Result<Option<Made>, CompileError> {
-    let mut fresh = Fresh::new();
+    let mut fresh = RecentlyChanged::new();
     for _ in 0..=ROUNDS {
         match attempt(context, launcher, job, place, &mut fresh, usage)? {
             Attempt::Again => {}

@@ -1,4 +1,4 @@
-//! Judges all that a run asked for.
+//! Judges all file accesses of a run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,30 +12,28 @@ use super::{
 };
 use crate::Timestamp;
 
-/// What a run depends on besides its own sources and the toolchain.
+/// The dependencies of a run besides its own sources and the toolchain.
 #[derive(Debug, Default)]
 pub struct RunDependencies {
     /// The results of its accesses to absolute paths.
     pub states: BTreeSet<(PathBuf, PathState)>,
-    /// What it looked for in the directory of its sources, as seen from
-    /// there.
+    /// Its accesses in the directory of its sources, by relative path.
     pub stage: BTreeMap<PathBuf, InStage>,
-    /// A file that it read and may not.
+    /// A file that it read but may not read.
     pub reads: Option<PathBuf>,
-    /// A path that it wrote, or tried to, and may not.
+    /// A path that it wrote, or tried to write, but may not.
     pub writes: Option<PathBuf>,
-    /// A path that has changed since the run looked at it: what the run made
-    /// can't be used again.
+    /// A path that has changed since the run looked at it, so that the run's output can't be used
+    /// again.
     pub changed: Option<PathBuf>,
-    /// Files that had just changed when the run began, or changed meanwhile,
-    /// as they are now: a run that finds all of them the same after it is one
-    /// that read them so.
+    /// Files that had just changed when the run began, or changed meanwhile, as they are now. If a
+    /// later run finds all of them the same after it, it has read them in this state.
     pub fresh: BTreeSet<(PathBuf, PathState)>,
 }
 
 impl RunDependencies {
-    /// A path for which the result that the run got is not known, so that the
-    /// results can't be kept for another run.
+    /// A path for which the result that the run got is not known, so that the results can't be
+    /// stored for other runs.
     #[must_use]
     pub fn unknown(&self) -> Option<&Path> {
         let fresh = self.fresh.first().map(|(path, _)| path);
@@ -43,19 +41,17 @@ impl RunDependencies {
     }
 }
 
-/// Whether something was there when it was looked for, which may have been
-/// several times.
+/// Whether a path existed when it was looked up, possibly several times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InStage {
-    /// It was, at least once.
+    /// It existed at least once.
     pub found: bool,
-    /// It was not, at least once.
+    /// It did not exist at least once.
     pub absent: bool,
 }
 
-/// Judges a record by where everything lies for each class of programs. A file is
-/// remembered as it is now, so it must be the one that the run looked at. `since`
-/// is when the run began.
+/// Judges a record, with the places for each class of programs. A file is recorded as it is now, so
+/// it must be the one that the run looked at. `since` is when the run began.
 #[must_use]
 pub fn judge_record<'p>(
     record: &Record,
@@ -124,7 +120,7 @@ impl RunDependencies {
         asked.absent |= !found;
     }
 
-    /// Notes an access that found a path not to be a link.
+    /// Records an access that found that a path is no link.
     fn no_link(&mut self, path: &Path, file_system: &FileSystemCache<'_>) {
         match file_system.state(path, PathQuery::Link) {
             Some(state @ PathState::NoLink) => drop(self.states.insert((path.to_owned(), state))),
@@ -140,8 +136,8 @@ impl RunDependencies {
         file_system: &FileSystemCache<'_>,
         since: Timestamp,
     ) {
-        // What a link holds is compared as it is. Directories change whenever
-        // something is put into them.
+        // The target of a link is compared by itself. The state of a directory changes whenever a
+        // file is created in it.
         let stat = access.file.filter(|stat| match query {
             PathQuery::Link | PathQuery::Executable => false,
             PathQuery::Listing => true,
@@ -169,7 +165,7 @@ fn is_link(stat: &FileStat) -> bool {
     stat.mode & 0o170_000 == 0o120_000
 }
 
-/// Whether an access can have found this state.
+/// Whether an access can have had this answer.
 fn fits(state: &PathState, access: &FileAccess) -> bool {
     let opened = matches!(&access.operation, Operation::Open { real: Some(_), .. });
     match state {
@@ -182,8 +178,7 @@ fn fits(state: &PathState, access: &FileAccess) -> bool {
             Operation::Open { real: Some(opened), .. } => {
                 real.as_deref().unwrap_or(&access.path) == opened.as_path()
             }
-            // Whoever was refused it did not read it. That it is a link is a
-            // reason that stays.
+            // A file that could not be opened was not read. That it is a link is a lasting reason.
             Operation::Open { .. } => {
                 access.error.is_none_or(|error| error == Errno::LOOP.raw_os_error())
             }
@@ -200,7 +195,7 @@ fn fits(state: &PathState, access: &FileAccess) -> bool {
             };
             access.file.is_none_or(|file| file.is_dir()) && told.is_none_or(|told| told == real)
         }
-        // Nobody asks for that alone.
+        // No access has only this answer.
         PathState::Executable(_) | PathState::NoLink => true,
         PathState::Other => !opened,
     }

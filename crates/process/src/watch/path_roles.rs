@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::file_system_cache::PROC;
 use super::{FileAccess, FileSystemCache, Operation};
-use crate::work::WorkDir;
+use crate::work_dir::WorkDir;
 
 /// The directories of a run, absolute and without links. The innermost directory of a path decides.
 #[derive(Debug, Clone, Default)]
