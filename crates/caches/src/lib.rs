@@ -2,13 +2,13 @@
 //! by its tool's own rules, what it contains, how to switch it off, and how to
 //! clear it safely.
 //!
-//! - [`Surroundings`] are the inputs of these rules: variables and the user.
+//! - [`UserEnvironment`] are the inputs of these rules: variables and the user.
 //! - [`known()`] lists the caches, with their places and switches.
-//! - [`Place::scan`] lists a place and recognises the tool's entries; others
+//! - [`CacheDirectory::scan`] lists a place and recognises the tool's entries; others
 //!   are never touched.
-//! - [`Clearing`] decides whether an entry may be removed, and removes it;
+//! - [`CacheCleaner`] decides whether an entry may be removed, and removes it;
 //!   [`Versions`] selects versions of MIOpen.
-//! - [`Switch`] is a variable that switches a cache off, [`Move`] one that
+//! - [`Switch`] is a variable that switches a cache off, [`LocationVariable`] one that
 //!   moves it, and [`Shell`] the shell for which lines are written.
 //!
 //! `docs/caches.md` is the guide for users. This crate knows file names and

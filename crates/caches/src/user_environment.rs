@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The variables in use. Callers of [`Surroundings`] pass those that are set,
+/// The variables in use. Callers of [`UserEnvironment`] pass those that are set,
 /// even if empty: several tools distinguish empty from unset.
 pub const VARIABLES: [&str; 35] = [
     "HOME",

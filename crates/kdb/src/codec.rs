@@ -12,7 +12,7 @@ use crate::block_size::one_block;
 use crate::error::RowError;
 use crate::work_budget::{MAX_RATIO, WorkBudget};
 
-/// `uncompressed_size` of a row that passed [`claim`]; 0 = stored raw.
+/// `uncompressed_size` of a row that passed [`claimed_size`]; 0 = stored raw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ClaimedSize(u64);
 

@@ -1,7 +1,7 @@
 //! Starts compilers as cheaply as possible without changing their output: by the driver, or without
 //! it, forked from a loaded compiler, with precompiled headers.
 //!
-//! The interface is [`Launcher`], which runs a [`Command`] in a [`Place`] and returns a [`Run`].
+//! The interface is [`Launcher`], which runs a [`Command`] in the directories of [`RunPaths`] and returns a [`CompilerRun`].
 //! [`DriverLauncher`] starts the driver; [`FastLauncher`] takes the shortcuts. Every shortcut can
 //! be turned off, and none is taken if it might change the output.
 //!

@@ -62,7 +62,7 @@ pub fn with_searched<'r>(
 }
 
 /// A directory that a compiler searches for headers by default and that is also an include
-/// directory of its sources. The sources are in the directory `stage`; `place` returns device and
+/// directory of its sources. The sources are in the directory `stage`; `file_id` returns device and
 /// inode of a directory's original.
 #[must_use]
 pub fn searched_twice(

@@ -54,7 +54,7 @@ pub(crate) fn fork(act: impl FnOnce()) -> io::Result<Child> {
 }
 
 impl Child {
-    /// Waits until the child ends, the time limit is over, or the other end of `asker` is closed.
+    /// Waits until the child ends, the time limit is over, or the other end of `client` is closed.
     /// In the last two cases, the child is killed.
     pub(crate) fn wait(self, limit: Duration, client: RawFd) -> io::Result<ChildEnd> {
         let forced = match wait_for(self.alive.as_raw_fd(), client, Some(limit))? {
@@ -89,7 +89,7 @@ impl Child {
 pub(crate) enum Ready {
     /// There is data to read, or the end.
     Fd,
-    /// The other end of `asker` is closed.
+    /// The other end of `client` is closed.
     Client,
     /// The time limit is over.
     Overdue,

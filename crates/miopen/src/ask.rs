@@ -25,7 +25,7 @@ pub use options::{AskEvent, AskOptions, Uses, UsesError};
 ///
 /// # Errors
 /// [`AskError`] if the library can't be asked at all; errors of single problems are in
-/// [`Answers::failures`].
+/// [`AskReport::failures`].
 pub fn ask(
     library: &Library,
     problems: &[Problem],

@@ -212,7 +212,7 @@ impl PlanInputs {
 /// Reads everything and makes the plan.
 ///
 /// # Errors
-/// Like [`gather`] and [`Gathered::plan`].
+/// Like [`gather`] and [`PlanInputs::plan`].
 pub fn prepare(options: &PrepareOptions, progress: &dyn Progress) -> Result<Preparation<Prepared>> {
     Ok(match gather(options, progress)? {
         Preparation::ToDo(plan_inputs) => Preparation::ToDo(Box::new(plan_inputs.plan()?)),

@@ -90,7 +90,7 @@ pub struct Kernel {
 ///
 /// # Errors
 /// [`AskError`], and the errors of `each`. A plan that the library refuses, or that ends its
-/// process, is no error but is in [`Answer::failures`].
+/// process, is no error but is in [`AskReport::failures`].
 pub fn ask<E: From<AskError>>(
     plans: &[FftPlan],
     options: &AskOptions<'_>,

@@ -25,7 +25,7 @@ pub struct Options {
     target: Target,
     order: LookupOrder,
     directory_options: DirectoryOptions,
-    /// Used instead of the environment and `place_options`.
+    /// Used instead of the environment and `directory_options`.
     directories: Option<KdbDirectories>,
     flags: [bool; 4],
     limits: gfxpack_runtime::Limits,

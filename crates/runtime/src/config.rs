@@ -104,7 +104,7 @@ impl Config {
 
     /// The defaults for a device, with places and log level from the
     /// environment: for MIOpen's own kernels. Programs with other kernels set
-    /// their directories through [`PlaceOptions`].
+    /// their directories through [`DirectoryOptions`].
     #[must_use]
     pub fn from_environment(target: Target, environment: &Environment) -> Self {
         let directories = KdbDirectories::resolve(environment, &DirectoryOptions::default());

@@ -111,7 +111,7 @@ fn matches(pattern: &str, name: &str) -> bool {
 /// find databases the user's come first. They take precedence: in a performance
 /// database solver by solver, in a find database record by record.
 ///
-/// `places` gives the directories of kernels. MIOpen keeps the system's other
+/// `directories` gives the directories of kernels. MIOpen keeps the system's other
 /// databases beside them. The places of a disabled cache name no directories,
 /// though MIOpen still reads the other databases. Without `target` the names
 /// have a `*` for the device. `version` is MIOpen's, as `3.3.0.`, which is part

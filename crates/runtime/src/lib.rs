@@ -25,9 +25,9 @@
 //!   process's memory, system kdbs, the ukdb ([`Layer`]).
 //! - A *miss* is the reason why a file did not provide the kernel ([`Miss`]).
 //!
-//! [`Environment`] reads the variables, [`Places`] finds the directories, and
+//! [`Environment`] reads the variables, [`KdbDirectories`] finds the directories, and
 //! [`KernelCache`] searches the layers in order. [`device`] detects the
-//! machine's GPUs, [`hip`] loads a code object into one, [`places`] finds the
+//! machine's GPUs, [`hip`] loads a code object into one, [`directories`] finds the
 //! directories of kdbs, and [`explain`] explains misses. `docs/runtime.md` in
 //! gfxpack's repository describes the rules and all variables.
 

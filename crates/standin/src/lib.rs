@@ -4,7 +4,7 @@
 //! The functions of this crate are exported under the names that such a library imports. A program
 //! that links this crate with `-rdynamic`, or a preloaded shared library, replaces libamdhip64,
 //! rocBLAS, hipBLASLt, rocRAND, rocTX, comgr, hipRTC, SQLite and `popen`. They claim a device
-//! ([`Claim`]), compute nothing, refuse to compile unless told otherwise
+//! ([`SimulatedGpu`]), compute nothing, refuse to compile unless told otherwise
 //! ([`compile_to_stand_ins`]), and answer every lookup in a kernel database ([`kernel_databases`]).
 //! Requests are reported to a [`Recorder`].
 //!

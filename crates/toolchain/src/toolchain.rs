@@ -86,7 +86,7 @@ pub struct Toolchain {
 }
 
 impl Toolchain {
-    /// Probes a candidate. `ask` runs its programs for unknown answers; with `keep`, answers are
+    /// Probes a candidate. `runner` runs its programs for unknown answers; with `keep`, answers are
     /// stored in `cache`.
     pub(crate) fn probe(
         candidate: &Candidate,

@@ -231,7 +231,7 @@ fn clear(args: &Clear, user_environment: &UserEnvironment, output: &Output) -> R
         output.say("nothing is removed");
         return Ok(());
     }
-    // `clearing()` is called again: entries may be in use since they were shown.
+    // `cleaner()` is called again: entries may be in use since they were shown.
     remove(&going, &cleaner(), output)
 }
 

@@ -66,7 +66,7 @@ fn marks(text: &str) -> BTreeSet<usize> {
     numbers.filter_map(|rest| rest.split('_').next()?.parse().ok()).collect()
 }
 
-/// Finds out for each name whether the headers build it. `shown` returns the numbers of the names
+/// Finds out for each name whether the headers build it. `visible` returns the numbers of the names
 /// whose markers appear if all are defined; some may hide others.
 fn find_built(
     names: &[String],

@@ -20,7 +20,7 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read::bytes(path, INDEX_MAX)
 }
 
-/// Like [`read`], for a file that need not exist.
+/// Like [`read()`], for a file that need not exist.
 pub(super) fn optional(path: &Path) -> io::Result<Option<Vec<u8>>> {
     match read(path) {
         Ok(bytes) => Ok(Some(bytes)),

@@ -1,7 +1,7 @@
 //! Parses a record. `preload/record.h` describes the format.
 //!
 //! Nothing is guessed and nothing skipped. Anything but one complete record of processes that all
-//! ended by themselves is an [`Unwatched`].
+//! ended by themselves is a [`WatchError`].
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -32,7 +32,7 @@ impl Record {
     /// length.
     ///
     /// # Errors
-    /// [`Unwatched`] if accesses may be missing.
+    /// [`WatchError`] if accesses may be missing.
     pub fn parse(bytes: &[u8], limit: u64) -> Result<Self, WatchError> {
         let used = used(bytes, limit)?;
         if used != bytes.len() {

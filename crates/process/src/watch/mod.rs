@@ -3,7 +3,7 @@
 //!
 //! Create a [`Recorder`], pass its [`environment`] to the program, and read the [`Record`] when the
 //! program and everything that it started have ended. If accesses may be missing, the result is an
-//! [`Unwatched`] instead.
+//! [`WatchError`] instead.
 //!
 //! [`environment`]: Recorder::environment
 
@@ -57,7 +57,7 @@ pub struct RecorderOptions<'a> {
     /// on them.
     pub all: bool,
     /// The files and directories that processes of the run may write; `None` for no restriction.
-    /// Attempts to write elsewhere fail with `EACCES`, and are among [`Record::asks`] for all
+    /// Attempts to write elsewhere fail with `EACCES`, and are among [`Record::accesses`] for all
     /// processes. `/dev/null` may always be opened.
     pub writable: Option<&'a [&'a Path]>,
     /// The processes that the kernel confines to `writable`, if it has Landlock.
@@ -176,7 +176,7 @@ impl Recorder {
     /// The record. All processes that write to it must have ended.
     ///
     /// # Errors
-    /// [`Unwatched`] if accesses may be missing.
+    /// [`WatchError`] if accesses may be missing.
     pub fn finish(self) -> Result<Record, WatchError> {
         let mut header = [0; entries::HEAD];
         self.file.read_exact_at(&mut header, 0).map_err(|_| WatchError::Damaged { at: 0 })?;
