@@ -27,7 +27,7 @@ fn check(text: &str, file: &str, requests: Result<Vec<KeyRequest>, InputError>) 
     match requests {
         Ok(requests) => {
             for request in &requests {
-                assert_eq!(request.key.check(), Ok(()));
+                assert_eq!(request.key.check(), Ok(request.language));
                 let source = request.source.file_name().and_then(|name| name.to_str());
                 assert_eq!(request.key.source_name(), source);
             }

@@ -401,3 +401,24 @@ fn kernels_that_use_the_time_get_source_date_epoch() {
     assert_eq!(says(&other, "Feb 29 2024, 12:34:56, Thu Feb 29 12:34:56 2024\0"), count);
     assert!(build(None, "cache", &[]) == (0, kdb));
 }
+
+#[test]
+fn objects_of_sources_that_look_above_an_include_directory_are_cached() {
+    let project = Project::new();
+    project.write("x/a.h", "#if __has_include(\"../y.h\")\n#error y.h\n#endif\n");
+    project.write("m/k.cl", "#include <a.h>\n__kernel void k(__global int *x) { *x = 1; }\n");
+    project.write(
+        "m/kernels.toml",
+        "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\
+         include-dirs = [\"../x\"]\n[[kernel]]\nsource = \"k.cl\"\n",
+    );
+    let build = || {
+        let build = ["build", "--manifest", "m/kernels.toml", "--target", "gfx906", "--out", "o"];
+        project.run(&[&build[..], &["--message-format", "json"]].concat())
+    };
+    let compiled = || build().expect_code(0).of_type("build-finished")[0]["compiled"].clone();
+    assert_eq!([compiled(), compiled()], [1, 0]);
+    // The compiler would find this one.
+    project.write("y.h", "");
+    build().expect_code(100);
+}

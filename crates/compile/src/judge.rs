@@ -193,12 +193,15 @@ impl FileAccesses {
         for (below, asked) in asked {
             let laid_out = || stage.found(context.sources, &below);
             if let Some(state) = asked.found.then(laid_out).flatten() {
-                // `..` may lead to another file here than among the sources. A directory is judged
-                // by its entries.
-                if !state.is_directory() && stage.is_other(context.sources, &below) {
+                // `..` may lead elsewhere here than among the sources. A directory is judged by its
+                // entries.
+                let is_other = stage.is_other(context.sources, &below);
+                let exists = || context.sources.file_id(stage.source(), &below).is_some();
+                if is_other && !state.is_directory() {
                     self.reads.get_or_insert(below.clone());
+                } else if !(is_other && exists()) {
+                    self.sources.insert((below.clone(), state));
                 }
-                self.sources.insert((below.clone(), state));
             }
             if asked.absent {
                 self.take_absent(context, stage, below, asked.found)?;

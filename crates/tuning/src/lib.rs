@@ -16,10 +16,10 @@
 //! - [`merge()`] merges files, [`lint()`] reports problems of a file.
 //!
 //! ```
-//! use gfxpack_tuning::{DatabaseName, Kind};
+//! use gfxpack_tuning::{DatabaseKind, DatabaseName};
 //!
 //! let name = DatabaseName::from_path("gfx90a68.HIP.fdb.txt".as_ref()).expect("a name of MIOpen's");
-//! assert_eq!(name.kind, Kind::Find);
+//! assert_eq!(name.kind, DatabaseKind::Find);
 //! assert_eq!(name.target.to_string(), "gfx90a@104");
 //! ```
 

@@ -119,10 +119,10 @@ fn nothing_leaves_the_directory() {
     check(&[(LINK, "here", "."), (LINK, "up", "here/..")], "leads out");
     check(&[(HARD, "a", "../x.deb")], "leads out");
     // Behind a link, even one that stays inside.
-    check(&[(LINK, "a", "b"), (FILE, "a/evil", "x")], "behind");
-    check(&[(LINK, "a", "/"), (EntryType::Directory, "a/evil", "")], "behind");
-    check(&[(FILE, "b", ""), (LINK, "a", "."), (HARD, "c", "a/b")], "behind");
-    check(&[(FILE, "a", ""), (FILE, "a/evil", "x")], "behind");
+    check(&[(LINK, "a", "b"), (FILE, "a/evil", "x")], "below something");
+    check(&[(LINK, "a", "/"), (EntryType::Directory, "a/evil", "")], "below something");
+    check(&[(FILE, "b", ""), (LINK, "a", "."), (HARD, "c", "a/b")], "below something");
+    check(&[(FILE, "a", ""), (FILE, "a/evil", "x")], "below something");
     for kind in [EntryType::Char, EntryType::Block, EntryType::Fifo] {
         check(&[(kind, "device", "")], "neither");
     }

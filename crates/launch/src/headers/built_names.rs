@@ -2,7 +2,8 @@
 //! macro with such a name changes the header.
 //!
 //! To find them, the header is preprocessed with each name defined as a unique marker, which
-//! appears in the output wherever the name is expanded.
+//! appears in the output wherever the name is expanded. If a macro can test by `defined` whether
+//! such a name is a macro, any name may be built.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -51,8 +52,21 @@ pub(super) fn built_names(
             return Ok(None);
         };
         let text = run(words, scratch.path())?.then(|| fs::read(&file).ok()).flatten();
-        Ok(text.filter(|text| !text.is_empty()).map(|text| marks(&String::from_utf8_lossy(&text))))
+        Ok(text.filter(|text| !text.is_empty()).map(|text| {
+            let text = String::from_utf8_lossy(&text);
+            let (macros, text): (Vec<&str>, Vec<&str>) =
+                text.lines().partition(|line| line.starts_with("#define "));
+            match macros.iter().any(|line| tests_built_names(line)) {
+                true => (0..names.len()).collect(),
+                false => marks(&text.join("\n")),
+            }
+        }))
     })
+}
+
+/// Whether a macro may use `defined` with a name that it builds, which expands nothing.
+fn tests_built_names(macro_definition: &str) -> bool {
+    macro_definition.contains("defined") && macro_definition.contains("##")
 }
 
 /// A marker that is no valid expression, so that a name expanded in a condition causes an error.
@@ -101,6 +115,13 @@ fn find_built(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_macro_that_tests_a_built_name_is_recognised() {
+        assert!(tests_built_names("#define HAS(x) defined(FEATURE_##x)"));
+        assert!(!tests_built_names("#define JOIN(a,b) a ##b"));
+        assert!(!tests_built_names("#define HAS defined(X)"));
+    }
 
     #[test]
     fn markers_are_found_whatever_they_are_joined_with() {

@@ -279,8 +279,8 @@ impl HeaderRecipe {
     }
 }
 
-/// The command line of a compiler changed to preprocess only, into `file`; `None` if it is not
-/// understood.
+/// The command line of a compiler changed to preprocess only, into `file`, which then has the
+/// definitions of all macros too; `None` if it is not understood.
 fn preprocessing(words: Vec<OsString>, file: &Path) -> Option<Vec<OsString>> {
     let mut changed = Vec::with_capacity(words.len());
     let mut emits = false;
@@ -292,7 +292,7 @@ fn preprocessing(words: Vec<OsString>, file: &Path) -> Option<Vec<OsString>> {
             }
             Some("-emit-obj" | "-emit-pch") => {
                 emits = true;
-                changed.push("-E".into());
+                changed.extend(["-E".into(), "-dD".into()]);
             }
             Some("-o") => {
                 words.next()?;
