@@ -50,7 +50,7 @@ impl Api {
         ensure!(
             changed.is_empty(),
             "the public interface of {} changed: if that is meant, run `cargo xtask api --write`, \
-             and print in CHANGELOG.md what its users have to do",
+             and say in CHANGELOG.md what its users have to do",
             changed.join(" and ")
         );
         Ok(())

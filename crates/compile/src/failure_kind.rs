@@ -99,7 +99,7 @@ impl fmt::Display for FailureKind {
             Self::NotInPlan(path) => {
                 write!(
                     f,
-                    "it file_system for `{}`, which the stored plan does not hold: build it without \
+                    "it looks for `{}`, which the stored plan does not hold: build it without \
                      one, or store the plan with a larger --carry, or where fewer than \
                      50,000 files lie beside its sources",
                     path.display()

@@ -7,7 +7,7 @@ use crate::location_variable::LocationVariable;
 use crate::switch::{Switch, rules};
 use crate::user_environment::UserEnvironment;
 
-const EVERYTHING: &str = "XDG_CACHE_HOME location_variables the caches of all programs that use it, since \
+const EVERYTHING: &str = "XDG_CACHE_HOME moves the caches of all programs that use it, since \
                           there is no variable for this one alone";
 
 pub(super) fn caches(environment: &UserEnvironment) -> [Cache; 3] {

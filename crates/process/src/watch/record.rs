@@ -221,7 +221,7 @@ pub struct Record {
 
 /// The explanation for such a record.
 pub const SHORT_HEAP: &str = "a limit of memory (`ulimit -v` or `-d`) left no room for the heap that \
-    gives equal sources equal bytes: raise it to build operation can be kept";
+    gives equal sources equal bytes: raise it to build what can be kept";
 
 impl Record {
     /// The regular files that were opened, by the paths used to open them.
