@@ -60,13 +60,18 @@ impl CompileError {
     }
 }
 
-/// The value of `slot`, made by the first caller. If it can't be made, that caller gets the error,
-/// and all others get `None`.
+/// The value of `slot`, made by the first caller; `None` if there is none. If `make` fails, the
+/// first caller gets the error, and all others get `None`.
 pub(crate) fn get_or_make<T>(
     slot: &OnceLock<Option<T>>,
-    make: impl FnOnce() -> Result<T, CompileError>,
+    make: impl FnOnce() -> Result<Option<T>, CompileError>,
 ) -> Result<Option<&T>, CompileError> {
     let mut error = None;
-    let value = slot.get_or_init(|| make().map_err(|fatal| error = Some(fatal)).ok());
+    let value = slot.get_or_init(|| {
+        make().unwrap_or_else(|fatal| {
+            error = Some(fatal);
+            None
+        })
+    });
     error.map_or(Ok(value.as_ref()), Err)
 }

@@ -98,27 +98,17 @@ pub(crate) fn judge(
             return Ok(Judged::Failed(FailureKind::Reads(path.clone())));
         }
     }
-    let unknown = unknown_program(context, toolchain, direct.as_ref(), &records)
-        .map(|path| format!("`{}` is run, and is not of the toolchain", path.display()));
-    let is_other = direct.as_ref().is_some_and(|direct| {
-        run.by_driver && is_other_command(context, job, direct, paths, &records, &run.end)
-    });
-    let other = is_other.then(|| "the driver ran other commands than it had said".to_owned());
+    let incomplete = incomplete(context, job, stage, paths, run, &records, direct.as_ref())?;
     let changed = asked
         .changed
         .take()
         .map(|path| format!("`{}` changed while it was compiled, or just before", path.display()));
-    let listed_unseen = listed_unseen(job, stage, paths, run, &records)?.map(|path| {
-        format!("the compiler lists `{}`, and was not seen to read it", path.display())
-    });
-    let short_heap =
-        records.iter().any(|record| record.heap_was_short).then(|| SHORT_HEAP.to_owned());
     let same = same.map(|(below, path)| {
         let (below, path) = (below.display(), path.display());
         format!("`{below}` has the content of `{path}`, and could become that file")
     });
     let sources = stage.path_states(context.sources, asked.sources);
-    if let Some(reason) = unknown.or(other).or(changed).or(listed_unseen).or(same).or(short_heap) {
+    if let Some(reason) = incomplete.or(changed).or(same) {
         return Ok(Judged::Unknown(reason, sources));
     }
     let shared = run.read_before.iter().flat_map(|before| before.states.iter().cloned()).collect();
@@ -126,6 +116,34 @@ pub(crate) fn judge(
     let admitted = admitted(context, &asked.system);
     let system = PathStates::new(asked.system, context.file_system);
     Ok(Judged::Known(Dependencies { commands, system, sources, shared, admitted }))
+}
+
+/// Why the records may lack accesses that the object depends on, if they may.
+fn incomplete(
+    context: &BuildContext<'_>,
+    job: &Job,
+    stage: &Stage,
+    paths: &launch::RunPaths<'_>,
+    run: &CompilerRun,
+    records: &[&Record],
+    direct: Option<&Direct>,
+) -> Result<Option<String>, CompileError> {
+    let toolchain = &context.toolchains[job.toolchain.0];
+    if let Some(path) = unknown_program(context, toolchain, direct, records) {
+        return Ok(Some(format!("`{}` is run, and is not of the toolchain", path.display())));
+    }
+    let is_other = direct.is_some_and(|direct| {
+        run.by_driver && is_other_command(context, job, direct, paths, records, &run.end)
+    });
+    if is_other {
+        return Ok(Some("the driver ran other commands than it had said".to_owned()));
+    }
+    if let Some(path) = listed_unseen(job, stage, paths, run, records)? {
+        let path = path.display();
+        return Ok(Some(format!("the compiler lists `{path}`, and was not seen to read it")));
+    }
+    let short_heap = records.iter().any(|record| record.heap_was_short);
+    Ok(short_heap.then(|| SHORT_HEAP.to_owned()))
 }
 
 /// Names of the directories that the user admitted and from which the compiler read files or names.

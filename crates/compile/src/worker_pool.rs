@@ -126,7 +126,7 @@ impl WorkerPool<'_> {
     /// A staged source, laid out by the first worker that needs it.
     fn stage(&self, source: SourceId) -> Result<&Stage, CompileError> {
         let dir = self.work.path().join(format!("source-{}", source.0));
-        let make = || Stage::new(self.context.sources, source, dir);
+        let make = || Stage::new(self.context.sources, source, dir).map(Some);
         get_or_make(&self.stages[&source], make)?.ok_or(CompileError::Interrupted)
     }
 

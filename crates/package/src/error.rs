@@ -150,40 +150,8 @@ impl Error {
     #[must_use]
     pub fn hint(&self) -> String {
         let fixed = match self {
-            Self::Name { format: "deb", .. } => {
-                "use lower-case letters, digits, `+`, `-` and `.`, at least two, and begin with a \
-                 letter or a digit (Debian Policy 5.6.1)"
-            }
-            Self::Name { format: "wheel", .. } => {
-                "use letters, digits, `.`, `_` and `-`, begin with a letter, and end with a \
-                 letter or a digit"
-            }
-            Self::Name { .. } => {
-                "use letters, digits, `.`, `_`, `+` and `-`, and begin with a letter or a digit"
-            }
-            Self::Version { format: "deb", part: "version", .. } => {
-                "begin with a digit, and use letters, digits, `.`, `+`, `~` and `-`, 100 at the \
-                 most (Debian Policy 5.6.12)"
-            }
-            Self::Version { format: "deb", .. } => {
-                "use letters, digits, `.`, `+` and `~`, 100 at the most (Debian Policy 5.6.12)"
-            }
-            Self::Version { format: "arch", part: "revision", .. } => {
-                "use a number, or two with a point between them: 1 or 1.1"
-            }
-            Self::Version { format: "arch", .. } => {
-                "use letters, digits, `.`, `_`, `+` and `~`, 100 at the most"
-            }
-            Self::Version { format: "wheel", part: "revision", .. } => {
-                "use a number: a wheel of revision 2 has the version 1.0.post2"
-            }
-            Self::Version { format: "wheel", .. } => {
-                "use a version of Python's packages, as 1.0 or 1.0rc1 (PEP 440)"
-            }
-            Self::Version { .. } => {
-                "use letters, digits, `.`, `_`, `+`, `~` and `^`, 100 at the most; rpm takes no \
-                 `-` in a version or release"
-            }
+            Self::Name { format, .. } => name_hint(format),
+            Self::Version { format, part, .. } => version_hint(format, part),
             Self::Field { field, .. } if field == "maintainer" => {
                 "give another one, as --maintainer 'NAME <MAIL>'; without it, DEBFULLNAME and \
                  DEBEMAIL count"
@@ -231,6 +199,42 @@ impl Error {
 
     pub(crate) fn read(path: &Path, source: io::Error) -> Self {
         Self::Read { path: path.to_owned(), source }
+    }
+}
+
+/// How to write a package's name in a format.
+fn name_hint(format: &str) -> &'static str {
+    match format {
+        "deb" => {
+            "use lower-case letters, digits, `+`, `-` and `.`, at least two, and begin with a \
+                 letter or a digit (Debian Policy 5.6.1)"
+        }
+        "wheel" => {
+            "use letters, digits, `.`, `_` and `-`, begin with a letter, and end with a \
+                 letter or a digit"
+        }
+        _ => "use letters, digits, `.`, `_`, `+` and `-`, and begin with a letter or a digit",
+    }
+}
+
+/// How to write a version, or a part of it, in a format.
+fn version_hint(format: &str, part: &str) -> &'static str {
+    match (format, part) {
+        ("deb", "version") => {
+            "begin with a digit, and use letters, digits, `.`, `+`, `~` and `-`, 100 at the \
+                 most (Debian Policy 5.6.12)"
+        }
+        ("deb", _) => {
+            "use letters, digits, `.`, `+` and `~`, 100 at the most (Debian Policy 5.6.12)"
+        }
+        ("arch", "revision") => "use a number, or two with a point between them: 1 or 1.1",
+        ("arch", _) => "use letters, digits, `.`, `_`, `+` and `~`, 100 at the most",
+        ("wheel", "revision") => "use a number: a wheel of revision 2 has the version 1.0.post2",
+        ("wheel", _) => "use a version of Python's packages, as 1.0 or 1.0rc1 (PEP 440)",
+        _ => {
+            "use letters, digits, `.`, `_`, `+`, `~` and `^`, 100 at the most; rpm takes no \
+                 `-` in a version or release"
+        }
     }
 }
 

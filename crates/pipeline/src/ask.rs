@@ -149,7 +149,7 @@ pub(crate) fn show_progress(
     progress: &dyn Progress,
     step: &'static str,
 ) -> impl FnMut(AskEvent<'_>) {
-    let step = Step::new(progress, step, Unit::Problems);
+    let step = Step::new(progress, step, Unit::Problems, 0);
     move |event| {
         if let AskEvent::Progress { done, total } = event {
             step.at(done as u64, total as u64);
@@ -245,7 +245,7 @@ pub type Lists = (Vec<Problem>, Vec<(String, BTreeSet<u32>)>, Vec<ProblemsFact>)
 /// # Errors
 /// If a list can't be read.
 pub fn read(paths: &[PathBuf], progress: &dyn Progress) -> Result<Lists> {
-    let step = Step::new(progress, "reading", Unit::Bytes);
+    let step = Step::new(progress, "reading", Unit::Bytes, 0);
     let add = |bytes| step.add(bytes);
     let cancelled = || progress.cancel().is_cancelled();
     let options = ReadOptions { read: Some(&add), cancelled: Some(&cancelled) };

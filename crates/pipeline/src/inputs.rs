@@ -213,15 +213,7 @@ impl InputCollector {
                 indices.insert(kernel.source.clone(), None);
                 continue;
             }
-            let staged = kernel.source.to_str().filter(|path| !path.starts_with('/'));
-            let staged = staged.and_then(|path| relative_path::join("", path));
-            // If a directory is a symbolic link, `..` leads elsewhere than the
-            // text says.
-            let is_there = |staged: &String| {
-                let there = |path: &Path| fs::canonicalize(path).ok();
-                there(&dir.join(staged)) == there(&real)
-            };
-            let (real, staged) = match staged.filter(is_there) {
+            let (real, staged) = match path_below(dir, &kernel.source) {
                 Some(staged) => (dir.join(&staged), staged),
                 None => (real, kernel.source_name.clone()),
             };
@@ -417,6 +409,15 @@ impl InputCollector {
         self.inputs.skipped = self.excluded.skip_list.used;
         Ok(ReadInputs { requests: self.requests, inputs: self.inputs })
     }
+}
+
+/// The path of a source below the manifest's directory, without `..`. `None` if it is outside, or
+/// if a symbolic link makes `..` lead elsewhere than the text says.
+fn path_below(dir: &Path, source: &Path) -> Option<String> {
+    let text = source.to_str().filter(|path| !path.starts_with('/'))?;
+    let staged = relative_path::join("", text)?;
+    let real = |path: &Path| fs::canonicalize(dir.join(path)).ok();
+    (real(Path::new(&staged)) == real(source)).then_some(staged)
 }
 
 /// The error for a path in a manifest at which nothing exists.

@@ -139,34 +139,49 @@ pub enum Unit {
     Bytes,
     /// Kernels.
     Kernels,
+    /// Pages of a database.
+    Pages,
     /// Problems that were asked.
     Problems,
 }
 
-/// A long step, which ends when this is dropped.
-pub(crate) struct Step<'a> {
+/// Reports the progress of one long step, which ends when this is dropped. Any
+/// thread may update it.
+pub struct Step<'a> {
     progress: &'a dyn Progress,
     what: &'static str,
     unit: Unit,
     done: AtomicU64,
+    total: u64,
 }
 
 impl<'a> Step<'a> {
-    pub(crate) fn new(progress: &'a dyn Progress, what: &'static str, unit: Unit) -> Self {
-        progress.event(Event::Step { what, unit, done: 0, total: 0 });
-        Self { progress, what, unit, done: AtomicU64::new(0) }
+    /// A step that does `what`, such as `reading`; `total` is 0 if it is unknown.
+    pub fn new(progress: &'a dyn Progress, what: &'static str, unit: Unit, total: u64) -> Self {
+        let step = Self { progress, what, unit, done: AtomicU64::new(0), total };
+        step.at(0, total);
+        step
     }
 
     /// Adds to what is done.
-    pub(crate) fn add(&self, more: u64) {
+    pub fn add(&self, more: u64) {
         let done = self.done.fetch_add(more, Ordering::Relaxed) + more;
-        self.at(done, 0);
+        self.at(done, self.total);
     }
 
     /// Sets what is done, and the total.
-    pub(crate) fn at(&self, done: u64, total: u64) {
-        let (what, unit) = (self.what, self.unit);
-        self.progress.event(Event::Step { what, unit, done, total });
+    pub fn at(&self, done: u64, total: u64) {
+        self.event(self.unit, done, total);
+    }
+
+    /// Sets what is done of the work on a kdb.
+    pub fn at_kdb(&self, done: gfxpack_kdb::Progress) {
+        let unit = if done.pages { Unit::Pages } else { self.unit };
+        self.event(unit, done.rows, done.total);
+    }
+
+    fn event(&self, unit: Unit, done: u64, total: u64) {
+        self.progress.event(Event::Step { what: self.what, unit, done, total });
     }
 }
 

@@ -65,7 +65,7 @@ impl gfxpack_debian::Progress for FetchProgress<'_> {
         let mut step = self.step.borrow_mut();
         match event {
             Event::Downloading { done, total, .. } => {
-                step.get_or_insert_with(|| Step::new(self.progress, "fetching", Unit::Bytes))
+                step.get_or_insert_with(|| Step::new(self.progress, "fetching", Unit::Bytes, 0))
                     .at(done, total);
                 if done == total {
                     *step = None;

@@ -11,6 +11,36 @@ use crate::switch::{Switch, rules};
 use crate::user_environment::UserEnvironment;
 
 pub(super) fn cache(environment: &UserEnvironment) -> Cache {
+    Cache {
+        name: "miopen",
+        about: "compiled kernels, and performance and find databases",
+        directories: directories(environment),
+        switches: vec![
+            Switch::new(
+                "MIOPEN_DISABLE_CACHE",
+                "1",
+                rules::MIOPEN,
+                "kernels are neither read nor kept, and installed kdbs are not read",
+            ),
+            Switch::new(
+                "MIOPEN_DEBUG_DISABLE_FIND_DB",
+                "1",
+                rules::MIOPEN,
+                "the find database is neither read nor kept",
+            ),
+        ],
+        disable_note: "MIOPEN_DISABLE_CACHE keeps the installed kdbs from being read too, and the \
+                       user's performance database can't be switched off",
+        location_variables: vec![
+            LocationVariable::dir("MIOPEN_CUSTOM_CACHE_DIR", "miopen/kernels"),
+            LocationVariable::dir("MIOPEN_USER_DB_PATH", "miopen/db"),
+        ],
+        location_note: "up to MIOpen 3.4 all versions then share one directory of kernels; lock files \
+                    stay in the temporary directory",
+    }
+}
+
+fn directories(environment: &UserEnvironment) -> Vec<CacheDirectory> {
     let mut directories = Vec::new();
     let given = |name: &str| {
         let path = environment.expanded(Path::new(environment.value(name)?));
@@ -48,33 +78,7 @@ pub(super) fn cache(environment: &UserEnvironment) -> Cache {
     directories.push(
         CacheDirectory::new(locks, "lock files in the temporary directory", is_lock).shared(),
     );
-    Cache {
-        name: "miopen",
-        about: "compiled kernels, and performance and find databases",
-        directories,
-        switches: vec![
-            Switch::new(
-                "MIOPEN_DISABLE_CACHE",
-                "1",
-                rules::MIOPEN,
-                "kernels are neither read nor kept, and installed kdbs are not read",
-            ),
-            Switch::new(
-                "MIOPEN_DEBUG_DISABLE_FIND_DB",
-                "1",
-                rules::MIOPEN,
-                "the find database is neither read nor kept",
-            ),
-        ],
-        disable_note: "MIOPEN_DISABLE_CACHE keeps the installed kdbs from being read too, and the \
-                       user's performance database can't be switched off",
-        location_variables: vec![
-            LocationVariable::dir("MIOPEN_CUSTOM_CACHE_DIR", "miopen/kernels"),
-            LocationVariable::dir("MIOPEN_USER_DB_PATH", "miopen/db"),
-        ],
-        location_note: "up to MIOpen 3.4 all versions then share one directory of kernels; lock files \
-                    stay in the temporary directory",
-    }
+    directories
 }
 
 /// `3.3.0.`: a directory of one version's kernels.

@@ -19,10 +19,9 @@ use crate::job::{self, FailureKind, Made, Outcome, Site};
 use crate::remote_error::RemoteError;
 use crate::store::Dependencies;
 
-/// How jobs run remotely, if they can: by source, by command list, and by how often their
-/// toolchain, whose files are sent, was touched. The outer `None` is one that failed to be made.
-type ActionTemplates =
-    HashMap<(SourceId, usize, u64), Arc<OnceLock<Option<Option<Arc<ActionTemplate>>>>>>;
+/// How jobs run remotely: by source, by command list, and by how often their toolchain, whose files
+/// are sent, was touched. `None` if they can't, or if the template failed to be made.
+type ActionTemplates = HashMap<(SourceId, usize, u64), Arc<OnceLock<Option<Arc<ActionTemplate>>>>>;
 
 /// The result of a job that was to run remotely.
 pub(crate) enum RemoteOutcome {
@@ -67,7 +66,7 @@ impl<'a> RemoteContext<'a> {
                 ActionTemplate::new(self.context, job, &commands.list, &self.headers, toolchain)?;
             Ok(made.map(Arc::new))
         })?;
-        Ok(template.cloned().flatten())
+        Ok(template.cloned())
     }
 
     /// Runs a job of the plan to its end. The caller stores the object.

@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use gfxpack_kdb::{FindingClass, ReadError, VerifyOptions};
 use gfxpack_model::Target;
 use gfxpack_pipeline::checked_files::CheckedFiles;
+use gfxpack_pipeline::progress::{Step, Unit};
 use serde_json::json;
 
 use crate::args::{Kdb, KdbCommand, MaxObject};
 use crate::context::Context;
 use crate::fail::Result;
 use crate::output::{Output, counted, harmless, joined, message, shown, size};
-use crate::progress::bar::{Bar, Unit};
+use crate::progress::Reporter;
 
 /// Runs a `kdb` sub-command.
 pub(crate) fn run(kdb: KdbCommand, context: &Context) -> Result {
@@ -41,7 +42,7 @@ pub(crate) fn run(kdb: KdbCommand, context: &Context) -> Result {
         Kdb::Convert { file, out, copy } => {
             copy::convert(&file, &out, &copy.options(max), context.cancellable()?)
         }
-        Kdb::Stats { file, html, top } => stats::run(&file, html.as_ref(), top, max, output),
+        Kdb::Stats { file, html, top } => stats::run(&file, html.as_ref(), top, max, context),
         Kdb::Repair { file, out, copy } => {
             copy::repair(&file, &out, &copy.options(max), context.cancellable()?)
         }
@@ -83,8 +84,9 @@ fn verify(
 ) -> Result<Vec<FindingClass>, ReadError> {
     let Context { cancel, output, .. } = context;
     let report = {
-        let bar = Bar::new(output, "verifying", Unit::Kernels, 0);
-        let progress = |done| bar.progress(done);
+        let reporter = Reporter::new(context);
+        let step = Step::new(&reporter, "verifying", Unit::Kernels, 0);
+        let progress = |done| step.at_kdb(done);
         let cancelled = || cancel.is_cancelled();
         let mut options = VerifyOptions::with_max_object_bytes(max_object.bytes);
         options.cancelled = Some(&cancelled);

@@ -1,6 +1,6 @@
 //! The progress of a run, for people and machines.
 
-pub(crate) mod bar;
+mod bar;
 mod bars;
 mod lines;
 mod reporter;

@@ -72,7 +72,7 @@ impl Reporter {
 
     fn step(&self, what: &'static str, unit: Unit, done: u64, total: u64) {
         let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
-        step.get_or_insert_with(|| Bar::new(&self.output, what, unit, total)).at(done, total);
+        step.get_or_insert_with(|| Bar::new(&self.output, what, unit, total)).at(unit, done, total);
     }
 
     fn end_step(&self) {

@@ -98,25 +98,25 @@ impl ProbeAnswer {
                 .collect::<Result<_, _>>()
                 .map_err(|_| invalid())?;
             if let ["end", how @ ..] = texts.as_slice() {
-                let end = end(how).ok_or_else(invalid)?;
-                return Ok(reading.finish(end));
+                let failure =
+                    if how == ["done"] { None } else { Some(failure(how).ok_or_else(invalid)?) };
+                return Ok(reading.finish(failure));
             }
             reading.take(&texts).ok_or_else(invalid)?;
         }
     }
 }
 
-/// How the work ended early, if it did; `None` for a line that no probe writes.
-fn end(how: &[&str]) -> Option<Option<Failure>> {
-    Some(Some(match how {
-        ["done"] => return Some(None),
+/// Why the work ended early. `None` for a line that no probe writes.
+fn failure(how: &[&str]) -> Option<Failure> {
+    Some(match how {
         ["exited", status] => Failure::Exited(status.parse().ok()?),
         ["killed", signal] => Failure::Killed(signal.parse().ok()?),
         ["overdue"] => Failure::Overdue,
         ["full"] => Failure::TooMuch,
         ["failed", reason] => Failure::Probe((*reason).to_owned()),
         _ => return None,
-    }))
+    })
 }
 
 /// An answer being read.

@@ -147,10 +147,7 @@ fn find_key(key: &str) -> Result<Key, KeyError> {
     };
     let filter = axes(filter, 1)?;
     let out_channels = number(field()?)?;
-    let mut outputs = Vec::new();
-    for _ in 0..dims {
-        outputs.push(number(field()?)?);
-    }
+    let outputs: Vec<u64> = (0..dims).map(|_| number(field()?)).collect::<Result<_, KeyError>>()?;
     let batch = number(field()?)?;
     let (pad, stride, dilation) = (axes(field()?, 0)?, axes(field()?, 1)?, axes(field()?, 1)?);
     let bias = number(field()?)? != 0;

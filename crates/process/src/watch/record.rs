@@ -203,7 +203,8 @@ impl FileAccess {
     pub fn is_absent(&self) -> bool {
         const NO_SUCH_FILE: i32 = 2;
         const NOT_A_DIRECTORY: i32 = 20;
-        matches!(self.error, Some(NO_SUCH_FILE | NOT_A_DIRECTORY))
+        const NAME_TOO_LONG: i32 = 36;
+        matches!(self.error, Some(NO_SUCH_FILE | NOT_A_DIRECTORY | NAME_TOO_LONG))
     }
 }
 

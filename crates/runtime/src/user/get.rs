@@ -41,8 +41,8 @@ impl UserFile {
             }
             Err(source) => return Err(missed(ReadError::Io { path, source })),
         };
-        if let Some(answer) = self.ask_snapshot(key) {
-            return answer;
+        if let Some(object) = self.ask_snapshot(key)? {
+            return Ok(object);
         }
         let mut answer = self.ask(file, key, wait);
         if matches!(&answer, Err(AskError::Read(error)) if is_live(error, &path)) {

@@ -12,14 +12,19 @@ use crate::miss::MissReason;
 use crate::mutex::lock;
 
 impl UserFile {
-    /// Looks the key up in the copy, if there is one of the current file.
-    pub(super) fn ask_snapshot(&self, key: &KernelKey) -> Option<Result<Vec<u8>, MissReason>> {
+    /// Looks the key up in the copy. `None` if there is none of the current file.
+    ///
+    /// # Errors
+    /// If the copy has no kernel for the key, or can't be read.
+    pub(super) fn ask_snapshot(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, MissReason> {
         let mut copy = lock(&self.copy);
-        copy.as_ref()?;
-        let _inside = self.gate.enter_shared()?;
+        if copy.is_none() {
+            return Ok(None);
+        }
+        let Some(_inside) = self.gate.enter_shared() else { return Ok(None) };
         copy.take_if(|copy| !copy.is_current());
-        let found = copy.as_ref()?.get(key).map_err(missed);
-        Some(found.and_then(|kernel| kernel.ok_or(MissReason::NoKernel)))
+        let Some(copy) = copy.as_ref() else { return Ok(None) };
+        copy.get(key).map_err(missed)?.map(Some).ok_or(MissReason::NoKernel)
     }
 
     /// Makes a copy, unless another thread just did, and looks the key up in

@@ -4,13 +4,14 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use gfxpack_harvest::{ContentKind, FileReport, HarvestError, Input, Options, Skipped, list};
+use gfxpack_pipeline::progress::{Step, Unit};
 use serde_json::{Value, json};
 
 use crate::args::Sources;
 use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::output::{Output, if_any, joined, message, shown};
-use crate::progress::bar::{Bar, Unit};
+use crate::progress::Reporter;
 
 /// The files below the given paths, or standard input.
 fn inputs(sources: &Sources) -> Result<Vec<Input>> {
@@ -43,13 +44,16 @@ pub(super) fn read<T>(
 ) -> Result<(T, usize)> {
     let Context { cancel, output, .. } = context;
     let inputs = inputs(sources)?;
-    let bar = bar(&inputs, output);
-    let (add, cancelled) = (|bytes| bar.add(bytes), || cancel.is_cancelled());
+    let known = !inputs.contains(&Input::Stdin);
+    let total = if known { inputs.iter().map(Input::bytes).sum() } else { 0 };
+    let reporter = Reporter::new(context);
+    let step = Step::new(&reporter, "reading", Unit::Bytes, total);
+    let (add, cancelled) = (|bytes| step.add(bytes), || cancel.is_cancelled());
     let mut options = Options::default();
     options.read = Some(&add);
     options.cancelled = Some(&cancelled);
     let (found, files) = read(&inputs, options)?;
-    drop(bar);
+    drop(step);
     report_files(&files, sources.keep_going, output)?;
     Ok((found, files.len()))
 }
@@ -60,13 +64,6 @@ pub(super) fn names(sources: &Sources) -> String {
         [] => "the standard input".to_owned(),
         paths => joined(paths.iter().map(|path| format!("`{}`", path.display()))),
     }
-}
-
-/// A progress bar over the bytes of all files.
-fn bar(inputs: &[Input], output: &Output) -> Bar {
-    let known = !inputs.contains(&Input::Stdin);
-    let total = if known { inputs.iter().map(Input::bytes).sum() } else { 0 };
-    Bar::new(output, "reading", Unit::Bytes, total)
 }
 
 /// Reports on each file.

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Conflict, CopyOptions, Lost, Part, SplitBy, Written};
 use gfxpack_pipeline::kdb_copy::{self, Repair, RepairLoss};
+use gfxpack_pipeline::progress::{Step, Unit};
 
 use crate::context::Context;
 use crate::fail::{Error, ErrorKind, Result};
 use crate::output::{Output, counted, if_any, message, shown, size};
-use crate::progress::bar::{Bar, Unit};
+use crate::progress::Reporter;
 
 /// Writes the union of kdbs.
 pub(super) fn merge(
@@ -20,7 +21,7 @@ pub(super) fn merge(
 ) -> Result {
     let Context { output, .. } = context;
     output.building();
-    let merged = watched("merging", options, context, |options| {
+    let merged = step("merging", options, context, |options| {
         kdb_copy::merge(files, out, conflict, options)
     })?;
     message!(output, "merged", {
@@ -48,7 +49,7 @@ pub(super) fn convert(
     let Context { output, .. } = context;
     output.building();
     let written =
-        watched("converting", options, context, |options| kdb_copy::convert(file, out, options))?;
+        step("converting", options, context, |options| kdb_copy::convert(file, out, options))?;
     message!(output, "converted", {
         "file": shown(out), "rows": written.rows, "raw_rows": written.raw_rows,
         "file_bytes": written.file_bytes,
@@ -89,7 +90,7 @@ pub(super) fn split(
             ));
         }
     };
-    watched("splitting", options, context, |options| {
+    step("splitting", options, context, |options| {
         gfxpack_kdb::split(file, out, by, options, |part| output.above(|| each(part)))
     })?;
     Ok(())
@@ -118,7 +119,7 @@ pub(super) fn repair(
         });
         output.foreign(&format!("lost: {row}"));
     };
-    let repaired = watched("saving", options, context, |options| {
+    let repaired = step("saving", options, context, |options| {
         repair.run(options, |row| output.above(|| lost(row)))
     })?;
     message!(output, "repaired", {
@@ -148,17 +149,17 @@ pub(super) fn repair(
     }
 }
 
-/// Runs a long task with a progress bar.
-fn watched<T>(
+/// Runs a long step, with its progress shown.
+fn step<T>(
     what: &'static str,
     options: &CopyOptions<'_>,
     context: &Context,
     run: impl FnOnce(&CopyOptions<'_>) -> T,
 ) -> T {
-    let Context { cancel, output, .. } = context;
-    let bar = Bar::new(output, what, Unit::Kernels, 0);
-    let progress = |done| bar.progress(done);
-    let cancelled = || cancel.is_cancelled();
+    let reporter = Reporter::new(context);
+    let step = Step::new(&reporter, what, Unit::Kernels, 0);
+    let progress = |done| step.at_kdb(done);
+    let cancelled = || context.cancel.is_cancelled();
     let mut options = *options;
     options.cancelled = Some(&cancelled);
     options.progress = Some(&progress);

@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Stats, Sums};
+use gfxpack_pipeline::progress::{Step, Unit};
 use gfxpack_pipeline::report::kdb_stats::{self, Part, parts, ratio};
 use serde_json::{Value, json};
 
 use crate::args::MaxObject;
+use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::output::{Output, counted, harmless, message, shown, size, to_file};
-use crate::progress::bar::{Bar, Unit};
+use crate::progress::Reporter;
 
 /// Prints the sums.
 pub(super) fn run(
@@ -17,8 +19,9 @@ pub(super) fn run(
     html: Option<&PathBuf>,
     top: usize,
     max_object: MaxObject,
-    output: &Output,
+    context: &Context,
 ) -> Result {
+    let Context { output, .. } = context;
     let to_stdout = html.is_some() && to_file(html).is_none();
     if to_stdout && output.json {
         return Err(fail::usage(
@@ -27,8 +30,9 @@ pub(super) fn run(
         ));
     }
     let stats = {
-        let bar = Bar::new(output, "reading", Unit::Kernels, 0);
-        max_object.open(file)?.stats(Some(&|done| bar.progress(done)))?
+        let reporter = Reporter::new(context);
+        let step = Step::new(&reporter, "reading", Unit::Kernels, 0);
+        max_object.open(file)?.stats(Some(&|done| step.at_kdb(done)))?
     };
     if html.is_some() {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
