@@ -15,7 +15,7 @@ use serde_json::json;
 use gfxpack_pipeline::destination::replace;
 use gfxpack_pipeline::error::{Error, io};
 use gfxpack_pipeline::message_file::{MessageFile, write_line};
-pub(crate) use gfxpack_pipeline::text::{counted, display as shown, if_any, joined, size};
+pub(crate) use gfxpack_pipeline::text::{counted, display, if_any, joined, size};
 
 use crate::args::{Common, MessageFormat, When};
 
@@ -181,7 +181,7 @@ impl Output {
     }
 
     /// Prints a line for people on stderr.
-    pub(crate) fn say(&self, line: &str) {
+    pub(crate) fn info(&self, line: &str) {
         if !self.json && !self.quiet {
             self.stderr(line);
         }
@@ -193,23 +193,23 @@ impl Output {
     }
 
     /// Prints a line for people, above the bars if there are any.
-    pub(crate) fn say_above(&self, line: &str) {
-        self.above(|| self.say(line));
+    pub(crate) fn info_above(&self, line: &str) {
+        self.above(|| self.info(line));
     }
 
     /// Prints above the bars if there are any.
-    pub(crate) fn above(&self, say: impl FnOnce()) {
+    pub(crate) fn above(&self, print: impl FnOnce()) {
         let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match drawn {
-            Some(bar) => bar.suspend(say),
-            None => say(),
+            Some(bar) => bar.suspend(print),
+            None => print(),
         }
     }
 
     /// Prints a note.
     pub(crate) fn note(&self, note: &str) {
         self.message("note", &json!({ "message": note }));
-        self.say(&format!("note: {note}"));
+        self.info(&format!("note: {note}"));
     }
 
     /// Prints a warning, also with --quiet.

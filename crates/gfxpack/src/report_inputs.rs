@@ -36,7 +36,7 @@ fn report_coverage(coverage: &[Coverage], output: &Output) {
         message!(output, "missing-from", {
             "target": target, "present": present, "missing": missing,
         });
-        output.say(&match missing {
+        output.info(&match missing {
             0 => {
                 let keys = counted(*present, "key");
                 format!("{target}: nothing is missing: the kdbs have all of {keys}")
@@ -55,7 +55,7 @@ pub(crate) fn report_nothing(coverage: &[Coverage], output: &Output) {
         return report_coverage(coverage, output);
     }
     message!(output, "nothing-to-do", { "reason": "no-keys" });
-    output.say("nothing to do: there is no key in the lists");
+    output.info("nothing to do: there is no key in the lists");
 }
 
 /// Reports how many kernels are left out because compilers refuse them.
@@ -63,7 +63,7 @@ fn report_skipped(skipped: &BTreeMap<Target, u64>, output: &Output) {
     for (target, kernels) in skipped {
         message!(output, "skipped-refused", { "target": target, "kernels": kernels });
         let kernels = counted(*kernels, "kernel");
-        output.say(&format!("{target}: {kernels} left out, as --skip-refused says"));
+        output.info(&format!("{target}: {kernels} left out, as --skip-refused says"));
     }
 }
 
@@ -93,6 +93,6 @@ fn report_unbuildable(unbuildable: &Unbuildable, output: &Output) {
         if others > 0 {
             parts.push(format!("{others} that no compiler takes"));
         }
-        output.say(&format!("{target}: keys that can't be built: {}", parts.join(", ")));
+        output.info(&format!("{target}: keys that can't be built: {}", parts.join(", ")));
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gfxpack_tuning::{Finding, Severity};
 
-use crate::output::{Output, message, shown};
+use crate::output::{Output, display, message};
 
 /// Prints a finding as data; notes only with --verbose.
 pub(crate) fn list(file: &Path, finding: &Finding, output: &Output) {
@@ -31,7 +31,7 @@ fn place(file: &Path, finding: &Finding) -> (String, &'static str) {
 
 fn message(file: &Path, finding: &Finding, output: &Output) {
     message!(output, "perfdb-finding", {
-        "file": shown(file), "line": finding.line, "severity": finding.severity.name(),
+        "file": display(file), "line": finding.line, "severity": finding.severity.name(),
         "detail": finding.message,
     });
 }

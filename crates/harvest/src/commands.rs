@@ -76,7 +76,7 @@ fn read(
 ) -> Result<(), HarvestError> {
     let mut each = |line, command: Result<DriverCommand, LogError>| match command {
         Ok(command) => {
-            report.told += 1;
+            report.used += 1;
             unique.add(command, 1);
         }
         Err(error) => report.skip(line, Skip::Log(error)),

@@ -82,7 +82,7 @@ impl Keys<'_> {
         if message.args.contains('\0') {
             return self.report.skip(record.line, Skip::Nul);
         }
-        self.report.told += 1;
+        self.report.used += 1;
         let mut counts = Counts::default();
         match message.event {
             Event::Asked => counts.seen = 1,
@@ -128,7 +128,7 @@ impl Keys<'_> {
         if key.kernel_name.contains('\0') || key.kernel_args.contains('\0') {
             return self.report.skip(self.report.lines, Skip::Nul);
         }
-        self.report.told += 1;
+        self.report.used += 1;
         let targets: Vec<u32> =
             targets.iter().map(|target| self.shared.targets.number(target)).collect();
         // A plain list of keys has no information on their origin.
@@ -168,7 +168,7 @@ impl Keys<'_> {
                 self.report.skip(self.report.lines, Skip::Nul);
                 return Ok(());
             }
-            self.report.told += 1;
+            self.report.used += 1;
             put_key(&mut self.buffer, [&key.kernel_name, ""], &key.kernel_args);
             self.table.add(&self.buffer, &counts, origin);
             self.shared.spill(self.table)?;

@@ -83,7 +83,7 @@ pub struct FileReport {
     /// Number of lines of a text, or of rows of a kdb.
     pub lines: u64,
     /// Number of those with a key or command that was read.
-    pub told: u64,
+    pub used: u64,
     /// Lines with a key or command that was skipped.
     pub skipped: Vec<Skipped>,
     /// The error that ended reading.
@@ -93,7 +93,7 @@ pub struct FileReport {
 impl FileReport {
     pub(crate) fn new(name: String) -> Self {
         let kind = ContentKind::Log;
-        Self { name, kind, lines: 0, told: 0, skipped: Vec::new(), error: None }
+        Self { name, kind, lines: 0, used: 0, skipped: Vec::new(), error: None }
     }
 
     pub(crate) fn skip(&mut self, line: u64, why: Skip) {

@@ -56,7 +56,7 @@ pub fn read_problems(
     for input in list(paths)? {
         let file = read(&input, options, &mut all.problems)?;
         let named = matches!(input, Input::Stdin | Input::File { named: true, .. });
-        if named && file.told == 0 {
+        if named && file.used == 0 {
             return Err(ProblemsError::Nothing {
                 name: file.name,
                 passed_over: file.first_passed_over,

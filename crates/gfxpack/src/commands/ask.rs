@@ -15,7 +15,7 @@ use crate::args::Ask;
 use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::options::{cache_dir, library_options, rocfft_options};
-use crate::output::{Output, counted, message, shown, to_file};
+use crate::output::{Output, counted, display, message, to_file};
 use crate::progress::Reporter;
 
 /// Asks the library, and writes the keys. Problems that MIOpen failed on are
@@ -90,9 +90,9 @@ fn ask_rocfft(args: &Ask, targets: &[Target], context: &Context) -> Result {
     write(&lines, args, output, |line| output.message("rocfft-kernel", line))?;
     message!(output, "plans-asked", {
         "kernels": lines.len(), "plans": answer.plans.len(), "failures": answer.failures.len(),
-        "file": args.out.as_deref().map(shown), "rocfft": answer.facts,
+        "file": args.out.as_deref().map(display), "rocfft": answer.facts,
     });
-    output.say(&format!(
+    output.info(&format!(
         "rocFFT {} ({}): {} for {}",
         answer.facts.version,
         answer.facts.origin,
@@ -105,10 +105,10 @@ fn ask_rocfft(args: &Ask, targets: &[Target], context: &Context) -> Result {
 fn report(answer: &MiopenAnswer, keys: usize, out: Option<&Path>, output: &Output) {
     message!(output, "asked", {
         "keys": keys, "problems": answer.problems.len(), "failures": answer.failures.len(),
-        "file": out.map(shown), "miopen": answer.facts,
+        "file": out.map(display), "miopen": answer.facts,
     });
     let problems = counted(answer.problems.len(), "problem");
-    output.say(&format!(
+    output.info(&format!(
         "{}: {} for {problems}",
         miopen_in_words(&answer.facts),
         counted(keys, "key")

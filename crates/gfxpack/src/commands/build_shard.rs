@@ -12,7 +12,7 @@ use crate::args::Build;
 use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::options::{build_options, cache_options, search};
-use crate::output::{Output, shown};
+use crate::output::{Output, display};
 use crate::progress::Reporter;
 
 /// Runs a shard.
@@ -41,7 +41,7 @@ fn summarise(BuiltShard { manifest, file }: &BuiltShard, begun: Instant, output:
     let states =
         [JobState::Ok, JobState::Cached, JobState::Failed, JobState::Timeout, JobState::Infra];
     let mut body = json!({
-        "shard": manifest.shard, "plan": manifest.plan, "file": shown(file), "jobs": manifest.jobs.len(),
+        "shard": manifest.shard, "plan": manifest.plan, "file": display(file), "jobs": manifest.jobs.len(),
     });
     let mut counts = Vec::new();
     for state in states {
@@ -54,7 +54,7 @@ fn summarise(BuiltShard { manifest, file }: &BuiltShard, begun: Instant, output:
     output.message("shard-finished", &body);
     let counts = if counts.is_empty() { "no jobs".to_owned() } else { counts.join(", ") };
     let time = brief(begun.elapsed());
-    output.say(&format!(
+    output.info(&format!(
         "shard {} is done: {counts}: {} in {time}",
         manifest.shard,
         file.display()

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::environment::Environment;
 use crate::fail::{self, Error, ErrorKind, Result};
 use crate::options::cache_dir;
-use crate::output::{Output, counted, message, shown, size};
+use crate::output::{Output, counted, display, message, size};
 
 /// Runs a `cache` sub-command.
 pub(crate) fn run(command: &CacheCommand, context: &Context) -> Result {
@@ -59,7 +59,7 @@ fn stats(dir: &Path, limit: Option<u64>, output: &Output) {
     let store = ObjectStore::open_to_look(dir);
     let (stats, old) = (store.stats(), store.old());
     message!(output, "cache-stats", {
-        "dir": shown(dir), "objects": stats.objects, "object_bytes": stats.object_bytes,
+        "dir": display(dir), "objects": stats.objects, "object_bytes": stats.object_bytes,
         "refused": stats.refusals,
         "other_files": stats.others, "other_bytes": stats.other_bytes,
         "bytes": stats.bytes(), "limit": limit,
@@ -84,7 +84,7 @@ fn stats(dir: &Path, limit: Option<u64>, output: &Output) {
 }
 
 fn listed(old: &OldStore) -> Value {
-    json!({ "dir": shown(&old.dir), "bytes": old.bytes })
+    json!({ "dir": display(&old.dir), "bytes": old.bytes })
 }
 
 /// Removes the stores of earlier versions.
@@ -105,7 +105,7 @@ fn remove_old(dir: &Path, dry_run: bool, output: &Output) -> Result {
 fn gc(dir: &Path, limits: &Limits, output: &Output) -> Result {
     let evicted = ObjectStore::open_to_look(dir).evict(limits)?.ok_or_else(in_use)?;
     message!(output, "cache-gc", {
-        "dir": shown(dir), "dry_run": limits.dry_run, "removed_files": evicted.files,
+        "dir": display(dir), "dry_run": limits.dry_run, "removed_files": evicted.files,
         "removed_bytes": evicted.bytes, "files": evicted.files_left,
         "bytes": evicted.bytes_left,
     });
@@ -125,12 +125,12 @@ fn verify(dir: &Path, context: &Context) -> Result {
     let store = ObjectStore::open_to_look(dir);
     let (objects, damaged) = store.verify(&|| !cancel.is_cancelled())?;
     for one in &damaged {
-        message!(output, "damaged", { "file": shown(&one.path), "key": one.key });
+        message!(output, "damaged", { "file": display(&one.path), "key": one.key });
         let key = one.key.as_ref().map(|key| format!(" (`{key}`)")).unwrap_or_default();
         output.text(&format!("{}: damaged, removed{key}", one.path.display()));
     }
     message!(output, "cache-verified", {
-        "dir": shown(dir), "objects": objects, "damaged": damaged.len(),
+        "dir": display(dir), "objects": objects, "damaged": damaged.len(),
     });
     if damaged.is_empty() {
         output.text(&format!("{}: sound, {}", dir.display(), counted(objects, "object")));

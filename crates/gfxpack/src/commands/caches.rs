@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use self::env::Chosen;
 use crate::environment;
 use crate::fail::{self, Result};
-use crate::output::{Output, message, shown, size};
+use crate::output::{Output, display, message, size};
 use crate::quantity::parse_age;
 
 #[derive(Debug, Subcommand)]
@@ -131,7 +131,7 @@ fn list(caches: &[Cache], user_environment: &UserEnvironment, each: bool, output
         for directory in &cache.directories {
             let scan = scan(directory, output);
             message!(output, "caches-place", {
-                "cache": cache.name, "dir": shown(&directory.dir), "rule": directory.rule, "tuning": directory.tuning,
+                "cache": cache.name, "dir": display(&directory.dir), "rule": directory.rule, "tuning": directory.tuning,
                 "exists": scan.exists, "entries": scan.entries.len(),
                 "bytes": scan.bytes(), "others": scan.others,
                 "age_seconds": scan.age(now()).map(|age| age.as_secs()),
@@ -163,7 +163,7 @@ fn contents(directory: &CacheDirectory, scan: &Scan) -> String {
 
 fn entry_body(cache: &Cache, entry: &CacheEntry) -> Value {
     json!({
-        "cache": cache.name, "path": shown(&entry.path), "files": entry.files, "bytes": entry.bytes,
+        "cache": cache.name, "path": display(&entry.path), "files": entry.files, "bytes": entry.bytes,
         "beside": entry.companions, "tuning": entry.tuning,
         "age_seconds": entry.age(now()).map(|age| age.as_secs()),
     })
@@ -213,11 +213,11 @@ fn clear(args: &Clear, user_environment: &UserEnvironment, output: &Output) -> R
         for (cache, _, entry) in &going {
             output.message("caches-would-remove", &entry_body(cache, entry));
         }
-        output.say(&format!("would remove {sum}"));
+        output.info(&format!("would remove {sum}"));
         return Ok(());
     }
     if going.is_empty() {
-        output.say("there is nothing to remove");
+        output.info("there is nothing to remove");
         return Ok(());
     }
     if !args.yes && !asked {
@@ -228,7 +228,7 @@ fn clear(args: &Clear, user_environment: &UserEnvironment, output: &Output) -> R
         ));
     }
     if !args.yes && !confirmed(&sum, output)? {
-        output.say("nothing is removed");
+        output.info("nothing is removed");
         return Ok(());
     }
     // `cleaner()` is called again: entries may be in use since they were shown.
@@ -257,7 +257,7 @@ fn removable<'a>(
                     None => going.push((cache, directory, entry.clone())),
                     Some(why) => {
                         report_kept(cache, entry, &why, output);
-                        output.say(&format!("keeping {}: {why}", entry.path.display()));
+                        output.info(&format!("keeping {}: {why}", entry.path.display()));
                     }
                 }
             }
@@ -287,7 +287,7 @@ fn remove(going: &[LocatedEntry<'_>], cleaner: &CacheCleaner, output: &Output) -
             }
         }
     }
-    output.say(&format!("removed {}", size(removed)));
+    output.info(&format!("removed {}", size(removed)));
     failed.map_or(Ok(()), Err)
 }
 

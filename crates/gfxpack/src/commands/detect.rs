@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Detect, output: &Output) -> Result {
     if let Some(hip) = &detection.hip
         && output.verbose
     {
-        output.say(&format!("asked {hip}"));
+        output.info(&format!("asked {hip}"));
     }
     for note in &detection.notes {
         output.note(note);

@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::environment::Environment;
 use crate::fail::{self, Result};
 use crate::options::{build_options, package_options, prepare_options};
-use crate::output::{Output, counted, if_any, message, shown, size};
+use crate::output::{Output, counted, display, if_any, message, size};
 use crate::progress::Reporter;
 use crate::report_inputs;
 
@@ -131,7 +131,7 @@ fn summarise(
         if_any(packages.len(), |count| format!("; {}, {}", counted(count, "package"), size(total)));
     let remote = if_any(remote, |remote| format!(" ({remote} remotely)"));
     let shared = if_any(shared, |shared| format!(" ({shared} of them from the shared one)"));
-    output.say(&format!(
+    output.info(&format!(
         "{compiled} compiled{remote}, {cached} from the cache{shared}{missing}{packages}: {} in {}",
         args.out.display(),
         brief(begun.elapsed())
@@ -143,7 +143,7 @@ fn summarise(
 pub(super) fn report_kdbs(kdbs: &[MadeKdb], output: &Output) {
     for kdb in kdbs {
         message!(output, "kdb", {
-            "target": kdb.target, "file": shown(&kdb.path), "kernels": kdb.kernels,
+            "target": kdb.target, "file": display(&kdb.path), "kernels": kdb.kernels,
             "missing": kdb.missing.len(),
         });
     }
@@ -153,7 +153,7 @@ pub(super) fn report_kdbs(kdbs: &[MadeKdb], output: &Output) {
 pub(super) fn report_packages(packages: &[MadePackage], output: &Output) {
     for package in packages {
         message!(output, "package", {
-            "target": package.target, "file": shown(&package.written.path), "name": package.name,
+            "target": package.target, "file": display(&package.written.path), "name": package.name,
             "version": package.version, "package_format": package.format,
             "size": package.written.size, "sha256": package.written.sha256,
         });
@@ -168,7 +168,7 @@ fn report_coverage(dist: &Dist<'_>, finished: &FinishedDist, output: &Output) {
         let without = if_any(one.wanted - one.with_source, |without| {
             format!("; {without} more have no source here (--source-dir)")
         });
-        output.say(&format!(
+        output.info(&format!(
             "{}, {}: {} of {} that {} has sources for{without}",
             one.list.trim_end_matches(".txt"),
             one.target,

@@ -6,7 +6,7 @@ use gfxpack_runtime::{Environment, KdbDirectories, database_directories};
 use super::lookup;
 use crate::args::MiopenVersion;
 use crate::fail::Result;
-use crate::output::{Output, message, shown};
+use crate::output::{Output, display, message};
 
 /// Lists all variables, set or not.
 pub(crate) fn run(version: &MiopenVersion, output: &Output) -> Result {
@@ -34,8 +34,8 @@ fn databases(environment: &Environment, directories: &KdbDirectories, output: &O
     for directory in database_directories(environment, directories, None, None) {
         let (kind, layer) = (directory.kind.name(), directory.layer.name());
         message!(output, "database-place", {
-            "database": kind, "layer": layer, "dir": shown(&directory.dir), "names": directory.names,
-            "rule": directory.rule, "files": directory.existing().iter().map(shown).collect::<Vec<_>>(),
+            "database": kind, "layer": layer, "dir": display(&directory.dir), "names": directory.names,
+            "rule": directory.rule, "files": directory.existing().iter().map(display).collect::<Vec<_>>(),
         });
         let (dir, files) = (directory.dir.display(), directory.existing().len());
         let names = directory.names.join(" ");

@@ -9,7 +9,7 @@ use gfxpack_runtime::{Environment, KernelCache, KernelKey, NearestKey, NearestKe
 use super::lookup;
 use crate::args::Explain;
 use crate::fail::Result;
-use crate::output::{Output, joined, message, shown};
+use crate::output::{Output, display, joined, message};
 
 /// Explains the lookup, even if the kernel is found.
 pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result {
@@ -80,7 +80,7 @@ fn print_nearest(key: &KernelKey, found: &NearestKeys, output: &Output) {
     }
     for NearestKey { differing_words, kernel_args, file, asked, stored, .. } in keys {
         message!(output, "nearest", {
-            "file": shown(file), "kernel_args": kernel_args, "differing_words": differing_words,
+            "file": display(file), "kernel_args": kernel_args, "differing_words": differing_words,
             "asked": asked, "stored": stored,
         });
         let word = if *differing_words == 1 { "word differs" } else { "words differ" };
@@ -93,7 +93,7 @@ fn print_nearest(key: &KernelKey, found: &NearestKeys, output: &Output) {
 /// Prints kdbs that contain the key but are not searched.
 fn print_unasked_kdbs(others: &[UnaskedKdb], target: &Target, output: &Output) {
     for UnaskedKdb { file, target: serves, .. } in others {
-        message!(output, "elsewhere", { "file": shown(file), "target": serves });
+        message!(output, "elsewhere", { "file": display(file), "target": serves });
         let file = file.display();
         output.text(&format!("note    {file} has this very key, and is not asked for {target}"));
     }

@@ -15,7 +15,7 @@ use self::sources::{names, read};
 use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, HarvestPlans, Sources};
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, counted, message, shown, to_file};
+use crate::output::{Output, counted, display, message, to_file};
 
 /// Runs `harvest` or one of its sub-commands.
 pub(crate) fn run(args: &Harvest, context: &Context) -> Result {
@@ -46,10 +46,10 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
         }),
     }
     message!(output, "harvested-plans", {
-        "file": out.map(shown), "plans": plans.len(), "unsupported": unsupported, "damaged": damaged,
+        "file": out.map(display), "plans": plans.len(), "unsupported": unsupported, "damaged": damaged,
     });
     fft_plans::warnings(&found).iter().for_each(|warning| output.warn(warning));
-    output.say(&format!("{} of rocFFT", counted(plans.len(), "plan")));
+    output.info(&format!("{} of rocFFT", counted(plans.len(), "plan")));
     Ok(())
 }
 
@@ -101,9 +101,9 @@ fn keys(args: &HarvestKeys, context: &Context) -> Result {
     if let Some(out) = out {
         out.finish()?;
     }
-    let file = to_file(args.out.as_ref()).map(shown);
+    let file = to_file(args.out.as_ref()).map(display);
     output.message("harvested", &sums.message(file, files));
-    sums.remarks().iter().for_each(|remark| output.say(remark));
+    sums.remarks().iter().for_each(|remark| output.info(remark));
     sums.warning().iter().for_each(|warning| output.warn(warning));
     Ok(())
 }
@@ -120,9 +120,9 @@ fn commands(args: &HarvestCommands, context: &Context) -> Result {
         None => output.bytes(text.as_bytes()),
     }
     message!(output, "harvested-commands", {
-        "file": to_file(args.out.as_ref()).map(shown), "commands": commands.len(),
+        "file": to_file(args.out.as_ref()).map(display), "commands": commands.len(),
     });
-    output.say(&counted(commands.len(), "command"));
+    output.info(&counted(commands.len(), "command"));
     Ok(())
 }
 

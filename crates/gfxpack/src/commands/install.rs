@@ -17,7 +17,7 @@ use crate::output::{Output, message};
 pub(crate) fn run(args: &Install, output: &Output) -> Result {
     let detection = detect::detect(&args.hardware, &Environment::read())?;
     for note in &detection.notes {
-        output.say(&format!("note: {note}"));
+        output.info(&format!("note: {note}"));
     }
     if detection.devices.is_empty() {
         return Err(detect::no_gpu());
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
     let mut wanted: Vec<String> = Vec::new();
     let mut without: Vec<String> = Vec::new();
     for (device, found) in detection.devices.iter().zip(offered.for_each(&names)?) {
-        output.say(&format!("{}: {}", device, found_text(&found)));
+        output.info(&format!("{}: {}", device, found_text(&found)));
         if found.is_empty() {
             without.push(device.target().to_string());
         }

@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::args::{Kdb, KdbCommand, MaxObject};
 use crate::context::Context;
 use crate::fail::Result;
-use crate::output::{Output, counted, harmless, joined, message, shown, size};
+use crate::output::{Output, counted, display, harmless, joined, message, size};
 use crate::progress::Reporter;
 
 /// Runs a `kdb` sub-command.
@@ -95,7 +95,7 @@ fn verify(
     };
     for finding in &report.findings {
         message!(output, "finding", {
-            "file": shown(file), "class": finding.class.name(), "row": finding.row,
+            "file": display(file), "class": finding.class.name(), "row": finding.row,
             "key": finding.key, "detail": finding.detail,
         });
         output.foreign(&format!("{}: {finding}", file.display()));
@@ -104,7 +104,7 @@ fn verify(
     let more = report.total_findings() - listed;
     let target = report.target.as_ref().map(ToString::to_string);
     message!(output, "verified", {
-        "file": shown(file), "sound": report.is_sound(), "rows": report.rows,
+        "file": display(file), "sound": report.is_sound(), "rows": report.rows,
         "findings": report.total_findings(), "target": target,
     });
     if more > 0 {
@@ -135,7 +135,7 @@ fn info(file: &Path, max_object: MaxObject, output: &Output) -> Result {
     let message: serde_json::Map<_, _> =
         languages.iter().map(|(language, count)| (language.clone(), (*count).into())).collect();
     let body = json!({
-        "file": shown(file), "file_bytes": info.file_bytes, "rows": info.rows,
+        "file": display(file), "file_bytes": info.file_bytes, "rows": info.rows,
         "kernel_names": info.kernel_names,
         "languages": message, "devices": info.devices,
         "journal": info.header.journal.name(), "page_size": info.header.page_size,

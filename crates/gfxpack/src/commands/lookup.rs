@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     // Which directories hold no kdb is of interest only where nothing is found.
     let is_shown = |miss: &&Miss| found.is_none() || !matches!(miss.reason, MissReason::NoFile);
     let misses = answers.runtime.misses.iter().filter(is_shown);
-    misses.for_each(|miss| output.say(&miss_in_words(miss)));
+    misses.for_each(|miss| output.info(&miss_in_words(miss)));
     print(&answers, output);
     if cache.files().is_empty() {
         output.warn(&format!("no file is asked: {}", why_no_file(&cache.config().directories)));
@@ -73,7 +73,7 @@ pub(super) fn not_found(kernel: &str, target: &Target, hint: &str) -> Error {
 pub(super) fn print(answers: &LookupAnswers, output: &Output) {
     output.text(&format!("MIOpen:            {}", answers.miopen_in_words()));
     output.text(&format!("gfxpack's runtime: {}", answers.runtime_in_words()));
-    answers.remarks().iter().for_each(|remark| output.say(remark));
+    answers.remarks().iter().for_each(|remark| output.info(remark));
 }
 
 /// The options for opening the cache: silent and read-only.
@@ -107,7 +107,7 @@ pub(super) fn target_of(
         )
     })?;
     let target = first.target();
-    output.say(&format!("looking for kernels for {target}, this machine's first GPU"));
+    output.info(&format!("looking for kernels for {target}, this machine's first GPU"));
     Ok(target)
 }
 

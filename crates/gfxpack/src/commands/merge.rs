@@ -38,5 +38,5 @@ fn summarise(args: &Merge, merged: &MergedKdbs, begun: Instant, output: &Output)
     });
     let lacking = if_any(failed, |failed| format!(", {failed} without an object"));
     let time = brief(begun.elapsed());
-    output.say(&format!("{jobs} jobs merged{lacking}: {} in {time}", args.out.display()));
+    output.info(&format!("{jobs} jobs merged{lacking}: {} in {time}", args.out.display()));
 }

@@ -10,7 +10,7 @@ use crate::args::MiopenCommand;
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_dir, library_options};
-use crate::output::{Output, counted, message, shown};
+use crate::output::{Output, counted, display, message};
 use crate::progress::Reporter;
 
 /// The comment at the top of the lock file.
@@ -51,14 +51,14 @@ pub(crate) fn run(args: &MiopenCommand, context: &Context) -> Result {
 /// Prints facts about a library.
 pub(crate) fn print(library: &Library, sources: Option<&Sources>, output: &Output) -> Result {
     let needs = library.needs()?;
-    let paths = |paths: &[PathBuf]| paths.iter().map(shown).collect::<Vec<_>>();
+    let paths = |paths: &[PathBuf]| paths.iter().map(display).collect::<Vec<_>>();
     message!(output, "miopen", {
         "version": library.version,
         "origin": library.origin,
-        "file": shown(&library.file),
+        "file": display(&library.file),
         "sha256": library.sha256,
-        "loader": library.loader.as_ref().map(shown),
-        "driver": library.driver.as_ref().map(shown),
+        "loader": library.loader.as_ref().map(display),
+        "driver": library.driver.as_ref().map(display),
         "search_path": paths(&library.search_path),
         "databases": paths(&library.databases),
         "stood_in": needs.stood_in,

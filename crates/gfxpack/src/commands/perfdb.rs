@@ -11,7 +11,7 @@ use gfxpack_tuning::{DatabaseName, MergeError, Overlaid};
 
 use crate::args::{parse_target, whole_file};
 use crate::fail::{Result, in_full};
-use crate::output::{Output, counted, if_any, message, shown};
+use crate::output::{Output, counted, display, if_any, message};
 use crate::tuning_findings;
 
 #[derive(Debug, Subcommand)]
@@ -89,7 +89,7 @@ fn merge(
     })?;
     let Overlaid { added, changed, same, .. } = merged.overlaid;
     message!(output, "perfdb-merged", {
-        "file": shown(&out), "kind": merged.kind.name(), "records": merged.records, "added": added,
+        "file": display(&out), "kind": merged.kind.name(), "records": merged.records, "added": added,
         "changed": changed, "same": same, "left_out": merged.faults,
     });
     if merged.faults > reported {
@@ -100,7 +100,7 @@ fn merge(
             if count == 1 { "belongs" } else { "belong" }
         ));
     }
-    output.say(&format!(
+    output.info(&format!(
         "{} records, {added} added, {changed} changed, {same} the same: {}",
         merged.records,
         out.display()
@@ -123,7 +123,7 @@ fn lint(files: &[PathBuf], target: Option<&Target>, strict: bool, output: &Outpu
         };
         let (errors, warnings) = (linted.errors, linted.warnings);
         message!(output, "perfdb-linted", {
-            "file": shown(file), "records": linted.records, "errors": errors, "warnings": warnings,
+            "file": display(file), "records": linted.records, "errors": errors, "warnings": warnings,
         });
         if errors > 0 || (strict && warnings > 0) {
             checked.unsound(file, [hint]);
@@ -139,7 +139,7 @@ fn stats(file: &Path, output: &Output) -> Result {
     let name = DatabaseName::from_path(file).ok_or_else(|| MergeError::Name(file.to_owned()))?;
     let stats = gfxpack_tuning::stats(file, &name)?;
     message!(output, "perfdb-stats", {
-        "file": shown(file), "kind": name.kind.name(), "target": name.target,
+        "file": display(file), "kind": name.kind.name(), "target": name.target,
         "records": stats.records, "values": stats.values, "solvers": stats.solvers,
         "fastest": stats.fastest, "workspace_bytes": stats.workspace,
     });

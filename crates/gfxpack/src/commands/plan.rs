@@ -16,7 +16,7 @@ use crate::args::PlanCommand;
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::prepare_options;
-use crate::output::{Output, counted, if_any, joined, shown};
+use crate::output::{Output, counted, display, if_any, joined};
 use crate::progress::Reporter;
 use crate::report_inputs;
 
@@ -78,7 +78,7 @@ fn store(plan_inputs: PlanInputs, dir: &Path, carry: u64, output: &Output) -> Re
         header.kdbs.iter().map(|kdb| kdb.format.file_name(&kdb.target)).collect();
     output.message(
         "plan-stored",
-        &json!({ "digest": header.digest, "directory": shown(dir), "jobs": header.jobs, "kdbs": kdbs }),
+        &json!({ "digest": header.digest, "directory": display(dir), "jobs": header.jobs, "kdbs": kdbs }),
     );
     output.text(&format!("plan      {}", header.digest));
     output.text(&format!("{} for {}", counted(header.jobs, "compile job"), joined(&kdbs)));

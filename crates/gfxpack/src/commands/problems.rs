@@ -14,7 +14,7 @@ use gfxpack_miopen::{
 use crate::args::ProblemsCommand;
 use crate::context::Context;
 use crate::fail::{self, Error, ErrorKind, Result};
-use crate::output::{Output, counted, message, shown, to_file};
+use crate::output::{Output, counted, display, message, to_file};
 
 #[cfg(feature = "onnx")]
 pub(crate) use model::read_model;
@@ -41,10 +41,10 @@ pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
     }
     write(&problems, args, output)?;
     message!(output, "problems", {
-        "file": to_file(args.out.as_ref()).map(shown), "problems": problems.len(),
+        "file": to_file(args.out.as_ref()).map(display), "problems": problems.len(),
         "unresolved": unresolved,
     });
-    output.say(&counted(problems.len(), "problem"));
+    output.info(&counted(problems.len(), "problem"));
     if unresolved > 0 {
         return Err(Error::new(
             ErrorKind::Incomplete,
@@ -121,7 +121,7 @@ fn selection(args: &ProblemsCommand) -> Selection {
 fn report_file(file: &ProblemFile, output: &Output) {
     let first = file.first_passed_over.as_ref();
     message!(output, "problem-file", {
-        "file": shown(&file.name), "lines": file.lines, "told": file.told, "added": file.added,
+        "file": display(&file.name), "lines": file.lines, "told": file.used, "added": file.added,
         "passed_over": file.passed_over, "first_passed_over": first.map(|(line, _)| line),
         "reason": first.map(|(_, error)| error.to_string()),
     });

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &Recipe, output: &Output) -> Result {
                     "package": package.name, "kernel_files": package.kernel_files, "file": file,
                 });
                 let files = counted(package.kernel_files as u64, "file");
-                output.say(&format!("{file}: {files} with kernels"));
+                output.info(&format!("{file}: {files} with kernels"));
             }
         }
         Recipe::Rpm { kind, root, package, package_version } => {

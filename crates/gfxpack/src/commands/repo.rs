@@ -9,7 +9,7 @@ use gfxpack_pipeline::record;
 use crate::args::Repo;
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{message, shown};
+use crate::output::{display, message};
 
 /// Indexes and signs the directory, and prints how to use the repository.
 pub(crate) fn run(args: &Repo, context: &Context) -> Result {
@@ -35,9 +35,9 @@ pub(crate) fn run(args: &Repo, context: &Context) -> Result {
     )?;
     let key = dir.join(repository::KEY_FILE);
     message!(output, "repository", {
-        "directory": shown(&dir), "debs": indexed.debs, "rpms": indexed.rpms,
+        "directory": display(&dir), "debs": indexed.debs, "rpms": indexed.rpms,
         "left_out": indexed.left_out.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
-        "signed": signer.is_some(), "key": signer.is_some().then(|| shown(&key)),
+        "signed": signer.is_some(), "key": signer.is_some().then(|| display(&key)),
         "sources": indexed.setup.sources, "repo": indexed.setup.repo, "page": indexed.setup.page,
     });
     for path in &indexed.left_out {
@@ -46,18 +46,18 @@ pub(crate) fn run(args: &Repo, context: &Context) -> Result {
     if signer.is_none() {
         output.warn("the repository is not signed: apt and dnf refuse it unless told not to");
     }
-    output.say(&format!("indexed {} .deb and {} .rpm packages", indexed.debs, indexed.rpms));
+    output.info(&format!("indexed {} .deb and {} .rpm packages", indexed.debs, indexed.rpms));
     let file = |name: &String| dir.join(name).display().to_string();
     if let Some(sources) = &indexed.setup.sources {
-        output.say(&format!("apt: sudo cp {} /etc/apt/sources.list.d/", file(sources)));
+        output.info(&format!("apt: sudo cp {} /etc/apt/sources.list.d/", file(sources)));
     }
     if let Some(repo) = &indexed.setup.repo {
-        output.say(&format!(
+        output.info(&format!(
             "dnf: sudo cp {0} /etc/yum.repos.d/ (zypper: /etc/zypp/repos.d/)",
             file(repo)
         ));
     }
-    output.say(&format!("browsers: {}", file(&indexed.setup.page)));
+    output.info(&format!("browsers: {}", file(&indexed.setup.page)));
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use crate::args::{CacheDir, Explain, LibraryArgs, Lookup, WantedKernel};
 use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::options::{cache_dir, rocfft_options};
-use crate::output::{message, shown};
+use crate::output::{display, message};
 use crate::progress::Reporter;
 
 /// The hint if no file has a kernel.
@@ -66,7 +66,7 @@ fn look(wanted: &WantedKernel, context: &Context) -> Result<(Target, Option<Vec<
     }
     message!(output, "rocfft-lookup", {
         "kernel_name": kernel, "target": target, "library": library.message(),
-        "found": found.map(|file| shown(&file.file)), "files": files,
+        "found": found.map(|file| display(&file.file)), "files": files,
     });
     output.text(&library.in_words());
     for file in &files {

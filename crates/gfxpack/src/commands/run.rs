@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::args::Run;
 use crate::context::Context;
 use crate::fail::Result;
-use crate::output::{Output, counted, message, shown};
+use crate::output::{Output, counted, display, message};
 
 /// Runs the program, and returns its exit code.
 pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
@@ -62,16 +62,16 @@ fn report(args: &Run, ran: &ProgramResult, missed: usize, stored: usize, output:
     let files: Vec<_> = ran
         .found
         .iter()
-        .map(|(file, kernels)| json!({ "file": shown(file), "kernels": kernels }))
+        .map(|(file, kernels)| json!({ "file": display(file), "kernels": kernels }))
         .collect();
     message!(output, "run", {
-        "command": args.command.iter().map(shown).collect::<Vec<_>>(),
+        "command": args.command.iter().map(display).collect::<Vec<_>>(),
         "exit_code": ran.status.code(), "signal": ran.status.signal(),
         "target": ran.target.as_ref().map(ToString::to_string),
         "kernels": log.kernels.len(), "found": log.kernels.len() - missed, "files": files,
         "compiled": stored, "not_stored": missed - stored, "compile_milliseconds": log.compiled.as_millis() as u64,
         "searches": log.searches, "search_milliseconds": log.searched.as_millis() as u64,
-        "missed_keys": (missed > 0).then(|| shown(&args.out)),
+        "missed_keys": (missed > 0).then(|| display(&args.out)),
         "commands": if missed > 0 { ran.commands(&args.out) } else { Vec::new() },
         "rocfft": ran.fft.as_ref().map(FftRun::message),
     });
@@ -84,7 +84,7 @@ fn report(args: &Run, ran: &ProgramResult, missed: usize, stored: usize, output:
             _ => "MIOpen looked no kernel up: the program computed nothing with it, or its cache is off (MIOPEN_DISABLE_CACHE)",
         });
     }
-    ran.in_words(missed, stored).iter().for_each(|line| output.say(line));
+    ran.in_words(missed, stored).iter().for_each(|line| output.info(line));
     if missed > 0 {
         advise(&args.out, missed, ran, output);
     }
@@ -100,12 +100,12 @@ fn report_plans(file: &Path, fft: &FftRun, output: &Output) {
              one log",
         );
     }
-    lines.iter().for_each(|line| output.say(line));
+    lines.iter().for_each(|line| output.info(line));
 }
 
 /// Prints how to get a package with the missing kernels.
 fn advise(keys: &Path, missed: usize, ran: &ProgramResult, output: &Output) {
-    output.say(&format!(
+    output.info(&format!(
         "{} of those that were not found in {}; a package that has them is made by\n  {}",
         counted(missed, "key"),
         keys.display(),
@@ -116,7 +116,7 @@ fn advise(keys: &Path, missed: usize, ran: &ProgramResult, output: &Output) {
         ran.log.kernels.iter().filter(|(key, counts)| counts.misses > 0 && is_assembly(key));
     match assembly.count() {
         0 => {}
-        assembly => output.say(&format!(
+        assembly => output.info(&format!(
             "{} in assembly: if libMIOpen lacks their sources, as Debian's does, clone MIOpen's \
              repository at the release that ran, and add --source-dir MIOpen/src/kernels",
             counted(assembly, "kernel")

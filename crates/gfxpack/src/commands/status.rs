@@ -22,12 +22,12 @@ pub(crate) fn run(args: &Status, output: &Output) -> Result {
     if args.missing.is_some() && !output.json {
         state.strange.iter().for_each(|strange| output.show_warning(strange));
     }
-    tell(&state, &active, args.missing, output);
+    report(&state, &active, args.missing, output);
     Ok(())
 }
 
 /// Reports every shard.
-pub(crate) fn tell(
+pub(crate) fn report(
     state: &State,
     active: &BTreeMap<u32, String>,
     form: Option<Missing>,

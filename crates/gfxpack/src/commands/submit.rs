@@ -21,13 +21,13 @@ fn slurm(args: &SlurmArgs, context: &Context) -> Result {
     let submission = Submission::prepare(&slurm_options(args, environment))?;
     let script = &submission.script;
     let verb = if submission.is_script_new { "wrote" } else { "using" };
-    output.say(&format!("{verb} {}", script.display()));
+    output.info(&format!("{verb} {}", script.display()));
     let RemainingShards { to_submit, on_their_way } =
         submission.left(args.dry_run, |text| output.warn(&text))?;
     let (array, count) = (ranges(&to_submit), submission.state.count);
     let mut job = None;
     if to_submit.is_empty() {
-        output.say(&format!(
+        output.info(&format!(
             "nothing to submit: {on_their_way} of {count} shards are on their way, the others are done"
         ));
     } else if args.dry_run {
@@ -36,7 +36,7 @@ fn slurm(args: &SlurmArgs, context: &Context) -> Result {
         let number = submission.submit(&to_submit)?;
         job = Some(number);
         output.text(&number.to_string());
-        output.say(&format!("submitted shards {array} of {count} as job {number}"));
+        output.info(&format!("submitted shards {array} of {count} as job {number}"));
     }
     message!(output, "submitted", {
         "engine": "slurm", "job": job, "shards": to_submit, "ranges": array,

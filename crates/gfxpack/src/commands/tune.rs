@@ -11,7 +11,7 @@ use super::harvest::gather_commands;
 use crate::args::{Tune, TuneCollect, TuneEnv, TuneEnvMode, TunePlan};
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, if_any, message, shown};
+use crate::output::{Output, display, if_any, message};
 use crate::progress::Reporter;
 
 /// Runs a `tune` sub-command.
@@ -30,7 +30,7 @@ fn environment(args: &TuneEnv, output: &Output) -> Result {
         Some(dir) => std::path::absolute(dir).map_err(fail::io("find", dir))?,
         None => user_database_dir(&Environment::read()).0,
     };
-    let dir = shown(&dir);
+    let dir = display(&dir);
     let settings = match args.mode {
         TuneEnvMode::Incremental => gfxpack_harvest::settings(Tuning::Incremental, &dir),
         TuneEnvMode::Exhaustive => gfxpack_harvest::settings(Tuning::Exhaustive, &dir),
@@ -65,11 +65,11 @@ fn plan(args: &TunePlan, context: &Context) -> Result {
     let path = args.out.join("tune.sh");
     replace_executable(&path, &script::tuning(&commands, args.mode))?;
     message!(output, "tune-planned", {
-        "file": shown(&path), "mode": args.mode.name(), "commands": commands.len(), "left_out": left_out,
+        "file": display(&path), "mode": args.mode.name(), "commands": commands.len(), "left_out": left_out,
     });
     let left = if_any(left_out, |count| format!("; {count} others have nothing to tune"));
-    output.say(&format!("{} commands to tune for{left}", commands.len()));
-    output.say(&format!("run {} on the GPU that the results are for", path.display()));
+    output.info(&format!("{} commands to tune for{left}", commands.len()));
+    output.info(&format!("run {} on the GPU that the results are for", path.display()));
     Ok(())
 }
 
@@ -87,11 +87,11 @@ fn collect(args: &TuneCollect, context: &Context) -> Result {
     tune::collect(&options, &reporter, |written| {
         let WrittenDatabase { file, system, users, records, added, changed } = written;
         message!(output, "tune-collected", {
-            "file": shown(file), "system": system.as_ref().map(shown),
-            "users": users.iter().map(shown).collect::<Vec<_>>(), "records": records,
+            "file": display(file), "system": system.as_ref().map(display),
+            "users": users.iter().map(display).collect::<Vec<_>>(), "records": records,
             "added": added, "changed": changed,
         });
-        output.say(&format!(
+        output.info(&format!(
             "{}: {records} records, {added} added, {changed} changed by {} databases",
             file.display(),
             users.len()

@@ -9,7 +9,7 @@ use gfxpack_pipeline::inspector::DatabaseInspector;
 
 use crate::args::Verify;
 use crate::fail::{Result, in_full};
-use crate::output::{Output, counted, harmless, message, shown};
+use crate::output::{Output, counted, display, harmless, message};
 
 /// Checks each path, and reports all findings before it fails.
 pub(crate) fn run(args: &Verify, output: &Output) -> Result {
@@ -38,7 +38,7 @@ fn report_file(verified: &Verified, checked: &mut CheckedFiles<Remedy>, output: 
         output.text(&harmless(&format!("{}: {text}", path.display())));
     };
     for Finding { detail, .. } in findings {
-        message!(output, "finding", { "file": shown(path), "detail": detail });
+        message!(output, "finding", { "file": display(path), "detail": detail });
         line(detail);
     }
     if findings.is_empty() {
@@ -49,7 +49,7 @@ fn report_file(verified: &Verified, checked: &mut CheckedFiles<Remedy>, output: 
         checked.unsound(path, findings.iter().map(|finding| finding.remedy));
     }
     message!(output, "verified", {
-        "file": shown(path), "sound": findings.is_empty(), "findings": findings.len(),
+        "file": display(path), "sound": findings.is_empty(), "findings": findings.len(),
     });
 }
 

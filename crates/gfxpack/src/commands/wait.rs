@@ -43,11 +43,13 @@ pub(crate) fn run(args: &Wait, context: &Context) -> Result {
                     printed = now;
                     let done = state.count as usize - now.0;
                     let count = state.count;
-                    output
-                        .say(&format!("{done} of {count} shards are done, {} on their way", now.1));
+                    output.info(&format!(
+                        "{done} of {count} shards are done, {} on their way",
+                        now.1
+                    ));
                 }
                 if active.is_empty() {
-                    status::tell(&state, &active, None, output);
+                    status::report(&state, &active, None, output);
                     return outcome(&state);
                 }
             }

@@ -78,7 +78,7 @@ impl Bar {
                 _ => number.to_string(),
             };
             let of = if total > 0 { format!(" of {}", text_of(total)) } else { String::new() };
-            self.output.say(&format!("{}: {}{of}", self.what, text_of(done)));
+            self.output.info(&format!("{}: {}{of}", self.what, text_of(done)));
         }
     }
 }

@@ -38,7 +38,7 @@ impl Lines {
             self.last_line = Instant::now();
             let left = count.left().filter(|left| left.as_secs() > 0);
             let left = left.map(|left| format!(", {} left", brief(left)));
-            self.output.say(&format!(
+            self.output.info(&format!(
                 "{} of {} done{} ({} % of the work{})",
                 count.done(),
                 counted(count.to_do, "kernel"),
@@ -55,7 +55,7 @@ impl BuildView for Lines {
         match event {
             Event::FoundInCache { cached, refused } => {
                 self.tenths = 0;
-                self.output.say(&format!(
+                self.output.info(&format!(
                     "{} to compile, {} in the cache{}",
                     counted(count.to_do, "kernel"),
                     cached.len(),
@@ -72,7 +72,7 @@ impl BuildView for Lines {
             Event::Warning { message } => self.output.show_warning(message),
             Event::Finished { job, .. } => {
                 if self.output.verbose {
-                    self.output.say(&format!("compiled {}", plan[*job].key));
+                    self.output.info(&format!("compiled {}", plan[*job].key));
                 }
                 self.step(count);
             }
@@ -89,7 +89,7 @@ impl BuildView for Lines {
         if rows == total {
             let (name, kernels) = (plan[kdb].file_name(), counted(total, "kernel"));
             let verb = if unchanged { "unchanged" } else { "assembled" };
-            self.output.say(&format!("{verb} {name}: {kernels}"));
+            self.output.info(&format!("{verb} {name}: {kernels}"));
         }
     }
 

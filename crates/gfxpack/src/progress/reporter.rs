@@ -13,7 +13,7 @@ use super::bars::Bars;
 use super::lines::Lines;
 use super::view::BuildView;
 use crate::context::Context;
-use crate::output::{Output, message, shown, size};
+use crate::output::{Output, display, message, size};
 use crate::tuning_findings;
 
 /// Reports a run in the selected way.
@@ -89,7 +89,7 @@ impl Progress for Reporter {
         let output = &self.output;
         match event {
             Event::Warning(text) => output.warn_above(text),
-            Event::Note(text) => output.say_above(text),
+            Event::Note(text) => output.info_above(text),
             Event::Step { what, unit, done, total } => self.step(what, unit, done, total),
             Event::StepEnded => self.end_step(),
             Event::ProblemFailed { target, problem, reason } => {
@@ -103,7 +103,7 @@ impl Progress for Reporter {
                 tuning_findings::report(file, finding, output);
             }
             Event::ToolchainUsed { identity, targets } => {
-                output.say(&format!("using {identity} for {}", targets.join(", ")));
+                output.info(&format!("using {identity} for {}", targets.join(", ")));
                 output.building();
             }
             Event::BuildStarted { plan, files } => self.start_build(plan, files),
@@ -119,15 +119,15 @@ impl Progress for Reporter {
             Event::Report(summary) => output.message("report", summary),
             Event::Package { file_name, size: bytes, new } => {
                 let verb = if new { "packaged" } else { "unchanged" };
-                output.say(&format!("{verb} {file_name} ({})", size(bytes)));
+                output.info(&format!("{verb} {file_name} ({})", size(bytes)));
             }
             Event::PackageRemoved { path } => {
-                message!(output, "package-removed", { "file": shown(path) });
-                let name = path.file_name().map(shown).unwrap_or_default();
-                output.say(&format!("removed {name}, which is out of date"));
+                message!(output, "package-removed", { "file": display(path) });
+                let name = path.file_name().map(display).unwrap_or_default();
+                output.info(&format!("removed {name}, which is out of date"));
             }
             Event::Evicted { files, bytes } => {
-                output.say(&format!("evicted {files} files from the cache, {}", size(bytes)));
+                output.info(&format!("evicted {files} files from the cache, {}", size(bytes)));
             }
         }
     }

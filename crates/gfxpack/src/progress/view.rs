@@ -29,6 +29,6 @@ pub(super) fn say_at_the_end(output: &Output, failures: &FailureTexts, count: &B
         output.stderr(&line);
     }
     if count.done() < count.to_do {
-        output.say(&format!("{} of {} are compiled and kept", count.compiled, count.to_do));
+        output.info(&format!("{} of {} are compiled and kept", count.compiled, count.to_do));
     }
 }

@@ -45,7 +45,7 @@ fn commands_are_collected_in_order_without_duplicates() {
     ];
     assert_eq!(counts, expected);
     let (_, reports) = commands(&list(&[at("b.log")]).unwrap(), &Options::default()).unwrap();
-    assert_eq!((reports[0].lines, reports[0].told, reports[0].skipped[0].first), (7, 5, 7));
+    assert_eq!((reports[0].lines, reports[0].used, reports[0].skipped[0].first), (7, 5, 7));
     // A script is a list of commands too.
     let script = at("commands.sh");
     std::fs::write(&script, script::plain(&only(&both))).unwrap();

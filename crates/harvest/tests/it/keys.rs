@@ -39,10 +39,10 @@ fn a_log_and_kdbs_give_the_same_keys_alone_and_together() {
     };
     let (of_log, reports) = gather(&["app.log"]);
     assert_eq!(keys_of(&of_log), keys);
-    assert_eq!((reports[0].kind, reports[0].lines, reports[0].told), (ContentKind::Log, 300, 180));
+    assert_eq!((reports[0].kind, reports[0].lines, reports[0].used), (ContentKind::Log, 300, 180));
     let (of_user, reports) = gather(&["gfx906_60.ukdb"]);
     assert_eq!(keys_of(&of_user), keys);
-    assert_eq!((reports[0].kind, reports[0].told), (ContentKind::Ukdb, 60));
+    assert_eq!((reports[0].kind, reports[0].used), (ContentKind::Ukdb, 60));
     let (of_all, _) = gather(&["app.log", "gfx906_60.ukdb", "gfx906_64.kdb"]);
     assert_eq!(keys_of(&of_all), keys);
     let counts = Counts { seen: 1, misses: 1, saved: 1, kdbs: 1, ukdbs: 1, ..Counts::default() };
@@ -59,7 +59,7 @@ fn a_log_and_kdbs_give_the_same_keys_alone_and_together() {
     std::fs::write(at("three.jsonl"), lines(&gather(&["gfx906_64.kdb"]).0)).unwrap();
     let (again, reports) = gather(&["three.jsonl", "one.jsonl", "two.jsonl"]);
     assert_eq!(again, of_all);
-    assert!(reports.iter().all(|report| report.kind == ContentKind::Keys && report.told == 60));
+    assert!(reports.iter().all(|report| report.kind == ContentKind::Keys && report.used == 60));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn unusable_lines_are_counted() {
     let text = format!("{good}\n\n{{\"kernel_name\":1}}\n{good}\n{good}x\n");
     let (_directory, path) = written("keys", text.as_bytes());
     let (records, reports) = harvested(&[path], &Options::default());
-    assert_eq!((records.len(), reports[0].told, reports[0].skipped[0].lines), (1, 2, 2));
+    assert_eq!((records.len(), reports[0].used, reports[0].skipped[0].lines), (1, 2, 2));
     assert_eq!(records[0].targets, ["gfx906"]);
 }
 

@@ -11,7 +11,7 @@ pub struct ProblemFile {
     /// Lines of a text, rows of an SQLite database.
     pub lines: u64,
     /// Lines or rows with a problem.
-    pub told: u64,
+    pub used: u64,
     /// Problems that no earlier file contained.
     pub added: u64,
     /// Records of a database without a problem.

@@ -69,7 +69,7 @@ fn lists_and_logs_give_the_same_sorted_problems() {
     let list = dir.write("list", list);
     let read = read_files(&[&log, &list]).expect("read");
     assert_eq!(read.problems.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
-    let counts = read.files.iter().map(|file| (file.lines, file.told, file.added));
+    let counts = read.files.iter().map(|file| (file.lines, file.used, file.added));
     assert_eq!(counts.collect::<Vec<_>>(), [(6, 3, 3), (6, 4, 0)]);
     assert_eq!(read_files(&[&list, &log]).expect("read").problems, read.problems);
 }
@@ -203,7 +203,7 @@ fn records_of_other_primitives_are_skipped_and_counted() {
         let read = read_files(&[&dir.write("x.udb.txt", format!("{good}=A:1\n{key}=A:1\n"))]);
         let read = read.expect("one record is good");
         let file = &read.files[0];
-        assert_eq!((file.told, file.passed_over, read.problems.len()), (1, 1, 1), "{key}");
+        assert_eq!((file.used, file.passed_over, read.problems.len()), (1, 1, 1), "{key}");
         assert_eq!(file.first_passed_over, Some((2, error)), "{key}");
     };
     check("variant1gx256", KeyError::Form);
@@ -288,7 +288,7 @@ fn sqlite_databases_are_read_as_text_ones_are() {
     assert_eq!(sqlite.problems.len(), 5);
     assert_eq!(sqlite.problems, text.problems);
     let counts =
-        |read: &Problems| (read.files[0].lines, read.files[0].told, read.files[0].passed_over);
+        |read: &Problems| (read.files[0].lines, read.files[0].used, read.files[0].passed_over);
     assert_eq!(counts(&sqlite), (3, 2, 1));
     assert_eq!(counts(&text), (3, 2, 1));
 }

@@ -93,7 +93,7 @@ impl<'a> Taken<'a> {
     fn command(&mut self, number: u64, command: &str, logged: bool) {
         match problems(command, logged) {
             Ok(problems) => {
-                self.file.told += 1;
+                self.file.used += 1;
                 problems.into_iter().for_each(|problem| self.add(problem));
             }
             Err(error) => self.bad(number, LineError::Problem(error)),
@@ -106,7 +106,7 @@ impl<'a> Taken<'a> {
         }
         match keys::convolutions(key) {
             Ok(convolutions) => {
-                self.file.told += 1;
+                self.file.used += 1;
                 convolutions.into_iter().for_each(|one| self.add(Problem::Convolution(one)));
             }
             Err(error) => {
@@ -139,7 +139,7 @@ impl<'a> Taken<'a> {
         // A log may contain anything besides commands, a list may not.
         if let Some(line) = self.first_other
             && !self.is_log
-            && (self.file.told > 0 || self.bad > 0)
+            && (self.file.used > 0 || self.bad > 0)
         {
             self.bad += 1;
             if self.first_bad.as_ref().is_none_or(|(bad, _)| line < *bad) {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::args::Sources;
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, if_any, joined, message, shown};
+use crate::output::{Output, display, if_any, joined, message};
 use crate::progress::Reporter;
 
 /// The files below the given paths, or standard input.
@@ -80,7 +80,7 @@ fn report_files(files: &[FileReport], keep_going: bool, output: &Output) -> Resu
             })
             .collect();
         message!(output, "harvested-file", {
-            "file": shown(&file.name), "kind": file.kind.name(), "lines": file.lines, "told": file.told,
+            "file": display(&file.name), "kind": file.kind.name(), "lines": file.lines, "told": file.used,
             "skipped": skipped, "error": file.error.as_ref().map(|error| fail::in_full(error)),
         });
         if output.verbose {
@@ -89,18 +89,18 @@ fn report_files(files: &[FileReport], keep_going: bool, output: &Output) -> Resu
             } else {
                 "lines"
             };
-            output.say(&format!(
+            output.info(&format!(
                 "{}: {}, {} of {} {unit} used",
                 file.name,
                 file.kind.name(),
-                file.told,
+                file.used,
                 file.lines
             ));
         }
         for Skipped { why, lines, first, .. } in &file.skipped {
             let more = if_any(lines.saturating_sub(1), |_| format!(" ({lines} such lines)"));
             output.show_warning(&format!("{}:{first}: {why}{more}", file.name));
-            output.say(&format!("hint: {}", why.hint()));
+            output.info(&format!("hint: {}", why.hint()));
         }
     }
     let mut errors = files.iter().filter_map(|file| file.error.as_ref());

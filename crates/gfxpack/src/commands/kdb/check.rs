@@ -57,7 +57,8 @@ pub(crate) fn report(
         });
         for (key, functions) in &outcome.lacking {
             let functions = joined(functions);
-            output.say(&format!("{target}: the object of {} lacks {functions}", key_in_words(key)));
+            output
+                .info(&format!("{target}: the object of {} lacks {functions}", key_in_words(key)));
         }
         for key in &outcome.missed {
             if missed.insert(key) && missed.len() <= SHOWN {
@@ -66,7 +67,7 @@ pub(crate) fn report(
         }
     }
     if missed.len() > SHOWN {
-        output.say(&format!("{target}: and {} more", missed.len() - SHOWN));
+        output.info(&format!("{target}: and {} more", missed.len() - SHOWN));
     }
     for failure in checked.distinct_failures() {
         let problem = &report.problems[failure.problem as usize];
@@ -83,7 +84,7 @@ pub(crate) fn report(
     let without_source = if_any(*without_source, |count| {
         format!("; {count} more have no source here (--source-dir)")
     });
-    output.say(&format!(
+    output.info(&format!(
         "{target}: MIOpen {} found {} for {}; {} missed, {} missing in objects, {} asked for\
          {without_source}",
         report.version,
@@ -103,10 +104,10 @@ fn report_missed(
     max_object: MaxObject,
     output: &Output,
 ) {
-    output.say(&format!("{target}: missed {}, wanted by `{problem}`", key_in_words(key)));
+    output.info(&format!("{target}: missed {}, wanted by `{problem}`", key_in_words(key)));
     let files = files.iter().map(PathBuf::as_path);
     let nearest = NearestKeys::search(key, files, 1, max_object.bytes);
     if let Some(nearest) = nearest.keys.first() {
-        output.say(&format!("  the nearest that is there: `{}`", nearest.kernel_args));
+        output.info(&format!("  the nearest that is there: `{}`", nearest.kernel_args));
     }
 }

@@ -8,7 +8,7 @@ use gfxpack_pipeline::progress::{Step, Unit};
 
 use crate::context::Context;
 use crate::fail::{Error, ErrorKind, Result};
-use crate::output::{Output, counted, if_any, message, shown, size};
+use crate::output::{Output, counted, display, if_any, message, size};
 use crate::progress::Reporter;
 
 /// Writes the union of kdbs.
@@ -25,7 +25,7 @@ pub(super) fn merge(
         kdb_copy::merge(files, out, conflict, options)
     })?;
     message!(output, "merged", {
-        "file": shown(out), "rows": merged.written.rows, "file_bytes": merged.written.file_bytes,
+        "file": display(out), "rows": merged.written.rows, "file_bytes": merged.written.file_bytes,
         "repeated": merged.repeated, "conflicts": merged.conflicts,
     });
     let conflicts =
@@ -51,7 +51,7 @@ pub(super) fn convert(
     let written =
         step("converting", options, context, |options| kdb_copy::convert(file, out, options))?;
     message!(output, "converted", {
-        "file": shown(out), "rows": written.rows, "raw_rows": written.raw_rows,
+        "file": display(out), "rows": written.rows, "raw_rows": written.raw_rows,
         "file_bytes": written.file_bytes,
     });
     let before = std::fs::metadata(file).map_or(0, |metadata| metadata.len());
@@ -77,7 +77,7 @@ pub(super) fn split(
     output.building();
     let each = |part: &Part| {
         message!(output, "part", {
-            "file": shown(&part.path), "rows": part.written.rows, "file_bytes": part.written.file_bytes,
+            "file": display(&part.path), "rows": part.written.rows, "file_bytes": part.written.file_bytes,
         });
         output.text(&part.path.display().to_string());
         if let SplitBy::Size(limit) = by
@@ -114,7 +114,7 @@ pub(super) fn repair(
     output.building();
     let lost = |row: &Lost| {
         message!(output, "lost", {
-            "file": shown(file), "key": row.key, "row": row.row, "page": row.page,
+            "file": display(file), "key": row.key, "row": row.row, "page": row.page,
             "reason": row.reason,
         });
         output.foreign(&format!("lost: {row}"));
@@ -123,7 +123,7 @@ pub(super) fn repair(
         repair.run(options, |row| output.above(|| lost(row)))
     })?;
     message!(output, "repaired", {
-        "file": shown(out), "rows": repaired.written.rows, "lost": repaired.lost,
+        "file": display(out), "rows": repaired.written.rows, "lost": repaired.lost,
         "file_bytes": repaired.written.file_bytes, "page_size": repaired.page_size,
         "header_holds": repaired.header_holds, "pages": repaired.pages,
         "missing_pages": repaired.missing_pages, "read_bytes": repaired.read_bytes,
@@ -173,5 +173,5 @@ fn report(out: &Path, written: &Written, more: &str, output: &Output) {
         counted(written.rows, "kernel"),
         size(written.file_bytes)
     );
-    output.say(text.trim_end());
+    output.info(text.trim_end());
 }

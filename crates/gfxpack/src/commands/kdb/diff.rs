@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::args::MaxObject;
 use crate::fail::{Error, ErrorKind, Result};
-use crate::output::{Output, counted, if_any, message, shown};
+use crate::output::{Output, counted, display, if_any, message};
 
 /// Prints every difference.
 pub(super) fn run(
@@ -36,11 +36,11 @@ pub(super) fn run(
         Ok(())
     })?;
     message!(output, "diff", {
-        "old": shown(old), "new": shown(new), "same": found.same, "recoded": found.recoded,
+        "old": display(old), "new": display(new), "same": found.same, "recoded": found.recoded,
         "added": found.added, "removed": found.removed, "changed": found.changed,
     });
     let recoded = if_any(found.recoded, |count| format!(" ({count} stored otherwise)"));
-    output.say(&format!(
+    output.info(&format!(
         "{} added, {} removed, {} changed, {} the same{recoded}",
         found.added, found.removed, found.changed, found.same
     ));

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::args::MaxObject;
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, counted, harmless, message, shown, size, to_file};
+use crate::output::{Output, counted, display, harmless, message, size, to_file};
 use crate::progress::Reporter;
 
 /// Prints the sums.
@@ -38,7 +38,7 @@ pub(super) fn run(
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let page = kdb_stats::page(&name, &stats);
         output.put(html, page.as_bytes())?;
-        to_file(html).iter().for_each(|path| output.say(&path.display().to_string()));
+        to_file(html).iter().for_each(|path| output.info(&path.display().to_string()));
     }
     let kernels: Vec<Value> = stats
         .largest_first()
@@ -46,7 +46,7 @@ pub(super) fn run(
         .map(|(name, sums)| json!({ "kernel_name": name, "sums": sums_body(sums) }))
         .collect();
     message!(output, "kdb-stats", {
-        "file": shown(file), "file_bytes": stats.file_bytes,
+        "file": display(file), "file_bytes": stats.file_bytes,
         "layout": stats.layout.name(), "all": sums_body(&stats.all),
         "object_size_powers_of_two": stats.sizes.as_slice(), "ratio_twentieths": stats.ratios,
         "kernels": kernels,
