@@ -405,10 +405,9 @@ impl SourceFiles for SourceSet {
 fn unreadable(name: &str, reason: &str) -> InputFault {
     InputFault::new(
         format!("failed to read source `{name}`: {reason}"),
-        "see that it may be read, or mend it; an #include may lead to what lies below the \
-         manifest's directory, its include-dirs, or --source-dir; assembly has to name a file \
-         literally, by its path from the manifest's directory (from the source's, for keys) or an \
-         include-dir",
+        "check its permissions and content; an #include may name files below the manifest's \
+         directory, its include-dirs, or --source-dir; assembly names a file by its path from the \
+         manifest's directory (for keys, from the source's) or from an include-dir",
     )
 }
 
