@@ -6,43 +6,43 @@ use gfxpack_harvest::log::{Commands, DriverCommand, Event, Log, LogError, LogRec
 use gfxpack_model::KernelKey;
 use libfuzzer_sys::fuzz_target;
 
-type Told = Vec<(u64, Result<(Event, KernelKey), LogError>)>;
+type Messages = Vec<(u64, Result<(Event, KernelKey), LogError>)>;
 
-fn told<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Told {
-    let mut told = Vec::new();
+fn messages<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Messages {
+    let mut messages = Vec::new();
     let mut each = |record: LogRecord<'_>| {
         let message = record.message.map(|message| (message.event, message.key()));
-        told.push((record.line, message));
+        messages.push((record.line, message));
     };
     let mut log = Log::default();
     for piece in pieces {
         log.push(piece, &mut each);
     }
     log.finish(&mut each);
-    told
+    messages
 }
 
 fn commands<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<(u64, Result<String, LogError>)> {
-    let mut told = Vec::new();
+    let mut found = Vec::new();
     let mut each = |line, command: Result<DriverCommand, LogError>| {
         if let Ok(command) = &command {
             let plain = |b: u8| b.is_ascii_alphanumeric() || b"_.,:=+- ".contains(&b);
             assert!(command.as_str().bytes().all(plain), "no shell takes it for more");
         }
-        told.push((line, command.map(|command| command.to_string())));
+        found.push((line, command.map(|command| command.to_string())));
     };
     let mut log = Commands::default();
     for piece in pieces {
         log.push(piece, &mut each);
     }
     log.finish(&mut each);
-    told
+    found
 }
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((size, log)) = bytes.split_first() else { return };
-    let whole = told([log].into_iter());
-    assert!(told(log.chunks(usize::from(*size) + 1)) == whole, "pieces of {size} differ");
+    let whole = messages([log].into_iter());
+    assert!(messages(log.chunks(usize::from(*size) + 1)) == whole, "pieces of {size} differ");
     let pieces = log.chunks(usize::from(*size) + 1);
     assert!(commands(pieces) == commands([log].into_iter()), "pieces of {size} differ");
 
@@ -55,7 +55,7 @@ fuzz_target!(|bytes: &[u8]| {
                     "MIOpen(HIP): Info2 [SaveBinary] Saving binary for: \"{}\"; args: {}\n",
                     key.kernel_name, key.kernel_args
                 );
-                assert_eq!(told([text.as_bytes()].into_iter()), [(1, Ok((Event::Saved, key)))]);
+                assert_eq!(messages([text.as_bytes()].into_iter()), [(1, Ok((Event::Saved, key)))]);
             }
             Err(error) => assert!(!error.to_string().is_empty() && !error.hint().is_empty()),
         }

@@ -7,10 +7,10 @@
 int fake_load(const char *name, const char *arguments);
 int fake_load_environment(void);
 
-int main(int count, char **words) {
+int main(int argc, char **argv) {
   char arguments[256] = "";
-  const char *operation = words[1];
-  int word;
+  const char *operation = argv[1];
+  int i;
   printf("MIOpenDriver %s\n", operation);
   if (strcmp(operation, "adam") == 0) /* crashes */
     raise(SIGSEGV);
@@ -27,9 +27,9 @@ int main(int count, char **words) {
     return 0;
   if (strcmp(operation, "dropout") == 0) /* keeps what it is started with */
     return fake_load_environment();
-  for (word = 1; word < count; word++) {
+  for (i = 1; i < argc; i++) {
     strcat(arguments, " ");
-    strcat(arguments, words[word]);
+    strcat(arguments, argv[i]);
   }
   if (fake_load("driver.cpp.o", arguments))
     return 7;

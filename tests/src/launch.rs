@@ -38,20 +38,20 @@ pub struct Source {
 }
 
 impl Source {
-    /// The source's only variant whose options contain all these words.
+    /// The source's only variant whose options contain all of `wanted`.
     ///
     /// # Errors
     /// The manifest has none, or several.
-    pub fn find(file_name: &str, words: &[&str]) -> Result<Self> {
+    pub fn find(file_name: &str, wanted: &[&str]) -> Result<Self> {
         let library = workspace().join("packaging/kernels");
         let text = std::fs::read_to_string(library.join("kernels.toml"))
             .context("failed to read the built-in manifest")?;
         let manifest = manifest::parse("kernels.toml", &text)?;
-        let has = |options: &str, word: &str| options.split(' ').any(|option| option == word);
+        let has = |options: &str, wanted: &str| options.split(' ').any(|option| option == wanted);
         let mut found: Vec<Self> = expand::expand(&manifest, "gfx906")?
             .into_iter()
             .filter(|request| request.source.file_name().is_some_and(|name| name == file_name))
-            .filter(|request| words.iter().all(|word| has(request.options(), word)))
+            .filter(|request| wanted.iter().all(|option| has(request.options(), option)))
             .map(|request| Self {
                 options: request.options().to_owned(),
                 path: library.join(request.source),
@@ -59,7 +59,7 @@ impl Source {
             .collect();
         let count = found.len();
         found.pop().filter(|_| count == 1).with_context(|| {
-            format!("failed to choose among {count} variants of `{file_name}` with {words:?}")
+            format!("failed to choose among {count} variants of `{file_name}` with {wanted:?}")
         })
     }
 

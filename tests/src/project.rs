@@ -163,7 +163,7 @@ impl Project {
     /// The small library with additional HIP kernels: two whose objects contain paths, and one for
     /// each of these options.
     #[must_use]
-    pub fn telling_paths(options: &[&str]) -> Self {
+    pub fn with_paths_in_objects(options: &[&str]) -> Self {
         let project = Self::small();
         let options = ["-DTYPE=float -g", "-DTYPE=float -DWHERE"].iter().chain(options);
         let options: Vec<String> = options.map(|options| format!("\"{options}\"")).collect();

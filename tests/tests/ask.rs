@@ -13,9 +13,9 @@ const HALF: &str = "MIOpenDriver convfp16 -n 2 -c 16 -H 14 -W 14 -k 32 -y 3 -x 3
 /// The run; none where Debian's archive can't be reached.
 #[expect(clippy::print_stderr, reason = "a test that is not run says so")]
 fn run(project: &Project, arguments: &[&str]) -> Option<Run> {
-    let mut words = arguments.to_vec();
-    words.extend(["--miopen", "debian:sid", "--cache-dir", CACHE]);
-    let run = project.run(&words);
+    let mut args = arguments.to_vec();
+    args.extend(["--miopen", "debian:sid", "--cache-dir", CACHE]);
+    let run = project.run(&args);
     let away = ["found no mirror of Debian's archive", "failed to fetch `"];
     if away.iter().any(|away| run.stderr.contains(away)) {
         eprintln!("skipped: {}", run.stderr);
@@ -107,8 +107,8 @@ fn an_invalid_problem_is_reported_with_its_line() {
     let none: PathBuf = project.path().join("none");
     std::fs::create_dir(&none).unwrap();
     project.write("list.txt", &format!("{FORWARD}\n"));
-    let words = ["ask", "--problems", "list.txt", "--target", "gfx906_60", "--miopen", "none"];
-    let run = project.run(&words).expect_code(2);
+    let args = ["ask", "--problems", "list.txt", "--target", "gfx906_60", "--miopen", "none"];
+    let run = project.run(&args).expect_code(2);
     assert!(run.stderr.contains("found no libMIOpen in"), "{}", run.stderr);
 }
 

@@ -128,10 +128,10 @@ fn install_deb(project: &Project) {
         "Debug::NoLocking=true".to_owned(),
     ];
     let apt = |arguments: &[&str]| {
-        let mut words: Vec<&str> =
+        let mut args: Vec<&str> =
             options.iter().flat_map(|option| ["-o", option.as_str()]).collect();
-        words.extend(arguments);
-        tool("apt-get", &words, dir)
+        args.extend(arguments);
+        tool("apt-get", &args, dir)
     };
     let path = format!("./{DEB}");
     apt(&["install", "--yes", &path]);

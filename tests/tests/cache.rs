@@ -237,9 +237,9 @@ fn objects_are_cached_with_a_file_size_limit_and_in_a_pid_namespace() {
     let short_files = "ulimit -f 10000; exec \"$@\"";
     let other_numbers = "exec unshare --map-root-user --pid --fork \"$@\"";
     for script in [short_files, other_numbers] {
-        let run_under = |words: &[&str], project: &Project| {
+        let run_under = |args: &[&str], project: &Project| {
             let mut shell = command("sh");
-            shell.args(["-c", script, "sh"]).args(words).current_dir(project.path());
+            shell.args(["-c", script, "sh"]).args(args).current_dir(project.path());
             finish(shell)
         };
         let project = Project::new();
@@ -251,8 +251,8 @@ fn objects_are_cached_with_a_file_size_limit_and_in_a_pid_namespace() {
         project.write_manifest("k.cl", ["-DX=1".to_owned()].into_iter());
         for compiled in [1, 0] {
             let program = [binary().to_str().unwrap()];
-            let words = [&program[..], &BUILD, &["--cache-dir", "cache"]].concat();
-            let run = run_under(&words, &project).expect_code(0);
+            let args = [&program[..], &BUILD, &["--cache-dir", "cache"]].concat();
+            let run = run_under(&args, &project).expect_code(0);
             assert_eq!(run.of_type("build-finished")[0]["compiled"], compiled, "{script}");
         }
     }
@@ -319,9 +319,9 @@ fn objects_made_without_room_for_the_preloaded_heap_are_not_cached() {
         let run = build(limit).expect_code(0);
         assert_eq!(run.of_type("build-finished")[0]["compiled"], compiled, "{limit}");
         let warnings = run.of_type("warning");
-        let told =
+        let warned =
             warnings.iter().any(|it| it["message"].as_str().unwrap().contains("`ulimit -v`"));
-        assert_eq!(told, limit != "unlimited", "{warnings:?}");
+        assert_eq!(warned, limit != "unlimited", "{warnings:?}");
     }
     // What it reads counts all the same.
     project.write("k.cl", "#include \"/etc/hostname\"\n");
@@ -354,14 +354,14 @@ fn kernels_that_use_the_time_get_source_date_epoch() {
          #define PASTE(a, b) a##b\n",
         header.display()
     );
-    let said = "const char said[] = PASTE(__DA, TE__) \", \" WHEN \", \" __TIMESTAMP__;";
+    let timestamps = "const char said[] = PASTE(__DA, TE__) \", \" WHEN \", \" __TIMESTAMP__;";
     let hip = "extern \"C\" __global__ void k(char* x) { x[0] = said[x[1]]; }\n";
     let opencl = "__kernel void k(__global char* x) { x[0] = said[x[1]]; }\n";
     project.write(
         "k.cpp",
-        &format!("#include <hip/hip_runtime.h>\n{first}__constant__ {said}\n{hip}"),
+        &format!("#include <hip/hip_runtime.h>\n{first}__constant__ {timestamps}\n{hip}"),
     );
-    project.write("k.cl", &format!("{first}constant {said}\n{opencl}"));
+    project.write("k.cl", &format!("{first}constant {timestamps}\n{opencl}"));
     let variant = |options: &[&str]| format!("[[kernel.variant]]\noptions = {options:?}\n");
     let (all, one) = (variant(&CLOCK_OPTIONS), variant(&[CLOCK_TRIGRAPH]));
     project.write(
@@ -384,13 +384,13 @@ fn kernels_that_use_the_time_get_source_date_epoch() {
         (compiled, project.tree("o/kdb/").remove(0).1)
     };
     let count = 2 * CLOCK_OPTIONS.len() + 1;
-    let says = |kdb: &[u8], text: &str| {
+    let occurrences = |kdb: &[u8], text: &str| {
         let text = text.as_bytes();
         kdb.windows(text.len()).filter(|window| *window == text).count()
     };
     let (compiled, kdb) = build(None, "cache", &[]);
     assert_eq!(compiled, count as u64);
-    assert_eq!(says(&kdb, "Jan  1 2025, 00:00:00, Wed Jan  1 00:00:00 2025\0"), count);
+    assert_eq!(occurrences(&kdb, "Jan  1 2025, 00:00:00, Wed Jan  1 00:00:00 2025\0"), count);
     let headers = project.tree("cache/v4/headers");
     assert!(headers.iter().any(|(name, _)| name.ends_with(".pch")), "one was precompiled");
     for via in ["hipcc", "direct"] {
@@ -398,7 +398,7 @@ fn kernels_that_use_the_time_get_source_date_epoch() {
     }
     let (compiled, other) = build(Some("1709210096"), "cache", &[]);
     assert_eq!(compiled, count as u64);
-    assert_eq!(says(&other, "Feb 29 2024, 12:34:56, Thu Feb 29 12:34:56 2024\0"), count);
+    assert_eq!(occurrences(&other, "Feb 29 2024, 12:34:56, Thu Feb 29 12:34:56 2024\0"), count);
     assert!(build(None, "cache", &[]) == (0, kdb));
 }
 

@@ -128,7 +128,7 @@ impl User {
 }
 
 /// The files of entries as gfxpack tells them.
-fn told(entries: &[Value], all: &BTreeMap<PathBuf, u64>) -> BTreeSet<PathBuf> {
+fn files_of(entries: &[Value], all: &BTreeMap<PathBuf, u64>) -> BTreeSet<PathBuf> {
     let path = |value: &Value| PathBuf::from(value.as_str().expect("a path"));
     let mut found = BTreeSet::new();
     for entry in entries {
@@ -173,7 +173,7 @@ fn only_cache_files_are_found_measured_and_cleared() {
         assert!(!listed(name).is_empty(), "{name} has written something");
     }
     let all: Vec<Value> = names.iter().flat_map(|name| listed(name)).collect();
-    assert_eq!(told(&all, &after), written, "exactly what they wrote");
+    assert_eq!(files_of(&all, &after), written, "exactly what they wrote");
     let total = &user.json(&[&["size"], &names[..]].concat(), "caches-total")[0];
     assert_eq!(total["bytes"], written.iter().map(|file| after[file]).sum::<u64>());
 

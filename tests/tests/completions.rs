@@ -20,13 +20,13 @@ fn bash_completes_commands_targets_and_files() {
     project.write("keys.jsonl", "");
     project.write("kernels/conv.cl", "");
     project.write("kernels.toml", "");
-    let offered = |words: &[&str]| -> Vec<String> {
-        let words = [&["--norc", "-c", ASK, "bash", "gfxpack"], words].concat();
-        tool("bash", &words, project.path()).lines().map(str::to_owned).collect()
+    let offered = |args: &[&str]| -> Vec<String> {
+        let args = [&["--norc", "-c", ASK, "bash", "gfxpack"], args].concat();
+        tool("bash", &args, project.path()).lines().map(str::to_owned).collect()
     };
-    let has = |words: &[&str], expected: &str| {
-        let offered = offered(words);
-        assert!(offered.iter().any(|one| one == expected), "{words:?}: {offered:?}");
+    let has = |args: &[&str], expected: &str| {
+        let offered = offered(args);
+        assert!(offered.iter().any(|one| one == expected), "{args:?}: {offered:?}");
         offered
     };
     has(&["di"], "dist");

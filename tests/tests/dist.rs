@@ -276,8 +276,8 @@ fn a_change_that_file_times_hide_is_found_by_reading_the_file() {
     assert!(project.tree("o") == damaged, "its identity is believed");
 
     let found = |run: Run| {
-        let told = format!("{}{}", run.stdout, run.stderr);
-        assert!(told.contains("gfx906_60.kdb"), "{told}");
+        let output = format!("{}{}", run.stdout, run.stderr);
+        assert!(output.contains("gfx906_60.kdb"), "{output}");
     };
     found(project.run(&["verify", "o"]).expect_code(101));
     found(project.run(&["kdb", "verify", "o/kdb/gfx906_60.kdb"]).expect_code(101));
@@ -381,13 +381,14 @@ fn kdbs_are_listed_shown_and_packaged_again() {
     assert!(object.starts_with(b"\x7fELF"));
     assert_eq!(object.len(), fs::read(project.path().join("b.o")).unwrap().len());
     let missing = project.run(&["kdb", "get", kdb, name, "-mcpu=gfx906"]).expect_code(3);
-    let said = format!("failed to find `{name}` with the arguments `-mcpu=gfx906` in `{kdb}`\n");
-    assert!(missing.stderr.contains(&said), "{}", missing.stderr);
+    let expected =
+        format!("failed to find `{name}` with the arguments `-mcpu=gfx906` in `{kdb}`\n");
+    assert!(missing.stderr.contains(&expected), "{}", missing.stderr);
     assert!(missing.stderr.contains("hint: keys are compared byte for byte"), "{}", missing.stderr);
     let packaged = ["package", kdb, "--out", "p", "--license", "MIT", "--format", "deb"];
     project.run(&packaged).expect_code(0);
-    let told = project.run(&[&packaged[..], &["--message-format", "json"]].concat()).expect_code(0);
-    let package = &told.of_type("package")[0];
+    let run = project.run(&[&packaged[..], &["--message-format", "json"]].concat()).expect_code(0);
+    let package = &run.of_type("package")[0];
     assert_eq!(package["target"], "gfx906@60");
     assert_eq!(package["file"], "p/miopen-hip-gfx906-60kdb_1.2.3-1_all.deb");
     let deb = "p/miopen-hip-gfx906-60kdb_1.2.3-1_all.deb";

@@ -3,10 +3,10 @@
 use gfxpack_tests::project::Project;
 
 #[track_caller]
-fn check(project: &Project, arguments: &[&str], code: i32, says: &[&str]) {
+fn check(project: &Project, arguments: &[&str], code: i32, expected: &[&str]) {
     let run = project.run(arguments).expect_code(code);
-    for words in says {
-        assert!(run.stderr.contains(words), "`{words}` is not in:\n{}", run.stderr);
+    for text in expected {
+        assert!(run.stderr.contains(text), "`{text}` is not in:\n{}", run.stderr);
     }
     assert!(run.stderr.contains("hint: "), "{}", run.stderr);
     assert!(!run.stderr.contains("panicked"), "{}", run.stderr);
@@ -55,10 +55,10 @@ fn an_unknown_target_is_an_error_with_compiler_and_remedy() {
 fn errors_in_manifests_have_file_and_line() {
     let project = Project::small();
     let good = std::fs::read_to_string(project.path().join("kernels.toml")).unwrap();
-    let with = |from: &str, to: &str, says: &[&str]| {
+    let with = |from: &str, to: &str, expected: &[&str]| {
         assert!(good.contains(from));
         project.write("kernels.toml", &good.replacen(from, to, 1));
-        check(&project, &dist(&["--target", "gfx906"]), 2, says);
+        check(&project, &dist(&["--target", "gfx906"]), 2, expected);
     };
     let later = ["kernels.toml:2: failed to read manifest format 2", "use a gfxpack that knows"];
     with("format = 1", "format = 2\nnew = 1", &later);
@@ -109,10 +109,10 @@ fn a_cache_directory_that_clang_can_not_use_is_an_error() {
 #[test]
 fn toolchains_that_do_not_exist_are_errors_that_name_them() {
     let project = Project::small();
-    let with = |more: &[&str], says: &[&str]| {
+    let with = |more: &[&str], expected: &[&str]| {
         let mut arguments = dist(&["--target", "gfx906"]);
         arguments.extend(more);
-        check(&project, &arguments, 2, says);
+        check(&project, &arguments, 2, expected);
     };
     with(&["--hipcc", "/no/such/hipcc"], &["failed to find `/no/such/hipcc`"]);
     with(&["--clang", "/no/such/clang"], &["failed to find `/no/such/clang`"]);
@@ -139,12 +139,12 @@ fn toolchains_that_do_not_exist_are_errors_that_name_them() {
 #[test]
 fn errors_in_key_lists_have_file_and_line() {
     let project = Project::small();
-    let keys = |text: &str, more: &[&str], says: &[&str]| {
+    let keys = |text: &str, more: &[&str], expected: &[&str]| {
         project.write("keys.jsonl", text);
         let mut arguments =
             vec!["dist", "--keys", "keys.jsonl", "--out", "o", "--target", "gfx906"];
         arguments.extend(more);
-        check(&project, &arguments, 2, says);
+        check(&project, &arguments, 2, expected);
     };
     let good =
         r#"{"kernel_name":"scale.cl.o","kernel_args":" -DGROUP=64 -DFACTOR=1 -mcpu=gfx906"}"#;
@@ -202,10 +202,10 @@ fn files_that_are_no_kdbs_are_errors_that_name_them() {
 #[test]
 fn options_of_packages_are_checked_before_anything_is_compiled() {
     let project = Project::small();
-    let with = |more: &[&str], says: &[&str]| {
+    let with = |more: &[&str], expected: &[&str]| {
         let mut arguments = dist(&["--target", "gfx906"]);
         arguments.extend(more);
-        check(&project, &arguments, 2, says);
+        check(&project, &arguments, 2, expected);
         assert_eq!(project.objects(), 0, "nothing is compiled");
     };
     with(&["--name-template", "kernels"], &["{gfx}"]);
@@ -258,9 +258,10 @@ fn options_without_effect_are_refused() {
 #[test]
 fn check_is_an_error_if_no_library_is_asked() {
     let project = Project::small();
-    let says = ["failed to use --check", "--problems FILE or --plans FILE", "gfxpack kdb check"];
-    check(&project, &dist(&["--target", "gfx906", "--check"]), 2, &says);
-    check(&project, &["dist", "--plan", "stored", "--out", "o", "--check"], 2, &says);
+    let expected =
+        ["failed to use --check", "--problems FILE or --plans FILE", "gfxpack kdb check"];
+    check(&project, &dist(&["--target", "gfx906", "--check"]), 2, &expected);
+    check(&project, &["dist", "--plan", "stored", "--out", "o", "--check"], 2, &expected);
 }
 
 #[test]

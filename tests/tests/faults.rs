@@ -77,7 +77,7 @@ fn a_failing_kernel_is_reported_with_the_compilers_output_and_others_are_built()
     ];
     let project = project(&faults);
     let run = dist(&project, &["--jobs", "4"]).expect_code(100);
-    let said = |define: &str, words: &str| {
+    let assert_reported = |define: &str, expected: &str| {
         let text = &run.stderr;
         let start = text
             .match_indices("failed to compile `k.cpp.o")
@@ -85,15 +85,15 @@ fn a_failing_kernel_is_reported_with_the_compilers_output_and_others_are_built()
             .find(|rest| rest.lines().next().unwrap().contains(define))
             .unwrap_or_else(|| panic!("{define} is not named:\n{text:.5000}"));
         let block: String = start.lines().take(12).collect::<Vec<_>>().join("\n");
-        assert!(block.contains(words), "{define}: {block}");
+        assert!(block.contains(expected), "{define}: {block}");
     };
-    said("-DBROKEN", "error: this kernel is broken");
-    said("-DFAULT=silent", "reported success and wrote no object");
-    said("-DFAULT=empty", "reported success and wrote no object");
-    said("-DFAULT=text", "no code object");
-    said("-DFAULT=crash", "crashed (signal 11)");
-    said("-DFAULT=wrong", "is for gfx908, not for gfx906");
-    said("-DFAULT=verbose", "error: much to say");
+    assert_reported("-DBROKEN", "error: this kernel is broken");
+    assert_reported("-DFAULT=silent", "reported success and wrote no object");
+    assert_reported("-DFAULT=empty", "reported success and wrote no object");
+    assert_reported("-DFAULT=text", "no code object");
+    assert_reported("-DFAULT=crash", "crashed (signal 11)");
+    assert_reported("-DFAULT=wrong", "is for gfx908, not for gfx906");
+    assert_reported("-DFAULT=verbose", "error: much to say");
     assert!(run.stderr.len() < 20_000, "{} bytes", run.stderr.len());
     assert!(project.text("o/refused.log").contains("more output was dropped"));
     assert!(run.stderr.contains("error: failed to build 7 of 9 kernels"), "{:.3000}", run.stderr);
@@ -119,7 +119,7 @@ fn a_compiler_that_hangs_is_stopped() {
 }
 
 #[test]
-fn a_partial_package_says_so() {
+fn a_partial_package_is_marked_as_partial() {
     let project = project(&["", "-DBROKEN"]);
     let run = dist(&project, &["--allow-partial", "--message-format", "json"]).expect_code(0);
     assert_eq!(run.of_type("job-failed")[0]["reason"], "refused");
@@ -163,7 +163,7 @@ fn a_killed_build_resumes_when_run_again() {
 }
 
 #[test]
-fn an_interrupt_stops_compilers_and_says_how_to_go_on() {
+fn an_interrupt_stops_compilers_with_a_hint_how_to_go_on() {
     let project = project(&["-DFAULT=wait", ""]);
     let (_door, _key) = Gate::closed(&project.path().join("bin/wait"));
     let mut shell = command("sh");
@@ -288,8 +288,8 @@ fn a_full_disk_is_one_clear_error_and_leaves_nothing_half_written() {
     let project = project(&["", "-DX"]);
     dist(&project, &["--dry-run"]).expect_code(0);
     let arguments = [DIST, &["--out", "small"]].concat();
-    let arguments: Vec<&str> = arguments.into_iter().filter(|word| *word != "o").collect();
-    let position = arguments.iter().position(|word| *word == "--out").unwrap();
+    let arguments: Vec<&str> = arguments.into_iter().filter(|arg| *arg != "o").collect();
+    let position = arguments.iter().position(|arg| *arg == "--out").unwrap();
     let mut plain = arguments.clone();
     plain.remove(position);
     for kibibytes in [8, 20, 28] {

@@ -25,7 +25,7 @@ fn keys_in(project: &Project, path: &str) -> Vec<KernelKey> {
 }
 
 /// What MIOpen writes about a kernel that it has to compile.
-fn told(out: &mut impl Write, key: &KernelKey) {
+fn log_requests(out: &mut impl Write, key: &KernelKey) {
     let KernelKey { kernel_name, kernel_args } = key;
     for (function, verb) in [("Load", "Loading"), ("Load", "Unable to load"), ("Save", "Saving")] {
         writeln!(
@@ -77,17 +77,17 @@ fn ten_million_lines_are_harvested_as_a_stream() {
         let others = other.repeat(BETWEEN as usize);
         let rounds = LINES / (3 + BETWEEN);
         for round in 0..rounds {
-            told(&mut log, &keys[(round % KEYS) as usize]);
+            log_requests(&mut log, &keys[(round % KEYS) as usize]);
             log.write_all(others.as_bytes()).unwrap();
         }
     }
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
     let peak: u64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap();
     assert!((1024..MEMORY_KIB).contains(&peak), "{peak} KiB in memory");
     keys.sort();
-    assert!(keys_in(&project, "log.jsonl") == keys, "{said}");
+    assert!(keys_in(&project, "log.jsonl") == keys, "{stderr}");
 
     // The kdb that the program filled meanwhile has the same keys.
     let rows: Vec<Row<'_>> = keys.iter().map(|key| Row { key, size: 64 }).collect();
@@ -110,8 +110,8 @@ fn ten_million_lines_are_harvested_as_a_stream() {
 /// Keys of the built-in library's quickest kernels, on gfx906.
 fn built_in_keys(project: &Project) -> Vec<KernelKey> {
     let manifest = workspace().join("packaging/kernels/kernels.toml");
-    let words = ["plan", "--target", "gfx906_60", "--message-format", "json", "--manifest"];
-    let run = project.run(&[&words[..], &[manifest.to_str().unwrap()]].concat()).expect_code(0);
+    let args = ["plan", "--target", "gfx906_60", "--message-format", "json", "--manifest"];
+    let run = project.run(&[&args[..], &[manifest.to_str().unwrap()]].concat()).expect_code(0);
     let plan = &run.of_type("plan")[0]["plan"];
     let rows = plan["kdbs"][0]["rows"].as_array().unwrap();
     let quick = |key: &KernelKey| {
@@ -158,13 +158,16 @@ fn a_harvest_becomes_a_package_of_exactly_what_was_missing() {
         KernelKey { kernel_name: "93b885adfe0da089cdf634904fd59f71.o".to_owned(), ..gone.clone() };
     let mut log = Vec::new();
     for key in keys.iter().chain([&gone, &text]) {
-        told(&mut log, &key.retargeted("gfx90a"));
+        log_requests(&mut log, &key.retargeted("gfx90a"));
     }
     project.write("app.log", &String::from_utf8(log).unwrap());
     let harvest = ["harvest", "app.log", "--retarget", "gfx906", "--missed", "-o", "keys.jsonl"];
-    let said = project.run(&harvest).expect_code(0).stderr;
+    let stderr = project.run(&harvest).expect_code(0).stderr;
     let expected = format!("{} keys ({0} for gfx906)", keys.len() + 2);
-    assert!(said.contains(&expected) && said.contains("1 of them are of no source"), "{said}");
+    assert!(
+        stderr.contains(&expected) && stderr.contains("1 of them are of no source"),
+        "{stderr}"
+    );
     assert!(
         project.text("keys.jsonl").lines().all(|line| line.contains(r#""targets":["gfx90a"]"#))
     );
@@ -200,10 +203,10 @@ fn a_harvest_becomes_a_package_of_exactly_what_was_missing() {
     // With both, nothing is missing but what can't be built; without that,
     // nothing at all, and nothing is written.
     let both = ["--missing-from", new];
-    let words = [&both[..], &["--out", "again"]].concat();
-    run(&dist, &words).expect_code(2);
+    let args = [&both[..], &["--out", "again"]].concat();
+    run(&dist, &args).expect_code(2);
     project.write("keys.jsonl", &lines(&keys));
-    let run = run(&dist, &words).expect_code(0);
+    let run = run(&dist, &args).expect_code(0);
     assert!(run.stderr.contains("nothing is missing"), "{}", run.stderr);
     assert!(!project.path().join("again").exists());
 }
@@ -235,11 +238,11 @@ fn without_missing_kernels_there_is_nothing_to_do() {
 #[test]
 fn errors_are_reported_once_and_existing_files_are_kept() {
     let project = Project::new();
-    let check = |words: &[&str], says: &[&str]| {
+    let check = |args: &[&str], expected: &[&str]| {
         project.write("out.jsonl", "as it was\n");
-        let run = project.run(&[&["harvest"], words, &["-o", "out.jsonl"]].concat()).expect_code(2);
-        for say in says {
-            assert!(run.stderr.contains(say), "`{say}` is not in:\n{}", run.stderr);
+        let run = project.run(&[&["harvest"], args, &["-o", "out.jsonl"]].concat()).expect_code(2);
+        for text in expected {
+            assert!(run.stderr.contains(text), "`{text}` is not in:\n{}", run.stderr);
         }
         assert!(run.stderr.contains("hint: ") && !run.stderr.contains("panicked"));
         assert_eq!(project.text("out.jsonl"), "as it was\n");
@@ -248,7 +251,7 @@ fn errors_are_reported_once_and_existing_files_are_kept() {
     project.write("quiet.log", "MIOpen(HIP): Info [x] y\n");
     let key = long_key(1);
     let mut log = Vec::new();
-    told(&mut log, &key);
+    log_requests(&mut log, &key);
     let log = String::from_utf8(log).unwrap();
     project.write("bad.kdb", "version https://git-lfs.github.com/spec/v1\n");
     check(&["quiet.log"], &["failed to find a key in `quiet.log`", "MIOPEN_LOG_LEVEL"]);
@@ -264,15 +267,15 @@ fn errors_are_reported_once_and_existing_files_are_kept() {
     // The good ones are worth it where that is said.
     let cut = log.lines().last().unwrap().trim_end_matches("gfx906");
     project.write("quiet.log", &format!("{log}{cut}\n{cut}\n"));
-    let words = ["harvest", "quiet.log", "bad.kdb", "--keep-going", "-o", "out.jsonl"];
-    let run = project.run(&words).expect_code(0);
+    let args = ["harvest", "quiet.log", "bad.kdb", "--keep-going", "-o", "out.jsonl"];
+    let run = project.run(&args).expect_code(0);
     assert!(run.stderr.contains("quiet.log:4: failed to find ` -mcpu=<device>`"), "{}", run.stderr);
     assert!(run.stderr.contains("(2 such lines)") && run.stderr.contains("bad.kdb"));
     assert_eq!(keys_in(&project, "out.jsonl"), std::slice::from_ref(&key));
 
     // From the standard input to the standard output, and as messages.
-    let piped = |words: &[&str]| {
-        let mut harvest = project.command(words);
+    let piped = |args: &[&str]| {
+        let mut harvest = project.command(args);
         harvest.stdin(fs::File::open(project.path().join("quiet.log")).unwrap());
         finish(harvest).expect_code(0)
     };
@@ -301,17 +304,17 @@ fn driver_commands_become_scripts() {
     project.run(&["harvest", "commands", "app.log", "-o", "commands.sh"]).expect_code(0);
     let script = project.text("commands.sh");
     let commands = |script: &str| -> Vec<String> {
-        let words = script.lines().filter_map(|line| line.strip_prefix("MIOpenDriver "));
-        words.map(str::to_owned).collect()
+        let commands = script.lines().filter_map(|line| line.strip_prefix("MIOpenDriver "));
+        commands.map(str::to_owned).collect()
     };
     assert_eq!(commands(&script), ["conv -n 1 -c 3 -t 1 -S 0", "pool -n 1"]);
     let run = project.run(&["tune", "plan", "commands.sh", "-o", "tune"]).expect_code(0);
     assert!(run.stderr.contains("1 others have nothing to tune"), "{}", run.stderr);
     assert_eq!(commands(&project.text("tune/tune.sh")), ["conv -n 1 -c 3 -t 1 -V 0"]);
     assert!(project.text("tune/tune.sh").contains("MIOPEN_FIND_ENFORCE=3"));
-    let words = ["tune", "plan", "app.log", "-o", "tune", "--mode", "exhaustive", "--all"];
+    let args = ["tune", "plan", "app.log", "-o", "tune", "--mode", "exhaustive", "--all"];
     let json = ["--message-format", "json"];
-    let run = project.run(&[&words[..], &json].concat()).expect_code(0);
+    let run = project.run(&[&args[..], &json].concat()).expect_code(0);
     assert_eq!(run.of_type("tune-planned")[0]["commands"], 2);
     assert_eq!(run.of_type("command")[0]["seen"], 2);
     assert!(project.text("tune/tune.sh").contains("MIOPEN_FIND_ENFORCE=4"));
@@ -373,13 +376,13 @@ fn tuning_results_become_the_systems() {
         "system/gfx906_60.db.txt",
         &format!("{a}=ConvAsm1x1U:{values},1;GemmFwd1x1:0\n{c}=ConvAsm1x1U:{values},1\n"),
     );
-    let words = ["tune", "collect", "tune", "other", "--system", "system", "-o", "out"];
-    let run = project.run(&[&words[..], &["--message-format", "json"]].concat()).expect_code(0);
-    let told = run.of_type("tune-collected");
-    assert_eq!(told.len(), 2);
-    assert_eq!((&told[0]["records"], &told[0]["system"]), (&1.into(), &Value::Null));
+    let args = ["tune", "collect", "tune", "other", "--system", "system", "-o", "out"];
+    let run = project.run(&[&args[..], &["--message-format", "json"]].concat()).expect_code(0);
+    let collected = run.of_type("tune-collected");
+    assert_eq!(collected.len(), 2);
+    assert_eq!((&collected[0]["records"], &collected[0]["system"]), (&1.into(), &Value::Null));
     assert_eq!(
-        (&told[1]["records"], &told[1]["users"][1]),
+        (&collected[1]["records"], &collected[1]["users"][1]),
         (&3.into(), &"other/gfx906_60.HIP.3_3_0_.udb.txt".into(),)
     );
     // Tuned anew, tuned twice, and as it was; solver by solver.

@@ -83,11 +83,16 @@ fn xnack_is_part_of_the_names_if_it_is_on() {
 fn every_release_of_hip_is_read() {
     for release in [5, 6, 7] {
         let project = with(&HipStandIn::new(release, "gfx1030", 40).with("DEVICES=2"));
-        let said = run(&project, &["--verbose"], &[]);
-        assert_eq!(said.stdout.matches("gfx1030@40 ").count(), 2, "{release}: {}", said.stdout);
-        assert!(said.stdout.contains("0000:04:00.0"), "{}", said.stdout);
+        let detected = run(&project, &["--verbose"], &[]);
+        assert_eq!(
+            detected.stdout.matches("gfx1030@40 ").count(),
+            2,
+            "{release}: {}",
+            detected.stdout
+        );
+        assert!(detected.stdout.contains("0000:04:00.0"), "{}", detected.stdout);
         let library = format!("libamdhip64.so.{release} ({release}.3.0)");
-        assert!(said.stderr.contains(&library), "{}", said.stderr);
+        assert!(detected.stderr.contains(&library), "{}", detected.stderr);
         let packages = run(&project, &["--packages=exact"], &[]).stdout;
         assert_eq!(packages, "miopen-hip-gfx1030-40kdb\n", "two equal devices, one package");
     }
@@ -99,10 +104,14 @@ fn no_device_is_an_answer() {
     for code in [100, 101, 0] {
         let project = with(&HipStandIn::without_device().with(&format!("COUNT_CODE={code}")));
         for arguments in [&[][..], &["--packages"]] {
-            let said = run(&project, arguments, &[]);
-            assert_eq!(said.stdout, "");
-            assert!(said.stderr.contains("libamdhip64.so.6 sees no device"), "{}", said.stderr);
-            assert_eq!(said.code, Some(3), "{}", said.stderr);
+            let detected = run(&project, arguments, &[]);
+            assert_eq!(detected.stdout, "");
+            assert!(
+                detected.stderr.contains("libamdhip64.so.6 sees no device"),
+                "{}",
+                detected.stderr
+            );
+            assert_eq!(detected.code, Some(3), "{}", detected.stderr);
         }
     }
 }
@@ -144,16 +153,16 @@ fn no_library_at_all_is_an_answer() {
         fs::copy(from, to).unwrap();
     };
     let linked = tool("ldd", &[binary().to_str().unwrap()], Path::new("/"));
-    linked.split_whitespace().map(Path::new).filter(|word| word.is_absolute()).for_each(copy);
+    linked.split_whitespace().map(Path::new).filter(|path| path.is_absolute()).for_each(copy);
     fs::copy(binary(), root.path().join("gfxpack")).unwrap();
 
     let mut detect = command("unshare");
     detect.arg("--map-root-user").arg("--root").arg(root.path()).args(["/gfxpack", "detect"]);
-    let said = finish(detect).expect_code(3);
-    assert_eq!(said.stdout, "");
-    assert!(said.stderr.contains("no HIP runtime library is installed"), "{}", said.stderr);
-    assert!(said.stderr.contains("no KFD topology"), "{}", said.stderr);
-    assert!(said.stderr.contains("failed to find an AMD GPU"), "{}", said.stderr);
+    let detected = finish(detect).expect_code(3);
+    assert_eq!(detected.stdout, "");
+    assert!(detected.stderr.contains("no HIP runtime library is installed"), "{}", detected.stderr);
+    assert!(detected.stderr.contains("no KFD topology"), "{}", detected.stderr);
+    assert!(detected.stderr.contains("failed to find an AMD GPU"), "{}", detected.stderr);
 }
 
 #[test]
@@ -163,8 +172,8 @@ fn the_kernel_driver_answers_where_hip_does_not() {
         "sys/class/kfd/kfd/topology/nodes/1/properties",
         "simd_count 240\nsimd_per_cu 4\ngfx_target_version 90006\n",
     );
-    let said = run(&project, &[], &[]).stdout;
-    assert_eq!(said, "gfx906@60  gfx906_60.kdb gfx906.kdb  (kernel driver)\n");
+    let stdout = run(&project, &[], &[]).stdout;
+    assert_eq!(stdout, "gfx906@60  gfx906_60.kdb gfx906.kdb  (kernel driver)\n");
 
     project.write(
         "sys/class/kfd/kfd/topology/nodes/2/properties",
@@ -175,8 +184,8 @@ fn the_kernel_driver_answers_where_hip_does_not() {
 
     let project = with(&HipStandIn::gfx90a());
     project.write("sys/class/kfd/kfd/topology/nodes/1/properties", "simd_count 4\n");
-    let said = run(&project, &["--no-hip"], &[]);
-    assert_eq!((said.stdout.as_str(), said.code), ("", Some(3)), "HIP was not asked");
+    let detected = run(&project, &["--no-hip"], &[]);
+    assert_eq!((detected.stdout.as_str(), detected.code), ("", Some(3)), "HIP was not asked");
 }
 
 #[test]
@@ -188,9 +197,9 @@ fn the_environment_overrides_the_hardware() {
     assert_eq!(packages(&[("MIOPEN_DEVICE_ARCH", "gfx908")]), "miopen-hip-gfx908-104kdb\n");
     let both = [("MIOPEN_DEVICE_ARCH", "gfx906:xnack-"), ("MIOPEN_DEVICE_CU", "60")];
     assert_eq!(packages(&both), "miopen-hip-gfx906-60kdb\n");
-    let said = run(&project, &[], &[("MIOPEN_DEVICE_ARCH", "nonsense")]);
-    assert!(said.stdout.starts_with("gfx90a:sramecc+:xnack-@104 "), "{}", said.stdout);
-    assert!(said.stderr.contains("MIOPEN_DEVICE_ARCH `nonsense`"), "{}", said.stderr);
+    let detected = run(&project, &[], &[("MIOPEN_DEVICE_ARCH", "nonsense")]);
+    assert!(detected.stdout.starts_with("gfx90a:sramecc+:xnack-@104 "), "{}", detected.stdout);
+    assert!(detected.stderr.contains("MIOPEN_DEVICE_ARCH `nonsense`"), "{}", detected.stderr);
 }
 
 /// Detection with that library and nothing else, in this process.
@@ -203,12 +212,12 @@ fn detect_with(library: &HipStandIn) -> Detection {
 
 /// The warnings of a lookup for each device.
 fn warnings(detection: &Detection) -> Vec<String> {
-    let told = Arc::new(Mutex::new(Vec::new()));
+    let texts = Arc::new(Mutex::new(Vec::new()));
     for device in &detection.devices {
         let none = || UserDirectory::Disabled { why: "of the test".to_owned() };
         let mut config =
             Config::new(device.target(), KdbDirectories::new(["/nonexistent"], none()));
-        let sink = Arc::clone(&told);
+        let sink = Arc::clone(&texts);
         config.warnings = WarningSink::Callback(Arc::new(move |warning| {
             sink.lock().unwrap().push(warning.text.clone());
         }));
@@ -216,7 +225,7 @@ fn warnings(detection: &Detection) -> Vec<String> {
         let key = KernelKey::for_source("a.cl", "", device.target_id.processor());
         assert!(cache.get(&key).found.is_none() && cache.get(&key).found.is_none());
     }
-    Arc::into_inner(told).unwrap().into_inner().unwrap()
+    Arc::into_inner(texts).unwrap().into_inner().unwrap()
 }
 
 #[test]
@@ -250,7 +259,7 @@ fn a_missing_kdb_is_named_after_the_device_to_the_letter() {
 #[test]
 fn libraries_with_wrong_data_are_reported_without_a_crash() {
     let long = format!("ARCH=\"{}\"", "x".repeat(256));
-    for (define, says) in [
+    for (define, expected) in [
         ("COUNT_CODE=3", "`hipGetDeviceCount`"),
         ("DEVICES=2000000", "2000000 devices"),
         ("COUNT_CODE=0 -DDEVICES=-1", "-1 devices"),
@@ -269,8 +278,8 @@ fn libraries_with_wrong_data_are_reported_without_a_crash() {
         let (define, more) = define.split_once(" -D").unwrap_or((define, "NOTHING"));
         let detection = detect_with(&HipStandIn::gfx906().with(define).with(more));
         assert!(detection.devices.is_empty(), "{define}: {detection:?}");
-        let told = detection.notes.iter().any(|note| note.contains(says));
-        assert!(told, "{define}: {says}: {:?}", detection.notes);
+        let noted = detection.notes.iter().any(|note| note.contains(expected));
+        assert!(noted, "{define}: {expected}: {:?}", detection.notes);
     }
     // The device that makes sense is kept when ROCm adds features to a name.
     let detection = detect_with(&HipStandIn::new(6, "gfx900:sramecc-:xnack-", 64));
@@ -280,11 +289,11 @@ fn libraries_with_wrong_data_are_reported_without_a_crash() {
 #[test]
 fn a_library_of_another_kind_is_reported() {
     let directory = tempfile::tempdir().unwrap();
-    for (text, says) in [("", "failed to load"), ("\u{7f}ELF", "failed to load")] {
+    for (text, expected) in [("", "failed to load"), ("\u{7f}ELF", "failed to load")] {
         let path = directory.path().join("libamdhip64.so.6");
         fs::write(&path, text).unwrap();
         let error = Hip::load(&path).unwrap_err().to_string();
-        assert!(error.contains(says), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 }
 

@@ -41,8 +41,8 @@ fn rows_that_a_repair_lost_are_reported() {
     project.run(&repair).expect_code(0);
     fs::write(&path, &whole[..whole.len() / 8192 * 4096]).unwrap();
     let run = project.run(&repair).expect_code(101);
-    for words in ["is cut short: ", " cut off", "hint: copy the file again"] {
-        assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+    for expected in ["is cut short: ", " cut off", "hint: copy the file again"] {
+        assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
     }
     assert!(!run.stderr.contains(" of 60"), "nobody knows how many: {}", run.stderr);
 
@@ -134,36 +134,35 @@ fn paths_need_not_be_utf8() {
     fs::create_dir(project.path().join(name(b"p\xff"))).unwrap();
     fs::write(project.path().join(&perf), "a=ConvAsm1x1U:1\n").unwrap();
     let merged = name(b"p\xff/gfx906_60.HIP.fdb.txt");
-    let word = |word: &str| OsString::from(word);
-    let words = |words: &str| words.split(' ').map(OsString::from).collect::<Vec<_>>();
-    let key = [word("kernel0001.cl.o"), word(" -mcpu=gfx906")];
-    let asked =
-        [words("--target gfx906_60 --system-dir"), vec![dir.clone()], key.to_vec()].concat();
+    let arg = |arg: &str| OsString::from(arg);
+    let args = |args: &str| args.split(' ').map(OsString::from).collect::<Vec<_>>();
+    let key = [arg("kernel0001.cl.o"), arg(" -mcpu=gfx906")];
+    let asked = [args("--target gfx906_60 --system-dir"), vec![dir.clone()], key.to_vec()].concat();
     fs::create_dir(project.path().join(&dir)).unwrap();
     kdb(&project.path().join(&dir).join("gfx906_60.kdb"), 3);
     let perf_out = name(b"p\xff/out.db.txt");
     let cases: Vec<(Vec<OsString>, &[i32])> = vec![
-        ([words("kdb verify"), vec![input.clone()]].concat(), &[0]),
-        ([words("kdb info"), vec![input.clone()]].concat(), &[0]),
-        ([words("kdb stats"), vec![input.clone(), word("--html"), html]].concat(), &[0]),
-        ([words("kdb diff"), vec![input.clone(), input.clone()]].concat(), &[0]),
-        ([words("kdb merge -o"), vec![out.clone(), input.clone()]].concat(), &[0]),
-        ([words("kdb convert -o"), vec![out.clone(), input.clone()]].concat(), &[0]),
-        ([words("kdb repair -o"), vec![out, input.clone()]].concat(), &[0]),
+        ([args("kdb verify"), vec![input.clone()]].concat(), &[0]),
+        ([args("kdb info"), vec![input.clone()]].concat(), &[0]),
+        ([args("kdb stats"), vec![input.clone(), arg("--html"), html]].concat(), &[0]),
+        ([args("kdb diff"), vec![input.clone(), input.clone()]].concat(), &[0]),
+        ([args("kdb merge -o"), vec![out.clone(), input.clone()]].concat(), &[0]),
+        ([args("kdb convert -o"), vec![out.clone(), input.clone()]].concat(), &[0]),
+        ([args("kdb repair -o"), vec![out, input.clone()]].concat(), &[0]),
         (
-            [words("kdb split --by kernel -o"), vec![name(b"parts\xff"), input.clone()]].concat(),
+            [args("kdb split --by kernel -o"), vec![name(b"parts\xff"), input.clone()]].concat(),
             &[0],
         ),
-        ([words("harvest -o"), vec![name(b"keys\xff"), input]].concat(), &[0]),
-        ([words("lookup"), asked.clone()].concat(), &[0]),
-        ([words("explain"), asked].concat(), &[0, 3]),
-        ([words("perfdb lint"), vec![perf.clone()]].concat(), &[0]),
-        ([words("perfdb stats"), vec![perf.clone()]].concat(), &[0]),
-        ([words("perfdb merge -o"), vec![perf_out, perf]].concat(), &[0, 2]),
-        ([words("perfdb lint"), vec![merged]].concat(), &[1, 2]),
-        (words("env"), &[0]),
-        (words("caches list --verbose"), &[0]),
-        (words("caches clear --dry-run"), &[0]),
+        ([args("harvest -o"), vec![name(b"keys\xff"), input]].concat(), &[0]),
+        ([args("lookup"), asked.clone()].concat(), &[0]),
+        ([args("explain"), asked].concat(), &[0, 3]),
+        ([args("perfdb lint"), vec![perf.clone()]].concat(), &[0]),
+        ([args("perfdb stats"), vec![perf.clone()]].concat(), &[0]),
+        ([args("perfdb merge -o"), vec![perf_out, perf]].concat(), &[0, 2]),
+        ([args("perfdb lint"), vec![merged]].concat(), &[1, 2]),
+        (args("env"), &[0]),
+        (args("caches list --verbose"), &[0]),
+        (args("caches clear --dry-run"), &[0]),
     ];
     // What caches there are lies below a home that is no text either.
     let home = project.path().join(name(b"home\xff"));
@@ -180,8 +179,11 @@ fn paths_need_not_be_utf8() {
             let run = finish(run);
             let code = run.code.expect("no signal");
             assert!(codes.contains(&code), "{case:?}: {code} {} {}", run.stdout, run.stderr);
-            let said = run.stdout + &run.stderr;
-            assert!(!said.contains("defect") && !said.contains("panicked"), "{case:?}: {said}");
+            let output = run.stdout + &run.stderr;
+            assert!(
+                !output.contains("defect") && !output.contains("panicked"),
+                "{case:?}: {output}"
+            );
         }
     }
 }
@@ -208,10 +210,9 @@ fn a_signal_leaves_no_files_behind() {
     kdb(&project.path().join("gfx906_60.kdb"), 200);
     let out = "parts".repeat(40);
     let gfxpack = binary().to_str().unwrap();
-    let words =
-        ["-c", STOP, gfxpack, "kdb", "split", "gfx906_60.kdb", "--by", "kernel", "-o", &out];
-    let said = tool("python3", &words, project.path());
-    assert!(said.contains("stopping") && said.contains("\n130 "), "{said}");
+    let args = ["-c", STOP, gfxpack, "kdb", "split", "gfx906_60.kdb", "--by", "kernel", "-o", &out];
+    let output = tool("python3", &args, project.path());
+    assert!(output.contains("stopping") && output.contains("\n130 "), "{output}");
     let parts: Vec<PathBuf> = fs::read_dir(project.path().join(&out))
         .unwrap()
         .map(|part| part.unwrap().path().join("gfx906_60.kdb"))
@@ -279,13 +280,13 @@ fn objects_beyond_the_size_limit_are_refused() {
     // These read keys alone.
     project.run(&["kdb", "info", FILE, "--max-object", "2kB"]).expect_code(0);
     project.run(&["harvest", FILE, "-o", "keys.jsonl", "--max-object", "2kB"]).expect_code(0);
-    for (words, code) in cases {
-        let run = project.run(&[*words, &["--max-object", "2kB"]].concat()).expect_code(*code);
-        let said = run.stdout + &run.stderr;
-        assert!(said.contains("the limit is 2000"), "{words:?}: {said}");
-        if !matches!(words[0], "package" | "plan") {
-            let run = project.run(words);
-            assert_eq!(run.code, Some(0), "{words:?}: {}", run.stderr);
+    for (args, code) in cases {
+        let run = project.run(&[*args, &["--max-object", "2kB"]].concat()).expect_code(*code);
+        let output = run.stdout + &run.stderr;
+        assert!(output.contains("the limit is 2000"), "{args:?}: {output}");
+        if !matches!(args[0], "package" | "plan") {
+            let run = project.run(args);
+            assert_eq!(run.code, Some(0), "{args:?}: {}", run.stderr);
         }
     }
 }
@@ -298,9 +299,9 @@ fn lost_rows_of_a_performance_database_are_reported() {
          INSERT INTO config VALUES (1, 7); \
          INSERT INTO perf_db VALUES (1, 1, 'ConvAsm1x1U', '1'), (2, 9, 'ConvAsm1x1U', '2')";
     tool("sqlite3", &["gfx906_60.db", sql], project.path());
-    let words = ["perfdb", "merge", "-o", "out", "gfx906_60.db"];
+    let args = ["perfdb", "merge", "-o", "out", "gfx906_60.db"];
     fs::create_dir(project.path().join("out")).unwrap();
-    let run = project.run(&words).expect_code(0);
+    let run = project.run(&args).expect_code(0);
     assert!(
         run.stderr.contains("left out 1 row of perf_db that belongs to no problem"),
         "{}",

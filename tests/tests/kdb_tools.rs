@@ -78,7 +78,7 @@ fn both_layouts_of_a_plan_answer_every_key_the_same() {
     for ([name, args], digest) in keys(project).iter().zip(expected.lines()) {
         for dir in ["plain/kdb", "dense/kdb"] {
             let object = format!("{out}/kernel.o");
-            let words = [
+            let arguments = [
                 "lookup",
                 "--target",
                 "gfx906_60",
@@ -89,7 +89,7 @@ fn both_layouts_of_a_plan_answer_every_key_the_same() {
                 name,
                 args,
             ];
-            let mut lookup = project.command(&words);
+            let mut lookup = project.command(&arguments);
             lookup.env("HOME", project.path());
             let run = gfxpack_tests::project::finish(lookup).expect_code(0);
             let sum = tool("sha256sum", &[&object], project.path());
@@ -139,15 +139,15 @@ fn parts_merge_to_the_original_and_differences_are_listed() {
         ["add.cpp.o", "fill.s.o", "scale.cl.o"].map(|name| format!("parts/{name}/gfx906_60.kdb"));
     assert_eq!(parts, expected);
     let merged = format!("{out}/merged.kdb");
-    let mut words = vec!["kdb", "merge", "-o", &merged];
-    words.extend(parts.iter().rev());
-    project.run(&words).expect_code(0);
+    let mut args = vec!["kdb", "merge", "-o", &merged];
+    args.extend(parts.iter().rev());
+    project.run(&args).expect_code(0);
     let bytes = |path: &str| fs::read(project.path().join(path)).unwrap();
     assert!(bytes(&merged) == bytes(PLAIN));
 
     project.run(&["kdb", "diff", PLAIN, DENSE, "--exit-code"]).expect_code(0);
-    let words = ["kdb", "diff", parts[0], PLAIN, "--exit-code", "--message-format", "json"];
-    let run = project.run(&words).expect_code(101);
+    let args = ["kdb", "diff", parts[0], PLAIN, "--exit-code", "--message-format", "json"];
+    let run = project.run(&args).expect_code(101);
     let summary = &run.of_type("diff")[0];
     assert_eq!((&summary["added"], &summary["same"]), (&3.into(), &2.into()));
     let changes = run.of_type("difference");
@@ -168,8 +168,8 @@ fn parts_merge_to_the_original_and_differences_are_listed() {
     tool("sqlite3", &[&other, sql], project.path());
     let run = project.run(&["kdb", "merge", PLAIN, &other, "-o", &merged]).expect_code(2);
     assert!(run.stderr.contains("--on-conflict"), "{}", run.stderr);
-    let words = ["kdb", "merge", PLAIN, &other, "-o", &merged, "--on-conflict", "first"];
-    project.run(&words).expect_code(0);
+    let args = ["kdb", "merge", PLAIN, &other, "-o", &merged, "--on-conflict", "first"];
+    project.run(&args).expect_code(0);
     assert!(bytes(&merged) == bytes(PLAIN));
 }
 
@@ -194,8 +194,8 @@ fn a_damaged_file_is_repaired_and_lost_rows_are_listed() {
     fs::copy(project.path().join(PLAIN), project.path().join(&damaged)).unwrap();
     let sql = "UPDATE kern_db SET kernel_hash = substr(kernel_hash, 2) || 'x' WHERE id = 3";
     tool("sqlite3", &[&damaged, sql], project.path());
-    let words = ["kdb", "repair", &damaged, "-o", &saved, "--message-format", "json"];
-    let run = project.run(&words).expect_code(101);
+    let args = ["kdb", "repair", &damaged, "-o", &saved, "--message-format", "json"];
+    let run = project.run(&args).expect_code(101);
     let lost = run.of_type("lost");
     assert_eq!(lost.len(), 1);
     assert_eq!(lost[0]["key"]["kernel_name"], keys(project)[2][0]);
@@ -233,8 +233,8 @@ print(reader.text)
 fn stats_account_for_all_bytes() {
     let project = &*built();
     let run = project.run(&["kdb", "stats", PLAIN]).expect_code(0);
-    for word in ["objects", "keys", "add.cpp.o", "scale.cl.o", "fill.s.o"] {
-        assert!(run.stdout.contains(word), "{word}: {}", run.stdout);
+    for expected in ["objects", "keys", "add.cpp.o", "scale.cl.o", "fill.s.o"] {
+        assert!(run.stdout.contains(expected), "{expected}: {}", run.stdout);
     }
     let run = project.run(&["kdb", "stats", DENSE, "--message-format", "json"]).expect_code(0);
     let stats = &run.of_type("kdb-stats")[0];
@@ -304,11 +304,11 @@ fn symbols_and_disassembly_are_those_of_llvm() {
     let [name, args] = &keys(project)[0];
     assert_eq!(name, "add.cpp.o");
     let run = project.run(&["kdb", "symbols", PLAIN, name, args]).expect_code(0);
-    for word in ["for gfx906", "VGPRs", "wave64", " function add", " object   add.kd"] {
-        assert!(run.stdout.contains(word), "{word}: {}", run.stdout);
+    for expected in ["for gfx906", "VGPRs", "wave64", " function add", " object   add.kd"] {
+        assert!(run.stdout.contains(expected), "{expected}: {}", run.stdout);
     }
-    let words = ["kdb", "symbols", DENSE, name, args, "--message-format", "json"];
-    let run = project.run(&words).expect_code(0);
+    let arguments = ["kdb", "symbols", DENSE, name, args, "--message-format", "json"];
+    let run = project.run(&arguments).expect_code(0);
     let symbols = &run.of_type("symbols")[0];
     let kernel = &symbols["metadata"]["amdhsa.kernels"][0];
     assert_eq!((&kernel[".name"], &kernel[".symbol"]), (&"add".into(), &"add.kd".into()));
@@ -373,7 +373,7 @@ fn long_commands_show_progress() {
         "MIOpen(HIP): Info2 [LoadBinary] Loading binary for: \"a.cl.o\"; args:  -mcpu=gfx906\n",
     )
     .unwrap();
-    for (words, what) in [
+    for (args, what) in [
         (&["kdb", "merge", PLAIN, DENSE, "-o", &kdb][..], "merging"),
         (&["kdb", "convert", PLAIN, "-o", &kdb], "converting"),
         (&["kdb", "split", PLAIN, "--by", "kernel", "-o", &out], "splitting"),
@@ -383,13 +383,13 @@ fn long_commands_show_progress() {
         (&["harvest", &log], "reading"),
     ] {
         let mut shown = command("python3");
-        shown.args(["-c", on_a_terminal, gfxpack]).args(words).current_dir(project.path());
+        shown.args(["-c", on_a_terminal, gfxpack]).args(args).current_dir(project.path());
         shown.env("TERM", "xterm").env("COLUMNS", "100");
         let run = gfxpack_tests::project::finish(shown).expect_code(0);
-        assert!(run.stdout.contains(what), "{words:?}: {}", run.stdout);
-        assert!(run.stdout.contains("\u{1b}["), "{words:?} clears its bar");
-        let plain = project.run(words).expect_code(0);
-        let said = plain.stdout + &plain.stderr;
-        assert!(!said.contains('\u{1b}') && !said.contains(&format!("{what}:")), "{said}");
+        assert!(run.stdout.contains(what), "{args:?}: {}", run.stdout);
+        assert!(run.stdout.contains("\u{1b}["), "{args:?} clears its bar");
+        let plain = project.run(args).expect_code(0);
+        let output = plain.stdout + &plain.stderr;
+        assert!(!output.contains('\u{1b}') && !output.contains(&format!("{what}:")), "{output}");
     }
 }

@@ -89,7 +89,7 @@ fn kdbs_do_not_depend_on_the_given_source_directory() {
     project.run(&DIST).expect_code(0);
     let nearer: Vec<&str> = DIST
         .iter()
-        .map(|word| match *word {
+        .map(|arg| match *arg {
             "MIOpen" => "MIOpen/src/kernels",
             "--out=o" => "--out=p",
             other => other,
@@ -118,8 +118,8 @@ fn refused_kernels_are_listed_and_others_built() {
     project.write("keys.jsonl", &lines(&keys));
     let run = project.run(&DIST).expect_code(100);
     let line = ARGUMENTS.len() + 2;
-    let said = format!("keys.jsonl:{line}: failed to find source `Gone.cl`");
-    assert!(run.stderr.contains(&said), "{}", run.stderr);
+    let expected = format!("keys.jsonl:{line}: failed to find source `Gone.cl`");
+    assert!(run.stderr.contains(&expected), "{}", run.stderr);
     assert!(run.stderr.contains("failed to accept option `-o`"), "{}", run.stderr);
     assert_eq!(python_reads(&kdb, GFX906).len(), ARGUMENTS.len());
     assert!(run.stderr.contains("no package was made"), "{}", run.stderr);
@@ -235,20 +235,20 @@ fn a_kdb_that_would_hide_a_larger_one_is_warned_of() {
     kdb(&project, "gfx906_60.kdb", 7..11);
     let prefix = project.path().join("installed").display().to_string();
     let package = |kdb: &str, prefix: &str, out: &str| {
-        let words = ["package", kdb, "--prefix", prefix, "--license", "MIT", "--format", "deb"];
-        project.run(&[&words[..], &["--out", out]].concat()).expect_code(0).stderr
+        let args = ["package", kdb, "--prefix", prefix, "--license", "MIT", "--format", "deb"];
+        project.run(&[&args[..], &["--out", out]].concat()).expect_code(0).stderr
     };
-    let said = package("gfx906_60.kdb", &prefix, "hides");
+    let stderr = package("gfx906_60.kdb", &prefix, "hides");
     assert!(
-        said.contains("`gfx906_60.kdb` hides `") && said.contains("lacks 7 of its 9"),
-        "{said}"
+        stderr.contains("`gfx906_60.kdb` hides `") && stderr.contains("lacks 7 of its 9"),
+        "{stderr}"
     );
-    assert!(said.contains("build for gfx906 instead"), "{said}");
-    let said = package("gfx906_60.kdb", "/no/such/prefix", "alone");
-    assert!(!said.contains("hides"), "{said}");
+    assert!(stderr.contains("build for gfx906 instead"), "{stderr}");
+    let stderr = package("gfx906_60.kdb", "/no/such/prefix", "alone");
+    assert!(!stderr.contains("hides"), "{stderr}");
     kdb(&project, "more/gfx906_60.kdb", 0..11);
-    let said = package("more/gfx906_60.kdb", &prefix, "more");
-    assert!(!said.contains("hides"), "{said}");
+    let stderr = package("more/gfx906_60.kdb", &prefix, "more");
+    assert!(!stderr.contains("hides"), "{stderr}");
 }
 
 #[test]
@@ -262,17 +262,17 @@ fn leaving_out_existing_keys_warns_about_a_hidden_kdb() {
     });
     project.write("keys.jsonl", &lines.collect::<String>());
     let dist = |present: &str, target: &str, out: &str| {
-        let words = ["dist", "--keys", "keys.jsonl", "--source-dir", "src", "--license", "MIT"];
+        let args = ["dist", "--keys", "keys.jsonl", "--source-dir", "src", "--license", "MIT"];
         let more = ["--missing-from", present, "--target", target, "--format", "deb", "--out", out];
-        project.run(&[&words[..], &more].concat()).expect_code(0).stderr
+        project.run(&[&args[..], &more].concat()).expect_code(0).stderr
     };
-    let said = dist("gfx906.kdb", "gfx906@60", "exact");
-    assert!(said.contains("`gfx906_60.kdb` hides `gfx906.kdb`"), "{said}");
-    assert!(said.contains("lacks 3 of its 3 kernels"), "{said}");
-    let said = dist("old/gfx906_60.kdb", "gfx906@60", "same");
-    assert!(said.contains("`gfx906_60.kdb` takes the place of `old/gfx906_60.kdb`"), "{said}");
-    let said = dist("old/gfx906_60.kdb", "gfx906@64", "other");
-    assert!(!said.contains("hides") && !said.contains("takes the place"), "{said}");
+    let stderr = dist("gfx906.kdb", "gfx906@60", "exact");
+    assert!(stderr.contains("`gfx906_60.kdb` hides `gfx906.kdb`"), "{stderr}");
+    assert!(stderr.contains("lacks 3 of its 3 kernels"), "{stderr}");
+    let stderr = dist("old/gfx906_60.kdb", "gfx906@60", "same");
+    assert!(stderr.contains("`gfx906_60.kdb` takes the place of `old/gfx906_60.kdb`"), "{stderr}");
+    let stderr = dist("old/gfx906_60.kdb", "gfx906@64", "other");
+    assert!(!stderr.contains("hides") && !stderr.contains("takes the place"), "{stderr}");
 }
 
 /// The directories above a source that was found by name have names of

@@ -30,21 +30,21 @@ use libtest_mimic::{Arguments, Failed, Trial};
 const APPLICATION: &str = "application";
 
 fn main() -> Result<ExitCode> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    if let [first, part, dir] = &words[..]
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, part, dir] = &args[..]
         && first == APPLICATION
     {
         application(part, Path::new(dir))?;
         return Ok(ExitCode::SUCCESS);
     }
     let trials = vec![
-        Trial::test("a_packaged_kernel_runs_without_a_compiler", || told(packaged())),
-        Trial::test("what_one_process_compiled_the_next_one_finds", || told(kept())),
+        Trial::test("a_packaged_kernel_runs_without_a_compiler", || as_trial_result(packaged())),
+        Trial::test("what_one_process_compiled_the_next_one_finds", || as_trial_result(kept())),
     ];
     Ok(libtest_mimic::run(&Arguments::from_args(), trials).exit_code())
 }
 
-fn told(result: Result<()>) -> Result<(), Failed> {
+fn as_trial_result(result: Result<()>) -> Result<(), Failed> {
     result.map_err(|error| format!("{error:#}").into())
 }
 
@@ -73,7 +73,7 @@ fn packaged() -> Result<()> {
     let source = start("source", dir)?;
     let installed = start("package", &root)?;
     for (kernel, key) in kernels.iter().zip(&keys) {
-        say(&format!(
+        print_line(&format!(
             "first launch of {}: {} us from source, {} us from the package; {} bytes",
             kernel.source.file_name(),
             micros(&source, kernel)?,
@@ -98,7 +98,7 @@ fn kept() -> Result<()> {
     ensure!(times == 1, "the warning was told {times} times:\n{}", first.stderr);
     let second = start("user", dir.path())?;
     for kernel in kernels()? {
-        say(&format!(
+        print_line(&format!(
             "first launch of {}: {} us compiled and kept, {} us from the user's kdb",
             kernel.source.file_name(),
             micros(&first, &kernel)?,
@@ -112,7 +112,7 @@ fn kept() -> Result<()> {
     clippy::print_stdout,
     reason = "times are there to be read; applications have no other way"
 )]
-fn say(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }
 
@@ -219,7 +219,7 @@ fn application(part: &str, dir: &Path) -> Result<()> {
             other => bail!("failed to be application `{other}`"),
         };
         let output = kernel.run(&app, &program)?;
-        say(&format!("{} {}", kernel.source.file_name(), start.elapsed().as_micros()));
+        print_line(&format!("{} {}", kernel.source.file_name(), start.elapsed().as_micros()));
         kernel.check(&output)?;
         if part == "build" {
             // After the launch, so that the code is there for its work-group size and not

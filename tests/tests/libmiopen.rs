@@ -363,8 +363,8 @@ fn the_command_describes_a_library_and_extracts_its_sources() {
     let dir = tree.path().to_str().unwrap();
     let project = Project::new();
     let run = project.run(&["miopen", "--miopen", dir, "--sources", "texts"]).expect_code(0);
-    for words in ["libMIOpen 3.4.0", "libamdhip64.so.6", "1 kernel, 1 include", "libfoo.so.1"] {
-        assert!(run.stdout.contains(words), "`{words}` is not in:\n{}", run.stdout);
+    for expected in ["libMIOpen 3.4.0", "libamdhip64.so.6", "1 kernel, 1 include", "libfoo.so.1"] {
+        assert!(run.stdout.contains(expected), "`{expected}` is not in:\n{}", run.stdout);
     }
     assert!(run.stderr.contains("`MIOPEN_KERNEL_NAMELESS` is left out"), "{}", run.stderr);
     assert!(project.path().join("texts/naive_conv.cpp").is_file());
@@ -380,10 +380,10 @@ fn the_command_describes_a_library_and_extracts_its_sources() {
 fn an_unavailable_library_is_reported_with_a_hint() {
     let archive = published(&Libraries::new());
     let project = Project::new();
-    let check = |arguments: &[&str], code: i32, says: &[&str]| {
+    let check = |arguments: &[&str], code: i32, expected: &[&str]| {
         let run = project.run(&[&["miopen"], arguments].concat()).expect_code(code);
-        for words in says {
-            assert!(run.stderr.contains(words), "`{words}` is not in:\n{}", run.stderr);
+        for text in expected {
+            assert!(run.stderr.contains(text), "`{text}` is not in:\n{}", run.stderr);
         }
     };
     let debian = ["--miopen", "debian:sid", "--debian-mirror"];

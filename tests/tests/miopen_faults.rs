@@ -119,8 +119,8 @@ fn nothing_of_the_callers_environment_reaches_the_library() {
     let project = Project::new();
     project.write("list.txt", &format!("{}\n{DROPOUT}\n", convolution(700, 1)));
     let library = directory.path().to_str().unwrap();
-    let words = ["ask", "--problems", "list.txt", "--target", "gfx906_60", "--miopen", library];
-    let mut command = project.command(&words);
+    let args = ["ask", "--problems", "list.txt", "--target", "gfx906_60", "--miopen", library];
+    let mut command = project.command(&args);
     for name in ["MIOPEN_FIND_MODE", "MIOPEN_DISABLE_CACHE", "MIOPEN_DEBUG_CONV_GEMM", "HSA_XNACK"]
     {
         command.env(name, "1");
@@ -156,7 +156,7 @@ fn asked_apart(definition: Option<&str>) -> Option<(Vec<String>, String)> {
     let (directory, _library) = fake_library(definition);
     let project = Project::new();
     project.write("list.txt", &format!("{}\n{DROPOUT}\n", convolution(5, 1)));
-    let apart = |words: &[&str]| {
+    let apart = |args: &[&str]| {
         let mut bwrap = command("bwrap");
         bwrap.args(["--unshare-all", "--die-with-parent", "--ro-bind", "/", "/"]);
         bwrap.args(["--dev", "/dev", "--proc", "/proc"]);
@@ -166,7 +166,7 @@ fn asked_apart(definition: Option<&str>) -> Option<(Vec<String>, String)> {
         bwrap.arg("--ro-bind").args([project.path(), project.path()]);
         bwrap.arg("--ro-bind").args([directory.path(), directory.path()]);
         bwrap.arg("--ro-bind").args([binary().parent().unwrap(), binary().parent().unwrap()]);
-        bwrap.arg("--chdir").arg(project.path()).args(["--setenv", "HOME", "/home"]).args(words);
+        bwrap.arg("--chdir").arg(project.path()).args(["--setenv", "HOME", "/home"]).args(args);
         finish(bwrap)
     };
     let possible = apart(&["true"]);
@@ -210,14 +210,14 @@ fn other_primitives_are_run_one_by_one_and_reported_separately() {
         .iter()
         .map(|one| (answers.problems[one.problem as usize].to_string(), &one.failure))
         .collect();
-    let said = |words: &str| Failure::Probe(format!("MIOpenDriver said: {words}"));
+    let driver_failure = |reason: &str| Failure::Probe(format!("MIOpenDriver said: {reason}"));
     let expected = [
         ("adam -d 1", Failure::Killed(11)),
         ("cat -d 1", Failure::Overdue),
-        ("ctc -n 1", said("MIOpen Error: ctc.cpp:1: no")),
+        ("ctc -n 1", driver_failure("MIOpen Error: ctc.cpp:1: no")),
         ("gemm -m 1", Failure::NothingAsked),
-        ("glu -D 1", said("MIOpenDriver glu")),
-        ("rope -X 1", said("Input Flag: Q Not Found !")),
+        ("glu -D 1", driver_failure("MIOpenDriver glu")),
+        ("rope -X 1", driver_failure("Input Flag: Q Not Found !")),
     ];
     let expected: BTreeMap<String, &Failure> =
         expected.iter().map(|(line, failure)| ((*line).to_owned(), failure)).collect();

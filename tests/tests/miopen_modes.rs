@@ -189,14 +189,14 @@ fn packages_for_debians_library_are_installed_where_it_looks() {
     }
     let project = Project::new();
     project.write("list.txt", &format!("{}\n", PROBLEMS[1]));
-    let said = |layout: &[&str]| {
-        let words = ["dist", "--problems", "list.txt", "--target", "gfx906_60", "--out", "o"];
+    let stderr_with = |layout: &[&str]| {
+        let args = ["dist", "--problems", "list.txt", "--target", "gfx906_60", "--out", "o"];
         let more = ["--miopen", "debian:sid", "--cache-dir", CACHE, "--dry-run"];
-        project.run(&[&words[..], &more, layout].concat()).expect_code(0).stderr
+        project.run(&[&args[..], &more, layout].concat()).expect_code(0).stderr
     };
     let warning = "asked is Debian's, which looks for kernels in /usr/lib/share/miopen/db, but the \
                    packages install into /opt/rocm/share/miopen/db";
-    assert!(said(&[]).contains(warning));
-    assert!(!said(&["--layout", "debian"]).contains("looks for kernels in"));
-    assert!(!said(&["--prefix", "/srv/rocm"]).contains("looks for kernels in"));
+    assert!(stderr_with(&[]).contains(warning));
+    assert!(!stderr_with(&["--layout", "debian"]).contains("looks for kernels in"));
+    assert!(!stderr_with(&["--prefix", "/srv/rocm"]).contains("looks for kernels in"));
 }

@@ -105,7 +105,7 @@ fn an_object_that_no_device_loads_fails_only_its_key() {
     for (via, out) in [("auto", "a"), ("direct", "d"), ("hipcc", "h")] {
         let more = ["--via", via, "--out", out, "--message-format", "json"];
         let dist: Vec<&str> =
-            DIST.iter().copied().filter(|word| !["--out", "o"].contains(word)).collect();
+            DIST.iter().copied().filter(|arg| !["--out", "o"].contains(arg)).collect();
         let run = project.run(&[&dist[..], &more].concat()).expect_code(0);
         let failed = run.of_type("job-failed");
         assert_eq!(failed.len(), 2, "{via}: {failed:?}");
@@ -128,7 +128,7 @@ fn options_too_long_for_a_program_are_refused_by_every_route() {
     let mut trees = Vec::new();
     for (via, out) in [("auto", "a"), ("direct", "d"), ("hipcc", "h")] {
         let dist: Vec<&str> =
-            DIST.iter().copied().filter(|word| !["--out", "o"].contains(word)).collect();
+            DIST.iter().copied().filter(|arg| !["--out", "o"].contains(arg)).collect();
         let more = ["--via", via, "--out", out, "--message-format", "json"];
         let run = project.run(&[&dist[..], &more].concat()).expect_code(0);
         let unbuilt = unbuilt(&run);
@@ -235,10 +235,10 @@ fn compiled_twice(compiler: &str) -> [(u64, Vec<String>); 2] {
 fn objects_of_an_unwatched_compiler_are_for_one_build_with_one_warning() {
     for (compiled, warnings) in compiled_twice(UNWATCHED) {
         assert_eq!((compiled, warnings.len()), (2, 1), "{warnings:?}");
-        let told = &warnings[0];
+        let warning = &warnings[0];
         assert!(
-            told.contains("2 kernels") && told.contains("the next build compiles them again"),
-            "{told}"
+            warning.contains("2 kernels") && warning.contains("the next build compiles them again"),
+            "{warning}"
         );
     }
 }

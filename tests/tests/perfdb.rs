@@ -135,9 +135,9 @@ fn databases_are_shipped_beside_the_kdb() {
     let manifest: Value = serde_json::from_str(&project.text("o/manifest.json")).unwrap();
     let file = |name: &str| {
         let path = project.path().join("db").join(name);
-        let said = tool("sha256sum", &[path.to_str().unwrap()], project.path());
+        let sum = tool("sha256sum", &[path.to_str().unwrap()], project.path());
         let size = fs::metadata(&path).unwrap().len();
-        json!({ "file": name, "size": size, "sha256": said.split(' ').next() })
+        json!({ "file": name, "size": size, "sha256": sum.split(' ').next() })
     };
     assert_eq!(manifest["targets"][0]["tuning"], json!([file(FIND), file(PERF)]));
     project.run(&["verify", "o"]).expect_code(0);
@@ -158,24 +158,24 @@ fn models_are_listed_and_checked_where_they_are_installed() {
 
     project.run(&["perfdb", "lint", "--strict", "db/gfx906.tn.model"]).expect_code(0);
     let lone = project.run(&["perfdb", "lint", "--strict", "db/gfx90a.tn.model"]).expect_code(101);
-    let says = "can't use it without `gfx90a_metadata.tn.model` in the same directory";
-    assert!(lone.stdout.contains(says), "{}", lone.stdout);
+    let expected = "can't use it without `gfx90a_metadata.tn.model` in the same directory";
+    assert!(lone.stdout.contains(expected), "{}", lone.stdout);
 
     project.write("db/gfx906.tn.model", "{");
     project.run(&["perfdb", "lint", "db/gfx906.tn.model"]).expect_code(101);
     let doctor = project.run(&["doctor", "--target", "gfx906@60", "--system-dir", "db"]);
-    let said = format!("{}{}", doctor.stdout, doctor.stderr);
-    assert!(said.contains("db/gfx906.tn.model`: it is no JSON"), "{said}");
-    assert!(!said.contains("gfx90a.tn.model"), "of this device only: {said}");
+    let output = format!("{}{}", doctor.stdout, doctor.stderr);
+    assert!(output.contains("db/gfx906.tn.model`: it is no JSON"), "{output}");
+    assert!(!output.contains("gfx90a.tn.model"), "of this device only: {output}");
 }
 
 #[test]
 fn files_that_must_not_be_shipped_are_refused() {
     let project = project();
-    let refused = |path: &str, text: &str, says: &str| {
+    let refused = |path: &str, text: &str, expected: &str| {
         project.write(path, text);
         let run = project.run(&[&PACKAGE[..], &["--with-perfdb", path]].concat()).expect_code(2);
-        assert!(run.stderr.contains(says), "{says}: {}", run.stderr);
+        assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
         assert!(run.stderr.contains("hint: "), "{}", run.stderr);
         assert!(!project.path().join("o").exists(), "nothing is written");
     };
@@ -195,9 +195,9 @@ fn files_that_must_not_be_shipped_are_refused() {
 fn another_database_makes_another_package() {
     let project = Project::small();
     project.write(PERF, PERF_TEXT);
-    let words = ["dist", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "o"];
+    let args = ["dist", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "o"];
     let more = ["--format", "tar.gz", "--with-perfdb", PERF];
-    let dist = || project.run(&[&words[..], &more].concat()).expect_code(0).stderr;
+    let dist = || project.run(&[&args[..], &more].concat()).expect_code(0).stderr;
     assert!(dist().contains("packaged "));
     assert!(dist().contains("unchanged miopen"));
     project.write(PERF, "k=ConvAsm1x1U:9\n");
@@ -245,8 +245,8 @@ fn a_database_that_was_damaged_before_it_was_packaged_is_found() {
     project.run(&["verify", &deb]).expect_code(0);
     let deb = package("nothing\nk=ConvAsm1x1U:1\n");
     let run = project.run(&["verify", &deb]).expect_code(101);
-    let says = format!("`/opt/rocm/share/miopen/db/{PERF}`: line 1: it has no key");
-    assert!(run.stdout.contains(&says), "{}", run.stdout);
+    let expected = format!("`/opt/rocm/share/miopen/db/{PERF}`: line 1: it has no key");
+    assert!(run.stdout.contains(&expected), "{}", run.stdout);
 }
 
 #[test]

@@ -26,14 +26,14 @@ fn installed() -> Toolchain {
     hipcc.current_dir(dir.path());
     let arguments = ["-###", "--offload-arch=gfx906", "--cuda-device-only", "-c", "x.hip"];
     let output = hipcc.args(arguments).output().expect("hipcc starts");
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let words: Vec<&str> = said.split_whitespace().map(|word| word.trim_matches('"')).collect();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    let args: Vec<&str> = stderr.split_whitespace().map(|arg| arg.trim_matches('"')).collect();
     let after = |option: &str| {
-        let at = words.iter().position(|word| *word == option).expect(option);
-        PathBuf::from(words[at + 1])
+        let at = args.iter().position(|arg| *arg == option).expect(option);
+        PathBuf::from(args[at + 1])
     };
-    let clang = PathBuf::from(words[words.iter().position(|word| *word == "-cc1").unwrap() - 1]);
-    let lld = words.iter().find(|word| word.ends_with("/lld") || word.ends_with("ld.lld"));
+    let clang = PathBuf::from(args[args.iter().position(|arg| *arg == "-cc1").unwrap() - 1]);
+    let lld = args.iter().find(|arg| arg.ends_with("/lld") || arg.ends_with("ld.lld"));
     Toolchain {
         clang: fs::canonicalize(clang).unwrap(),
         lld: fs::canonicalize(lld.expect("hipcc links with lld")).unwrap(),
@@ -106,12 +106,12 @@ fn explained(project: &Project, key: &str) -> Value {
 
 /// What is said of a kernel that would be compiled again.
 fn changes(project: &Project, key: &str) -> Vec<String> {
-    let said = explained(project, key);
+    let message = explained(project, key);
     let change = |change: &Value| {
-        let word = |name: &str| change[name].as_str().unwrap_or_default().to_owned();
-        [word("what"), word("name"), word("how")].join(" ")
+        let field = |name: &str| change[name].as_str().unwrap_or_default().to_owned();
+        [field("what"), field("name"), field("how")].join(" ")
     };
-    said["changes"].as_array().unwrap().iter().map(change).collect()
+    message["changes"].as_array().unwrap().iter().map(change).collect()
 }
 
 /// Changes one byte of a file that was put there for that.
@@ -165,10 +165,10 @@ fn a_changed_byte_rebuilds_exactly_the_jobs_that_depend_on_it() {
 
     let manifest = fs::read_to_string(project.path().join("kernels.toml")).unwrap();
     project.write("kernels.toml", &manifest.replace("FACTOR=2", "FACTOR=9"));
-    let said = explained(&project, "FACTOR=9");
-    assert_eq!(said["state"], "new");
-    assert_eq!(said["nearest"]["kernel_args"], " -DGROUP=64 -DFACTOR=2 -mcpu=gfx906");
-    let change = &said["changes"][0];
+    let message = explained(&project, "FACTOR=9");
+    assert_eq!(message["state"], "new");
+    assert_eq!(message["nearest"]["kernel_args"], " -DGROUP=64 -DFACTOR=2 -mcpu=gfx906");
+    let change = &message["changes"][0];
     assert_eq!(
         (&change["name"], &change["from"], &change["to"]),
         (&"FACTOR".into(), &"2".into(), &"9".into())
@@ -361,8 +361,8 @@ fn assembly_that_reads_a_file_outside_of_the_sources_is_refused() {
         project.write_manifest(name, ["-DX=1".to_owned()].into_iter());
         let arguments = [&["build", "--out", "o"], &INPUT[..]].concat();
         let run = project.run(&arguments).expect_code(100);
-        let told = format!("it reads `{bits}`, which is not among the sources");
-        assert!(run.stderr.contains(&told), "{}", run.stderr);
+        let expected = format!("it reads `{bits}`, which is not among the sources");
+        assert!(run.stderr.contains(&expected), "{}", run.stderr);
     }
 }
 
@@ -427,9 +427,9 @@ fn no_kernel_reads_precompiled_headers() {
         let header = header(extension);
         let text = format!("__global__ void k() {{ asm(\".incbin \\\"{header}\\\"\"); }}\n");
         project.write("k.cpp", &text);
-        let told = format!("it reads `{header}`, which is not among the sources");
+        let expected = format!("it reads `{header}`, which is not among the sources");
         let stderr = build(100);
-        assert!(stderr.contains(&told), "{stderr}");
+        assert!(stderr.contains(&expected), "{stderr}");
     }
 }
 
@@ -483,8 +483,8 @@ fn a_new_header_that_hides_a_used_one_is_noticed() {
     let (count, before) = compiled();
     assert_eq!((count, compiled().0), (1.into(), 0.into()));
     let header = project.write("first/zqv.h", "#define ZQV 4711\n");
-    let said = run(&["plan", "--explain", "k.cpp"]).of_type("explained").remove(0);
-    let change = &said["changes"][0];
+    let message = run(&["plan", "--explain", "k.cpp"]).of_type("explained").remove(0);
+    let change = &message["changes"][0];
     assert_eq!(
         (&change["name"], &change["how"]),
         (&header.display().to_string().into(), &"added".into())
@@ -556,8 +556,8 @@ fn clangs_configuration_files_are_part_of_the_toolchain() {
     assert_eq!((count, compiled().0), (1.into(), 0.into()));
     assert!(configured != plain);
     project.write("newer/bin/more.cfg", "-UV -DV=3\n");
-    let said = run(&["plan", "--explain", "k.cl"]).of_type("explained").remove(0);
-    assert_eq!(said["changes"][0]["name"], "more.cfg", "{said}");
+    let message = run(&["plan", "--explain", "k.cl"]).of_type("explained").remove(0);
+    assert_eq!(message["changes"][0]["name"], "more.cfg", "{message}");
     let (count, nested) = compiled();
     assert_eq!(count, 1);
     assert!(nested != configured);
@@ -708,10 +708,10 @@ fn objects_made_while_the_toolchain_changed_are_not_kept() {
 
     // To whoever reads it nothing else is said.
     let changed = changing();
-    let words = ["build", "--jobs=1", "--out=w", "--manifest=kernels.toml", "--target=gfx908"];
-    let said = project.run(&[&words[..], &TOOLS[..6]].concat()).expect_code(1).stderr;
+    let args = ["build", "--jobs=1", "--out=w", "--manifest=kernels.toml", "--target=gfx908"];
+    let stderr = project.run(&[&args[..], &TOOLS[..6]].concat()).expect_code(1).stderr;
     changed.wait_until_gone();
-    assert!(said.contains("before the change is kept"), "{said}");
+    assert!(stderr.contains("before the change is kept"), "{stderr}");
     assert_eq!(project.objects(), before);
 
     // With the toolchain as it is now, everything is made anew.

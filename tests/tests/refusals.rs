@@ -48,15 +48,15 @@ fn build(project: &Project, more: &[&str]) -> Run {
 }
 
 /// What is said of each kernel that failed: its arguments, the reason, the
-/// compiler's words; and whether an earlier run saw it.
+/// compiler's output; and whether an earlier run saw it.
 fn failures(run: &Run) -> Vec<([String; 3], bool)> {
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let mut found: Vec<_> = run
         .of_type("job-failed")
         .iter()
         .map(|failed| {
-            let words = ["kernel_args", "reason", "output"].map(|field| text(&failed[field]));
-            (words, failed["before"].as_bool().unwrap())
+            let texts = ["kernel_args", "reason", "output"].map(|field| text(&failed[field]));
+            (texts, failed["before"].as_bool().unwrap())
         })
         .collect();
     found.sort();
@@ -81,8 +81,8 @@ fn a_second_run_reports_refusals_again_without_starting_a_compiler() {
         let via = ["--via", via];
         let first = build(&project, &[&via[..], &["--out", "a"]].concat()).expect_code(100);
         assert_eq!(sums(&first), [7, 0, 3, 4, 0]);
-        let told = failures(&first);
-        assert!(told.len() == REFUSED && told.iter().all(|(_, before)| !before), "{told:?}");
+        let failed = failures(&first);
+        assert!(failed.len() == REFUSED && failed.iter().all(|(_, before)| !before), "{failed:?}");
         // Nobody is there: a shared cache is not asked for what was refused.
         let more = ["--out", "b", "--cache-remote", "webdav://127.0.0.1:1/"];
         let second = build(&project, &[&via[..], &more].concat()).expect_code(100);
@@ -92,10 +92,10 @@ fn a_second_run_reports_refusals_again_without_starting_a_compiler() {
         assert_eq!(second.of_type("build-started")[0]["refused"], REFUSED);
         let again = failures(&second);
         assert!(again.iter().all(|(_, before)| *before), "{again:?}");
-        let words = |failures: &[([String; 3], bool)]| -> Vec<[String; 3]> {
-            failures.iter().map(|(words, _)| words.clone()).collect()
+        let texts = |failures: &[([String; 3], bool)]| -> Vec<[String; 3]> {
+            failures.iter().map(|(texts, _)| texts.clone()).collect()
         };
-        assert_eq!(words(&again), words(&told));
+        assert_eq!(texts(&again), texts(&failed));
         assert!(project.tree("a/kdb") == project.tree("b/kdb"));
         let report = &second.of_type("report")[0];
         assert_eq!((&report["failed"], &report["refused_before"]), (&4.into(), &4.into()));
@@ -107,7 +107,7 @@ fn a_second_run_reports_refusals_again_without_starting_a_compiler() {
 fn refusals_are_printed_the_same_and_retried_on_request() {
     let project = project();
     let run = |more: &[&str]| project.run(&[BUILD, &["--out", "o"], more].concat());
-    let said = |run: &Run| -> Vec<String> {
+    let report_lines = |run: &Run| -> Vec<String> {
         let mut lines: Vec<String> = run
             .stderr
             .lines()
@@ -122,13 +122,14 @@ fn refusals_are_printed_the_same_and_retried_on_request() {
         lines
     };
     let first = run(&[]).expect_code(100);
-    assert!(said(&first).len() == REFUSED + 2, "{}", first.stderr);
+    assert!(report_lines(&first).len() == REFUSED + 2, "{}", first.stderr);
     let second = run(&[]).expect_code(100);
-    assert_eq!(said(&second), said(&first));
-    let says = |run: &Run, words: &str| assert!(run.stderr.contains(words), "{}", run.stderr);
-    says(&second, "0 kernels to compile, 3 in the cache, 4 refused before");
-    says(&second, "error: this kernel is broken");
-    says(&second, "use of undeclared identifier 'undeclared'");
+    assert_eq!(report_lines(&second), report_lines(&first));
+    let assert_reported =
+        |run: &Run, expected: &str| assert!(run.stderr.contains(expected), "{}", run.stderr);
+    assert_reported(&second, "0 kernels to compile, 3 in the cache, 4 refused before");
+    assert_reported(&second, "error: this kernel is broken");
+    assert_reported(&second, "use of undeclared identifier 'undeclared'");
 
     let plan = ["plan", "--manifest", "kernels.toml", "--target", "gfx906_60"];
     let planned = project.run(&plan).expect_code(0);
@@ -204,8 +205,8 @@ fn a_refusal_is_out_of_date_when_a_header_that_it_depends_on_is() {
     let explain: Vec<&str> = explain.split_ascii_whitespace().collect();
     let explained = |more: &[&str]| {
         let run = project.run(&[&explain[..], more].concat()).expect_code(0);
-        let said = run.of_type("explained").remove(0);
-        (said["state"].clone(), said["changes"].clone())
+        let message = run.of_type("explained").remove(0);
+        (message["state"].clone(), message["changes"].clone())
     };
     let (state, changes) = explained(&ADMISSION);
     assert_eq!((state, &changes[0]["name"]), ("changed".into(), &header.into()));
@@ -223,7 +224,7 @@ fn a_refusal_is_out_of_date_when_a_header_that_it_depends_on_is() {
 
     // The object is there, but nobody admits any more what it depends on.
     let without: Vec<&str> =
-        arguments.iter().filter(|word| !ADMISSION.contains(word)).copied().collect();
+        arguments.iter().filter(|arg| !ADMISSION.contains(arg)).copied().collect();
     let is_cached = |arguments: &[&str]| {
         let run = project.run(&[arguments, &["--dry-run"]].concat()).expect_code(0);
         run.of_type("plan")[0]["cached"][0] == true

@@ -15,7 +15,7 @@ const BUILD: &[&str] =
 const KERNELS: usize = 7;
 
 fn project() -> Project {
-    Project::telling_paths(&[])
+    Project::with_paths_in_objects(&[])
 }
 
 /// Builds into a directory with a cache of its own.
@@ -74,9 +74,9 @@ fn a_remote_build_gives_the_bytes_of_a_local_one_and_is_then_cached() {
     // There, the library that makes compilers repeat themselves is loaded by
     // the workers' own loader, which says so where it can't.
     let kept = project.tree("casd/store");
-    let some = |words: &[u8]| {
+    let some = |content: &[u8]| {
         let small = kept.iter().filter(|(_, bytes)| bytes.len() < 50_000);
-        small.filter(|(_, bytes)| bytes.windows(words.len()).any(|part| part == words)).count()
+        small.filter(|(_, bytes)| bytes.windows(content.len()).any(|part| part == content)).count()
     };
     assert!(some(b"export LD_PRELOAD=../gfxpack-sent/lib/gfxpack-preload.so") >= KERNELS);
     assert_eq!(some(b"cannot be preloaded"), 0);

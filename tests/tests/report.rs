@@ -243,21 +243,21 @@ fn an_interrupt_leaves_no_compiler_and_a_report() {
         }
         tool("sh", &["-c", script, &child.id().to_string()], project.path());
         let output = child.wait_with_output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(130), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(130), "{stderr}");
         // The kernel may take a moment to bury it.
         while gate.is_waited_at() {
             std::thread::yield_now();
         }
         drop(key);
         gate.wait_until_gone();
-        said
+        stderr
     };
     // The second signal may come before or after the first has stopped it.
     interrupted("kill -TERM $0; kill -TERM $0; true");
-    let said = interrupted("kill -TERM $0");
-    assert!(said.contains("are compiled and kept"), "{said}");
-    assert!(said.contains("hint: run the same command again"), "{said}");
+    let stderr = interrupted("kill -TERM $0");
+    assert!(stderr.contains("are compiled and kept"), "{stderr}");
+    assert!(stderr.contains("hint: run the same command again"), "{stderr}");
     let page = facts(&project.path().join("r.html"));
-    assert!(page["summary"]["error"].as_str().unwrap().contains("interrupted"), "{said}");
+    assert!(page["summary"]["error"].as_str().unwrap().contains("interrupted"), "{stderr}");
 }

@@ -76,7 +76,7 @@ fn kernels_are_reported_and_the_log_is_hidden() {
     let arguments = ["--json", "messages", "--", "sh", "app", "-x"];
     let run = run(&project, &arguments).expect_code(0);
     assert_eq!(run.stdout, "result\n", "the program's own, and nothing else");
-    for said in [
+    for expected in [
         "level 6, first -x\n",
         "MIOpen(HIP): Warning [GenericSearch] Done",
         "MIOpen(HIP): Warning [Check] a warning\nno end",
@@ -85,7 +85,7 @@ fn kernels_are_reported_and_the_log_is_hidden() {
         "db/gfx906_60.kdb), compiled 1 in 0 s\n",
         "  gfxpack build --keys missed.jsonl --source-dir kernels --target gfx906@60 --out new",
     ] {
-        assert!(run.stderr.contains(said), "{said}: {}", run.stderr);
+        assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
     }
     assert!(!run.stderr.contains("Info"), "{}", run.stderr);
 
@@ -125,19 +125,19 @@ fn the_suggested_commands_work() {
     let project = machine();
     project.write("kernels/conv.cl", "kernel void conv(global float* x) { *x = N; }\n");
     let run = run(&project, &["-o", "wanted.jsonl", "--", "sh", "app"]).expect_code(0);
-    let told = run.stderr.lines().filter_map(|line| line.strip_prefix("  gfxpack "));
-    let told: Vec<&str> = told.collect();
-    assert_eq!(told.len(), 4, "{told:?}");
-    assert_eq!(told[0], "miopen --sources kernels");
+    let suggested = run.stderr.lines().filter_map(|line| line.strip_prefix("  gfxpack "));
+    let suggested: Vec<&str> = suggested.collect();
+    assert_eq!(suggested.len(), 4, "{suggested:?}");
+    assert_eq!(suggested[0], "miopen --sources kernels");
     // The sources are there already; this machine has no libMIOpen to take them from.
-    for line in &told[1..3] {
-        let words: Vec<&str> = line.split(' ').collect();
-        project.run(&words).expect_code(0);
+    for line in &suggested[1..3] {
+        let args: Vec<&str> = line.split(' ').collect();
+        project.run(&args).expect_code(0);
     }
     // MIOpen opens one installed kdb: what it has must stay.
     let listed = project.run(&["kdb", "list", "--keys", "new/gfx906_60.kdb"]).expect_code(0);
     assert!(listed.stdout.contains(MISSED) && listed.stdout.contains(FOUND), "{}", listed.stdout);
-    assert!(told[3].starts_with("package new/gfx906_60.kdb --license MIT"), "{told:?}");
+    assert!(suggested[3].starts_with("package new/gfx906_60.kdb --license MIT"), "{suggested:?}");
 }
 
 #[test]
@@ -204,16 +204,20 @@ fn signals_reach_the_program_and_the_summary_is_printed() {
     let errors = project.path().join("errors");
     command.stdout(Stdio::null()).stderr(fs::File::create(&errors).unwrap());
     let mut child = command.spawn().unwrap();
-    let said = || fs::read_to_string(&errors).unwrap();
+    let printed = || fs::read_to_string(&errors).unwrap();
     let begun = Instant::now();
-    while !said().contains("ready") {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{}", said());
+    while !printed().contains("ready") {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{}", printed());
         std::thread::sleep(Duration::from_millis(50));
     }
     tool("kill", &["-TERM", &child.id().to_string()], project.path());
     let status = child.wait().unwrap();
-    assert_eq!((status.code(), status.signal()), (Some(5), None), "{}", said());
-    assert!(said().contains("got it\n") && said().contains("compiled 1 in 0 s"), "{}", said());
+    assert_eq!((status.code(), status.signal()), (Some(5), None), "{}", printed());
+    assert!(
+        printed().contains("got it\n") && printed().contains("compiled 1 in 0 s"),
+        "{}",
+        printed()
+    );
 }
 
 /// Writes logs as rocFFT 1.0.32 does, if it is asked for them.
@@ -233,12 +237,12 @@ fn plans_of_rocfft_are_reported_and_written_to_a_list() {
     project.write("fft", FFT_PROGRAM);
     let arguments = ["--json", "messages", "--plans", "plans.txt", "--", "sh", "fft"];
     let ran = run(&project, &arguments).expect_code(0);
-    for said in [
+    for expected in [
         "rocFFT created 1 plan: found 2 kernels in its caches, compiled 1; the plans are in plans.txt\n",
         "  gfxpack dist --plans plans.txt --target TARGET --out dist\n",
         "1 plan left out: with a scale factor",
     ] {
-        assert!(ran.stderr.contains(said), "{said}: {}", ran.stderr);
+        assert!(ran.stderr.contains(expected), "{expected}: {}", ran.stderr);
     }
     assert!(!ran.stderr.contains("MIOpen"), "{}", ran.stderr);
     assert_eq!(project.text("plans.txt"), "c2c sp ip 64 fwd\n");

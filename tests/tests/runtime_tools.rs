@@ -117,11 +117,11 @@ impl Machine {
 
     /// What `doctor` finds wrong or suspicious.
     #[track_caller]
-    fn finds(&self, level: &str, about: &str, says: &str) {
+    fn finds(&self, level: &str, about: &str, message: &str) {
         let (checks, code) = self.doctor(&[], &[]);
         let expected = format!("{level} {about}: ");
-        let found = checks.iter().any(|line| line.starts_with(&expected) && line.contains(says));
-        assert!(found, "no `{expected}…{says}` in {checks:#?}");
+        let found = checks.iter().any(|line| line.starts_with(&expected) && line.contains(message));
+        assert!(found, "no `{expected}…{message}` in {checks:#?}");
         let problem = checks.iter().any(|line| line.starts_with("problem "));
         assert_eq!(code, Some(if problem { 101 } else { 0 }), "{checks:#?}");
         assert!(level != "problem" || problem);
@@ -129,7 +129,7 @@ impl Machine {
 }
 
 #[test]
-fn a_lookup_says_which_file_has_the_kernel() {
+fn a_lookup_names_the_file_that_has_the_kernel() {
     let machine = Machine::installed();
     let hit = machine.lookup(NAME, BOTH).expect_code(0);
     let file = format!("system {}: 200 B for gfx906", machine.path("db/gfx906_60.kdb").display());
@@ -150,8 +150,8 @@ fn files_that_miopen_does_not_open_are_not_searched() {
     assert!(miopen.starts_with("MIOpen:            compiles it: "), "{miopen}");
     assert!(miopen.contains("gfx906.kdb has it, and is not opened since "), "{miopen}");
     assert!(runtime.contains("db/gfx906.kdb: 200 B"), "{runtime}");
-    let says = "gfx906_60.kdb: failed to find the kernel";
-    assert!(hidden.stderr.contains(says), "{}", hidden.stderr);
+    let expected = "gfx906_60.kdb: failed to find the kernel";
+    assert!(hidden.stderr.contains(expected), "{}", hidden.stderr);
     assert!(hidden.stderr.contains("--for runtime"), "{}", hidden.stderr);
 
     let asked = ["--target", "gfx906@60", "--system-dir", "db", "--message-format", "json"];
@@ -228,13 +228,13 @@ fn a_miss_has_a_code_of_its_own_and_a_reason_for_each_file() {
     // Keys are byte-exact: one blank less is another key.
     let miss = machine.lookup(NAME, BOTH.trim_start()).expect_code(3);
     assert_eq!(miss.stdout, "MIOpen:            compiles it\ngfxpack's runtime: no file has it\n");
-    for says in [
+    for expected in [
         "gfx906_60.kdb: failed to use the file",
         "gfx906.kdb: failed to find the kernel",
         "error: failed to find `conv.cl.o` with the arguments `-DN=1 -DC=64 -mcpu=gfx906` for gfx906@60\n",
         "gfxpack explain",
     ] {
-        assert!(miss.stderr.contains(says), "`{says}` is not in:\n{}", miss.stderr);
+        assert!(miss.stderr.contains(expected), "`{expected}` is not in:\n{}", miss.stderr);
     }
     let arguments = [
         "lookup",
@@ -281,7 +281,7 @@ fn the_environment_and_the_users_cache_count() {
     let hit = run(&["lookup", NAME, BOTH]).expect_code(0);
     // MIOpen asks the user's first.
     let both = ["MIOpen:            user ", "gfxpack's runtime: system "];
-    assert!(both.iter().all(|says| hit.stdout.contains(says)), "{}", hit.stdout);
+    assert!(both.iter().all(|expected| hit.stdout.contains(expected)), "{}", hit.stdout);
     assert!(hit.stderr.contains("gfx906@60, this machine's first GPU"), "{}", hit.stderr);
     let user = run(&["lookup", "--user-first", NAME, BOTH]).expect_code(0).stdout;
     assert!(user.contains("runtime: user ") && user.contains("gfx906_60.ukdb"), "{user}");
@@ -318,7 +318,7 @@ fn without_a_gpu_a_lookup_asks_for_a_target() {
 fn the_nearest_keys_are_shown_with_what_differs() {
     let machine = Machine::installed();
     let text = machine.explain(NAME, " -DN=3 -DC=64 -mcpu=gfx906");
-    for says in [
+    for expected in [
         "gfx906_60.kdb\n        failed to find the kernel in the file",
         "gfx906.kdb\n        failed to find the kernel in the file",
         "3 kernels have that name; the nearest:",
@@ -326,7 +326,7 @@ fn the_nearest_keys_are_shown_with_what_differs() {
         "  asked    {-DN=3} -DC=64 -mcpu=gfx906\n  stored   {-DN=1} -DC=64 -mcpu=gfx906\n",
         "  asked    {-DN=3} -DC=64 -mcpu=gfx906\n  stored   {-DN=2} -DC=64 -mcpu=gfx906\n",
     ] {
-        assert!(text.contains(says), "`{says}` is not in:\n{text}");
+        assert!(text.contains(expected), "`{expected}` is not in:\n{text}");
     }
     assert_eq!(text.matches("stored").count(), 2, "each key once:\n{text}");
 
@@ -352,8 +352,9 @@ fn the_nearest_keys_are_shown_with_what_differs() {
 fn a_long_key_is_printed_once() {
     let machine = Machine::new();
     let long = |last: u32| -> String {
-        let words: String = (0..44).map(|word| format!(" -DMLO_OPTION_{word}={word}")).collect();
-        format!("{words} -DN={last} -mcpu=gfx906")
+        let options: String =
+            (0..44).map(|number| format!(" -DMLO_OPTION_{number}={number}")).collect();
+        format!("{options} -DN={last} -mcpu=gfx906")
     };
     let stored = [long(1), long(2), long(3)];
     let keys: Vec<(&str, &str)> = stored.iter().map(|args| (NAME, args.as_str())).collect();
@@ -417,8 +418,8 @@ fn the_newest_versions_user_cache_is_searched_unless_another_is_given() {
     fs::create_dir(machine.path("home/.cache/miopen/4.0.0.")).unwrap();
     let newest = machine.lookup(NAME, args).expect_code(0);
     assert!(newest.stdout.contains("user ") && newest.stdout.contains("/3.10.0./"), "{newest:?}");
-    let said = "note: the user's kernels are those of version 3.10.0., the newest of 2";
-    assert!(newest.stderr.contains(said), "{}", newest.stderr);
+    let expected = "note: the user's kernels are those of version 3.10.0., the newest of 2";
+    assert!(newest.stderr.contains(expected), "{}", newest.stderr);
     // As people call it.
     let with = |command: &str, more: &[&str]| {
         let arguments = [&[command, "--miopen-version", "3.9.0"], more].concat();
@@ -555,10 +556,10 @@ fn every_fault_of_a_kdb_is_found() {
         }),
         ("problem", "may be written to by every user", |m| m.mode("db/gfx906.kdb", 0o666)),
     ];
-    for (level, says, damage) in faults {
+    for (level, message, damage) in faults {
         let machine = Machine::installed();
         damage(&machine);
-        machine.finds(level, "kdb", says);
+        machine.finds(level, "kdb", message);
     }
     let machine = Machine::installed();
     machine.mode("db/gfx906.kdb", 0o600);
@@ -580,9 +581,9 @@ fn deep_finds_more_problems() {
     assert_eq!(machine.doctor(&[], &[]).1, Some(0));
     let (checks, code) = machine.doctor(&["--deep"], &[]);
     assert_eq!(code, Some(101));
-    let told =
+    let found =
         checks.iter().any(|line| line.starts_with("problem kdb: ") && line.contains("finding"));
-    assert!(told, "{checks:#?}");
+    assert!(found, "{checks:#?}");
 }
 
 #[test]
@@ -676,10 +677,10 @@ fn kernels_of_another_compiler_are_reported() {
 
     let (checks, code) = machine.doctor(&[], &[]);
     assert_eq!(code, Some(0), "{checks:#?}");
-    let told: Vec<&String> = checks.iter().filter(|line| line.contains("made by")).collect();
-    assert_eq!(told.len(), 1, "the other kernel's compiler is installed: {checks:#?}");
-    assert!(told[0].starts_with("note user cache: 1 kernel made by `"), "{told:?}");
-    assert!(told[0].contains("clang version 11"), "{told:?}");
+    let notes: Vec<&String> = checks.iter().filter(|line| line.contains("made by")).collect();
+    assert_eq!(notes.len(), 1, "the other kernel's compiler is installed: {checks:#?}");
+    assert!(notes[0].starts_with("note user cache: 1 kernel made by `"), "{notes:?}");
+    assert!(notes[0].contains("clang version 11"), "{notes:?}");
 }
 
 #[test]

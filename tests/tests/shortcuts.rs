@@ -38,17 +38,17 @@ fn same_both_ways(project: &Project, arguments: &[&str]) -> Run {
 }
 
 /// Builds into `out`, with a cache of its own, what is refused in part; gives
-/// the arguments of each refused kernel and the compiler's words, sorted.
+/// the arguments of each refused kernel and the compiler's output, sorted.
 fn refusals(project: &Project, out: &str, arguments: &[&str]) -> Vec<(String, String)> {
     let run = build(project, out, &format!("{out}-cache"), arguments);
     let failed = run.expect_code(100).of_type("job-failed");
     let text = |message: &Value, name: &str| message[name].as_str().unwrap().to_owned();
-    let mut words: Vec<_> = failed
+    let mut failures: Vec<_> = failed
         .iter()
         .map(|message| (text(message, "kernel_args"), text(message, "output")))
         .collect();
-    words.sort();
-    words
+    failures.sort();
+    failures
 }
 
 fn files(project: &Project, dir: &str, ending: &str) -> usize {
@@ -229,11 +229,15 @@ fn refused_kernels_have_the_drivers_output() {
         + "[[kernel]]\nsource = \"bad.cl\"\n";
     project.write("kernels.toml", &text);
     let arguments = ["--manifest", "kernels.toml", "--target", "gfx906"];
-    let words = |via: &[&str], out: &str| refusals(&project, out, &[&arguments, via].concat());
-    let driver = words(&["--via", "hipcc"], "driver");
+    let failures_of =
+        |via: &[&str], out: &str| refusals(&project, out, &[&arguments, via].concat());
+    let driver = failures_of(&["--via", "hipcc"], "driver");
     assert_eq!(driver.len(), 2);
-    assert!(driver.iter().all(|(_, words)| words.contains("undeclared identifier")), "{driver:?}");
-    assert_eq!(words(&[], "short"), driver);
+    assert!(
+        driver.iter().all(|(_, output)| output.contains("undeclared identifier")),
+        "{driver:?}"
+    );
+    assert_eq!(failures_of(&[], "short"), driver);
 }
 
 /// Macros whose names a source builds, and pragmas in which they stay as they
@@ -318,10 +322,11 @@ fn arguments_that_only_a_driver_understands_are_left_to_it() {
     project.write("keys.jsonl", &lines.collect::<String>());
     let arguments =
         ["--keys", "keys.jsonl", "--source-dir", ".", "--source-dir", "src", "--target", "gfx906"];
-    let words_of = |via: &[&str], out: &str| refusals(&project, out, &[&arguments, via].concat());
-    let driver = words_of(&["--via", "hipcc"], "driver");
+    let failures_of =
+        |via: &[&str], out: &str| refusals(&project, out, &[&arguments, via].concat());
+    let driver = failures_of(&["--via", "hipcc"], "driver");
     assert_eq!(driver.len(), refused.len(), "{driver:?}");
-    assert_eq!(words_of(&[], "short"), driver);
+    assert_eq!(failures_of(&[], "short"), driver);
     assert!(project.tree("driver/kdb") == project.tree("short/kdb"), "the kdbs differ");
     assert_eq!(files(&project, "short-cache/v4/headers", ".pch"), 1);
 }

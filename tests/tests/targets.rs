@@ -342,10 +342,10 @@ fn toolchains_are_listed_with_their_targets() {
 #[test]
 fn a_target_that_no_toolchain_builds_is_reported_with_a_package_that_does() {
     let project = one_of_each();
-    let with = |target: &str, more: &[&str], says: &[&str]| {
+    let with = |target: &str, more: &[&str], expected: &[&str]| {
         let run = build(&project, "o", target, more).expect_code(2);
-        for words in says {
-            assert!(run.stdout.contains(words), "`{words}` is not in:\n{}", run.stdout);
+        for text in expected {
+            assert!(run.stdout.contains(text), "`{text}` is not in:\n{}", run.stdout);
         }
     };
     let stand_in = "#!/bin/sh\n# A clang of long ago.\nexec clang-15 \"$@\"\n";

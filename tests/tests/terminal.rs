@@ -77,7 +77,7 @@ fn ends_with_a_time(line: &str) -> bool {
 }
 
 #[test]
-fn the_last_line_says_how_long_it_took() {
+fn the_last_line_has_the_time_that_it_took() {
     let project = project(&["-DTALK=none"]);
     let last = |run: Run, begins: &str| {
         let run = run.expect_code(0);
@@ -178,9 +178,9 @@ fn drop_measurements(value: &mut Value) {
 fn messages_go_to_a_file_while_text_is_printed() {
     let project = project(&["-DTALK=none", "-DTALK=little"]);
     build(&project, &[]).expect_code(100);
-    let both = |arguments: &[&str], code: i32, says: &str| {
+    let both = |arguments: &[&str], code: i32, expected: &str| {
         let text = project.run(&[arguments, &["--json", "m.jsonl"]].concat()).expect_code(code);
-        assert!(text.stderr.contains(says) || text.stdout.contains(says), "{text:?}");
+        assert!(text.stderr.contains(expected) || text.stdout.contains(expected), "{text:?}");
         assert!(!text.stdout.contains("{\"format\":1"), "{}", text.stdout);
         let json = [arguments, &["--message-format", "json"]].concat();
         let json = project.run(&json).expect_code(code).stdout;

@@ -90,7 +90,7 @@ pub(crate) fn ensure(sh: &Shell, needs: &[Need], install: bool) -> anyhow::Resul
         bail!("missing, with neither apt-get nor dnf to install them:\n{}", list(&missing));
     };
     let commands = commands(system, &missing, is_root(sh)?)?;
-    let line = commands.iter().map(|words| words.join(" ")).collect::<Vec<_>>().join(" && ");
+    let line = commands.iter().map(|command| command.join(" ")).collect::<Vec<_>>().join(" && ");
     if !install {
         bail!(
             "tools are missing:\n{}hint: run `{line}`, or give --setup to have that done",
@@ -98,8 +98,8 @@ pub(crate) fn ensure(sh: &Shell, needs: &[Need], install: bool) -> anyhow::Resul
         );
     }
     print(&format!("missing:\n{}installing with `{line}`", list(&missing)));
-    for words in &commands {
-        let (program, args) = words.split_first().expect("a program");
+    for command in &commands {
+        let (program, args) = command.split_first().expect("a program");
         cmd!(sh, "{program} {args...}").run().context("failed to install what is missing")?;
     }
     let still = self::missing(sh, needs);
@@ -133,8 +133,8 @@ fn commands(system: System, missing: &[Need], root: bool) -> anyhow::Result<Vec<
         packages.extend(package.split(' '));
     }
     let sudo: &[&str] = if root { &[] } else { &["sudo"] };
-    let command = |words: &[&str]| -> Vec<String> {
-        [sudo, words].concat().into_iter().map(str::to_owned).collect()
+    let command = |args: &[&str]| -> Vec<String> {
+        [sudo, args].concat().into_iter().map(str::to_owned).collect()
     };
     let (update, install): (Option<&[&str]>, &[&str]) = match system {
         System::Apt => (
@@ -146,8 +146,8 @@ fn commands(system: System, missing: &[Need], root: bool) -> anyhow::Result<Vec<
     let mut commands: Vec<Vec<String>> = update.into_iter().map(command).collect();
     for (option, packages) in [(None, plain), (Some("--no-install-recommends"), lean)] {
         if !packages.is_empty() {
-            let words = install.iter().copied().chain(option).chain(packages);
-            commands.push(command(&words.collect::<Vec<_>>()));
+            let args = install.iter().copied().chain(option).chain(packages);
+            commands.push(command(&args.collect::<Vec<_>>()));
         }
     }
     Ok(commands)
@@ -168,7 +168,7 @@ mod tests {
 
     fn lines(system: System, missing: &[Need], root: bool) -> Vec<String> {
         let commands = commands(system, missing, root).unwrap();
-        commands.iter().map(|words| words.join(" ")).collect()
+        commands.iter().map(|command| command.join(" ")).collect()
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn without_setup_the_error_says_what_to_install_and_how() {
+    fn without_setup_the_error_lists_what_to_install_and_how() {
         let sh = Shell::new().unwrap();
         let error = ensure(&sh, &[COMPILER], false).unwrap_err().to_string();
         assert!(error.contains("no-such-compiler: needed to compile"), "{error}");

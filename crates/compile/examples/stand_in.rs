@@ -13,8 +13,8 @@ use gfxpack_model::{Digest, KernelKey};
 use rayon::prelude::*;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let [plan, out, object] = &words[..] else {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [plan, out, object] = &args[..] else {
         return Err("usage: stand_in PLAN OUT OBJECT".into());
     };
     let object = fs::read(object)?;

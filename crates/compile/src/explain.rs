@@ -362,12 +362,12 @@ fn arguments(old: &Args, new: &Args) -> Vec<Change> {
     let gone = old_defines.keys().filter(|name| !new_defines.contains_key(*name));
     changes.extend(gone.map(|name| Change::new(ChangedPart::Define, *name, ChangeKind::Removed)));
     let mut count: BTreeMap<&str, i64> = BTreeMap::new();
-    new_others.iter().for_each(|word| *count.entry(word).or_default() += 1);
-    old_others.iter().for_each(|word| *count.entry(word).or_default() -= 1);
-    changes.extend(count.into_iter().filter(|(_, count)| *count != 0).map(|(word, count)| {
+    new_others.iter().for_each(|arg| *count.entry(arg).or_default() += 1);
+    old_others.iter().for_each(|arg| *count.entry(arg).or_default() -= 1);
+    changes.extend(count.into_iter().filter(|(_, count)| *count != 0).map(|(arg, count)| {
         Change::new(
             ChangedPart::Argument,
-            word,
+            arg,
             if count > 0 { ChangeKind::Added } else { ChangeKind::Removed },
         )
     }));
@@ -378,16 +378,16 @@ fn arguments(old: &Args, new: &Args) -> Vec<Change> {
 }
 
 /// Macros and assembler symbols with their values, and all other arguments.
-fn split(words: &Args) -> (BTreeMap<&str, &str>, Vec<&str>) {
+fn split(args: &Args) -> (BTreeMap<&str, &str>, Vec<&str>) {
     let mut defines = BTreeMap::new();
     let mut others = Vec::new();
-    for word in words.iter() {
-        match word.strip_prefix("-D").or_else(|| word.strip_prefix("-Wa,-defsym,")) {
+    for arg in args.iter() {
+        match arg.strip_prefix("-D").or_else(|| arg.strip_prefix("-Wa,-defsym,")) {
             Some(define) => {
                 let (name, value) = define.split_once('=').unwrap_or((define, "1"));
                 defines.insert(name, value);
             }
-            None => others.push(word),
+            None => others.push(arg),
         }
     }
     (defines, others)
@@ -397,13 +397,13 @@ fn split(words: &Args) -> (BTreeMap<&str, &str>, Vec<&str>) {
 mod tests {
     use super::*;
 
-    fn words(text: &str) -> Args {
+    fn args_of(text: &str) -> Args {
         text.split(' ').collect()
     }
 
     #[track_caller]
     fn check(old: &str, new: &str, expected: &[&str]) {
-        let mut changes = arguments(&words(old), &words(new));
+        let mut changes = arguments(&args_of(old), &args_of(new));
         changes.sort();
         let texts: Vec<String> = changes.iter().map(ToString::to_string).collect();
         assert_eq!(texts, expected);

@@ -315,12 +315,12 @@ fn is_other_command(
     };
     let listed = commands.list.iter().map(|command| command.fill(&values));
     // Programs besides compilers and linkers do not count.
-    let counts = |words: &Vec<OsString>| ProcessClass::from_arguments(words) != ProcessClass::Other;
+    let counts = |args: &Vec<OsString>| ProcessClass::from_arguments(args) != ProcessClass::Other;
     let listed: Vec<Vec<OsString>> = listed.filter(counts).collect();
     let ran = records.iter().flat_map(|record| &record.processes);
     let ran: Vec<_> = ran.filter(|process| process.class != ProcessClass::Other).collect();
     let scratch = paths.scratch.as_os_str().as_encoded_bytes();
-    let is_own = |word: &OsString| word.as_encoded_bytes().starts_with(scratch);
+    let is_own = |arg: &OsString| arg.as_encoded_bytes().starts_with(scratch);
     let same =
         |(listed, ran): (&OsString, &OsString)| listed == ran || (is_own(listed) && is_own(ran));
     // A command that fails is the last.

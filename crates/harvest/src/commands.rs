@@ -8,8 +8,8 @@ use crate::error::HarvestError;
 use crate::input::Input;
 use crate::log::{Commands, DriverCommand, LogError};
 use crate::open::read_text;
+use crate::options::Options;
 use crate::report::{ContentKind, FileReport, Skip};
-use crate::shared::Options;
 
 /// A command, and how often it was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]

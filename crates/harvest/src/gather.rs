@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use gfxpack_model::key_record::KeyRecord;
 use rayon::prelude::*;
 
-use super::shared::Options;
-use super::shared::Shared;
+use super::options::Options;
+use super::options::SharedState;
 use crate::error::HarvestError;
 use crate::input::Input;
 use crate::read;
@@ -40,7 +40,7 @@ pub struct Keys {
 /// [`HarvestError::Temporary`] or [`HarvestError::Interrupted`].
 pub fn harvest(inputs: &[Input], options: &Options<'_>) -> Result<Harvest, HarvestError> {
     let threads = rayon::current_num_threads().min(inputs.len()).max(1);
-    let shared = Shared {
+    let shared = SharedState {
         options,
         targets: Targets::default(),
         tables: Mutex::default(),
@@ -62,7 +62,7 @@ pub fn harvest(inputs: &[Input], options: &Options<'_>) -> Result<Harvest, Harve
     if let Some(error) = files.iter_mut().find(fatal).and_then(|report| report.error.take()) {
         return Err(error);
     }
-    let Shared { targets, tables, runs, .. } = shared;
+    let SharedState { targets, tables, runs, .. } = shared;
     let mut tables = tables.into_inner().unwrap_or_else(PoisonError::into_inner);
     let memory = tables.iter_mut().map(|table| table.take(&options.retarget, &targets)).collect();
     let runs = runs.into_inner().unwrap_or_else(PoisonError::into_inner);

@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 
 use crate::error::HarvestError;
 use crate::input::Input;
-use crate::shared::Options;
+use crate::options::Options;
 
 /// Number of bytes that identify every kind of file.
 const MAGIC_BYTES: usize = 16;

@@ -12,8 +12,8 @@ use crate::error::HarvestError;
 use crate::input::Input;
 use crate::log::{Event, Log, LogRecord};
 use crate::open::{Opened, first_line, open, pieces};
+use crate::options::SharedState;
 use crate::report::{ContentKind, FileReport, Skip};
-use crate::shared::Shared;
 use crate::table::{SeenOn, Table, put_key};
 
 /// Longest line of a harvest that is read, in bytes: the largest key that a kdb
@@ -24,7 +24,7 @@ const ROWS_AT_ONCE: u64 = 1024;
 
 /// Adds an input's keys to the table, or to the shared files if the table is
 /// full.
-pub(crate) fn keys(input: &Input, table: &mut Table, shared: &Shared<'_>) -> FileReport {
+pub(crate) fn keys(input: &Input, table: &mut Table, shared: &SharedState<'_>) -> FileReport {
     let mut reader =
         Keys { table, shared, report: FileReport::new(input.name()), buffer: Vec::new() };
     if let Err(error) = reader.read(input) {
@@ -35,7 +35,7 @@ pub(crate) fn keys(input: &Input, table: &mut Table, shared: &Shared<'_>) -> Fil
 
 struct Keys<'a> {
     table: &'a mut Table,
-    shared: &'a Shared<'a>,
+    shared: &'a SharedState<'a>,
     report: FileReport,
     buffer: Vec<u8>,
 }

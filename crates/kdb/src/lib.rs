@@ -41,7 +41,7 @@ mod copy;
 #[cfg(any(feature = "user", feature = "tools", test))]
 mod encode;
 mod error;
-mod fault;
+mod error_kind;
 mod header;
 mod holes;
 #[cfg(any(feature = "user", feature = "tools"))]
@@ -85,7 +85,7 @@ pub use encode::Blob;
 #[cfg(any(feature = "user", feature = "tools"))]
 pub use error::WriteError;
 pub use error::{ReadError, RowError};
-pub use fault::Fault;
+pub use error_kind::KdbErrorKind;
 pub use header::{Header, Journal};
 pub use layout::Layout;
 pub use object_origin::ObjectOrigin;

@@ -30,7 +30,7 @@ impl Launcher for DriverLauncher<'_> {
         paths: &RunPaths<'_>,
     ) -> Result<Option<CompilerRun>, ToolchainError> {
         let toolchain = self.session.toolchain(command.toolchain);
-        let planned = command.arguments.iter().map(|word| toolchain.fill(word));
+        let planned = command.arguments.iter().map(|arg| toolchain.fill(arg));
         let mut arguments: Vec<_> = planned.collect();
         arguments.extend(deps_arguments(command.language, paths.deps_file));
         arguments.extend(["-o".into(), paths.output.into()]);

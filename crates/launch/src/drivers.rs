@@ -29,8 +29,8 @@ use tempfile::TempDir;
 use crate::arguments::deps_arguments;
 use crate::launcher::Command;
 use crate::template::{
-    CommandKey, CommandTemplate, DEPS, Define, Defines, INPUT, OUTPUT, TemplateValues, Word, parse,
-    refuses,
+    CommandKey, CommandTemplate, DEPS, Define, Defines, INPUT, OUTPUT, TemplateArg, TemplateValues,
+    parse, refuses,
 };
 use crate::wrappers;
 
@@ -49,8 +49,8 @@ pub struct DriverCommands {
 impl DriverCommands {
     /// The programs of the commands.
     pub fn programs(&self) -> impl Iterator<Item = &Path> {
-        self.list.iter().filter_map(|command| match command.words.first()? {
-            Word::Text(path) => Some(Path::new(path)),
+        self.list.iter().filter_map(|command| match command.args.first()? {
+            TemplateArg::Text(path) => Some(Path::new(path)),
             _ => None,
         })
     }
@@ -206,7 +206,7 @@ impl<'a> Drivers<'a> {
         let name = of_environment(name, toolchain)
             .field(key.language.to_string().as_bytes())
             .field(key.extension.as_bytes())
-            .list(key.words.iter().map(String::as_bytes))
+            .list(key.args.iter().map(String::as_bytes))
             .finish();
         self.kept.join(format!("{name}.json"))
     }
@@ -233,11 +233,11 @@ impl<'a> Drivers<'a> {
         let temporary = self.scratch().ok()?;
         let scratch = fs::canonicalize(temporary.path()).ok()?;
         let slot = format!("{INPUT}.{}", key.extension);
-        let words: Vec<&str> = key.words.iter().map(String::as_str).collect();
+        let args: Vec<&str> = key.args.iter().map(String::as_str).collect();
         let since = Timestamp::now();
         let toolchain = &self.toolchains[key.toolchain.0];
         let times_touched = toolchain.times_touched();
-        let asked = self.ask(&scratch, key, &words, &slot);
+        let asked = self.ask(&scratch, key, &args, &slot);
         let (general, record) = asked.ok().and_then(|(list, record)| Some((list?, record)))?;
         let program = toolchain.program(key.program);
         let record = record
@@ -300,9 +300,9 @@ impl<'a> Drivers<'a> {
         command: &Command<'_>,
         defines: &[Vec<Define>],
     ) -> Option<bool> {
-        let mut words: Vec<&str> = command.arguments.iter().collect();
-        let main = words.pop()?;
-        let (special, _) = self.ask(scratch, key, &words, main).ok()?;
+        let mut args: Vec<&str> = command.arguments.iter().collect();
+        let main = args.pop()?;
+        let (special, _) = self.ask(scratch, key, &args, main).ok()?;
         let fill = |commands: &[CommandTemplate], defines: &[Vec<Define>]| -> Vec<Vec<OsString>> {
             let (output, deps_file) = (Path::new("o"), Path::new("d"));
             let values = TemplateValues { input: main, defines, output, deps_file, scratch };
@@ -315,7 +315,7 @@ impl<'a> Drivers<'a> {
         &self,
         scratch: &Path,
         key: &CommandKey,
-        words: &[&str],
+        args: &[&str],
         input: &str,
     ) -> Result<DriverAnswer, ToolchainError> {
         let toolchain = &self.toolchains[key.toolchain.0];
@@ -324,7 +324,7 @@ impl<'a> Drivers<'a> {
         fs::create_dir_all(parent).map_err(FileError::io("create", parent))?;
         fs::write(&file, "").map_err(FileError::io("write", &file))?;
         let mut arguments = vec![OsString::from("-###")];
-        arguments.extend(words.iter().map(|word| toolchain.fill(word)));
+        arguments.extend(args.iter().map(|arg| toolchain.fill(arg)));
         arguments.extend([input.into()]);
         arguments.extend(deps_arguments(key.language, Path::new(DEPS)));
         arguments.extend(["-o".into(), OUTPUT.into()]);
@@ -361,16 +361,16 @@ fn of_environment(hasher: Hasher, toolchain: &Toolchain) -> Hasher {
 /// creates, whose content the toolchain's digest covers. All other paths count, since debug
 /// information contains them and sources can name them.
 fn digest(commands: &[CommandTemplate], supplied_libs: Option<&Path>) -> Digest {
-    let word = |word: &Word| match (word, supplied_libs) {
-        (Word::Text(text), Some(libs)) => match Path::new(text).strip_prefix(libs) {
+    let text_of = |arg: &TemplateArg| match (arg, supplied_libs) {
+        (TemplateArg::Text(text), Some(libs)) => match Path::new(text).strip_prefix(libs) {
             Ok(below) => format!("{{}}{below:?}"),
-            Err(_) => format!("{word:?}"),
+            Err(_) => format!("{arg:?}"),
         },
-        _ => format!("{word:?}"),
+        _ => format!("{arg:?}"),
     };
     let lists = commands.iter().map(|command| {
-        let words: Vec<String> = command.words.iter().map(word).collect();
-        Hasher::new("gfxpack command 2").list(words.iter().map(String::as_bytes)).finish()
+        let args: Vec<String> = command.args.iter().map(text_of).collect();
+        Hasher::new("gfxpack command 2").list(args.iter().map(String::as_bytes)).finish()
     });
     Hasher::new("gfxpack commands of a driver 1").list(lists).finish()
 }

@@ -92,9 +92,9 @@ impl Launcher for FastLauncher<'_> {
         let mut run: Option<CompilerRun> = None;
         for template in &commands.list {
             let with_header = used.as_ref().and_then(|used| used.header.apply(template));
-            let words = with_header.as_ref().unwrap_or(template).fill(&values);
+            let args = with_header.as_ref().unwrap_or(template).fill(&values);
             let (output, record) = recorded(Recorder::of_compiler(paths.scratch), |record| {
-                self.starter.run(command.toolchain, words, (paths.stage, paths.scratch), record)
+                self.starter.run(command.toolchain, args, (paths.stage, paths.scratch), record)
             })?;
             let ok = output.ok();
             let next = CompilerRun::new(output, record, false);

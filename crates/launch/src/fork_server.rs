@@ -197,11 +197,11 @@ fn encode(program: &Program<'_>) -> io::Result<Vec<u8>> {
     let mut text = count.to_ne_bytes().to_vec();
     let record = program.record.map(Recorder::path).unwrap_or_default();
     let paths = [program.directory, program.temp_dir, &record, program.path].map(Path::as_os_str);
-    for word in paths.into_iter().chain(program.arguments.iter().map(OsString::as_os_str)) {
-        if word.as_bytes().contains(&0) {
+    for string in paths.into_iter().chain(program.arguments.iter().map(OsString::as_os_str)) {
+        if string.as_bytes().contains(&0) {
             return Err(io::ErrorKind::InvalidInput.into());
         }
-        text.extend_from_slice(word.as_bytes());
+        text.extend_from_slice(string.as_bytes());
         text.push(0);
     }
     let size = u32::try_from(text.len()).map_err(io::Error::other)?;
@@ -227,10 +227,10 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(600);
 
-    fn request<'a>(words: &'a [OsString], time_limit: Duration) -> Program<'a> {
+    fn request<'a>(args: &'a [OsString], time_limit: Duration) -> Program<'a> {
         Program {
-            path: Path::new(&words[0]),
-            arguments: words[1..].to_vec(),
+            path: Path::new(&args[0]),
+            arguments: args[1..].to_vec(),
             directory: Path::new("/usr"),
             environment: &[],
             temp_dir: Path::new("/tmp"),
@@ -378,10 +378,10 @@ int main(int argc, char **argv) {
         let path = |name: &str| dir.path().join(name);
         let environment = [("PATH".into(), "/usr/bin:/bin".into())];
         let cancel = Cancel::default();
-        let compile = |words: &str| {
+        let compile = |args: &str| {
             let compiler = process::Program {
                 path: &process::find_in_path("cc", "/usr/bin:/bin".as_ref()).unwrap(),
-                arguments: words.split(' ').map(OsString::from).collect(),
+                arguments: args.split(' ').map(OsString::from).collect(),
                 directory: dir.path(),
                 environment: &environment,
                 temp_dir: dir.path(),

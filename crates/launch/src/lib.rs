@@ -38,4 +38,4 @@ pub use launcher::{Command, CompilerRun, Launcher, ReadBefore, RunPaths, SourceF
 pub use path_roles::{ToolchainPathRoles, searched_twice, with_searched};
 pub use session::Session;
 pub use shortcuts::{Shortcut, Shortcuts};
-pub use template::{CommandTemplate, Define, Defines, TemplateValues, Word};
+pub use template::{CommandTemplate, Define, Defines, TemplateArg, TemplateValues};

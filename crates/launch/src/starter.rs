@@ -117,21 +117,21 @@ impl<'a> Starter<'a> {
         Self { session, servers: fork_server.then(ForkServers::default) }
     }
 
-    /// Runs a toolchain's program to its end, its time limit, or cancellation. `words` are the
+    /// Runs a toolchain's program to its end, its time limit, or cancellation. `args` are the
     /// program and its arguments; the directories are the working directory and one for temporary
     /// files.
     pub(crate) fn run(
         &self,
         toolchain: ToolchainId,
-        words: Vec<OsString>,
+        args: Vec<OsString>,
         (directory, temp_dir): (&Path, &Path),
         record: Option<&Recorder>,
     ) -> Result<Output, ToolchainError> {
-        let mut words = words.into_iter();
-        let path = PathBuf::from(words.next().unwrap_or_default());
+        let mut args = args.into_iter();
+        let path = PathBuf::from(args.next().unwrap_or_default());
         let program = Program {
             path: &path,
-            arguments: words.collect(),
+            arguments: args.collect(),
             directory,
             environment: self.session.environment(toolchain),
             temp_dir,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::launcher::Command;
 use crate::wrappers;
 
-/// The prefix of the words that are replaced.
+/// The prefix of the arguments that are replaced.
 const SLOT: &str = "gfxpack_slot_";
 pub(crate) const INPUT: &str = "gfxpack_slot_input";
 pub(crate) const OUTPUT: &str = "gfxpack_slot_output";
@@ -28,8 +28,8 @@ pub(crate) struct CommandKey {
     pub(crate) program: Program,
     pub(crate) language: Language,
     pub(crate) extension: String,
-    /// The arguments without the source, with each run of macros replaced by one word.
-    pub(crate) words: Vec<String>,
+    /// The arguments without the source, with each run of macros replaced by one argument.
+    pub(crate) args: Vec<String>,
 }
 
 /// One macro in the compiler's form: the option, and `NAME` or `NAME=VALUE`.
@@ -46,55 +46,55 @@ impl CommandKey {
         let mut arguments: Vec<&str> = command.arguments.iter().collect();
         let main = arguments.pop()?;
         let by_hipcc = command.program == Program::Hipcc;
-        // A source that looks like an option is not representative, and a word that looks like a
-        // slot can't be distinguished from one.
-        let is_slot = |word: &str| word.to_ascii_lowercase().contains(SLOT);
+        // A source that looks like an option is not representative, and an argument that looks
+        // like a slot can't be distinguished from one.
+        let is_slot = |arg: &str| arg.to_ascii_lowercase().contains(SLOT);
         if main.starts_with('-')
             || is_slot(main)
-            || arguments.iter().any(|word| is_slot(word))
-            || by_hipcc && wrappers::reads_word(main)
+            || arguments.iter().any(|arg| is_slot(arg))
+            || by_hipcc && wrappers::reads_arg(main)
         {
             return None;
         }
-        let mut words = Vec::new();
+        let mut with_slots = Vec::new();
         let mut defines: Defines = Vec::new();
         let mut running = false;
-        for word in arguments {
+        for arg in arguments {
             // The time macros are the same for all commands, also in precompiled headers.
-            let read_by_driver = by_hipcc && wrappers::reads_word(word);
-            let define = define(word, command.language);
-            let define = define.filter(|_| !is_of_clock(word) && !read_by_driver);
+            let read_by_driver = by_hipcc && wrappers::reads_arg(arg);
+            let define = define(arg, command.language);
+            let define = define.filter(|_| !is_of_clock(arg) && !read_by_driver);
             let goes_on = running;
             running = define.is_some();
             match define {
                 Some(define) if goes_on => defines.last_mut()?.push(define),
                 Some(define) => {
                     let slot = format!("{DEFINES}_{}=1", defines.len());
-                    words.push(match command.language {
+                    with_slots.push(match command.language {
                         Language::Assembly => format!("-Wa,-defsym,{slot}"),
                         Language::Hip | Language::OpenclC => format!("-D{slot}"),
                     });
                     defines.push(vec![define]);
                 }
-                None => words.push(word.to_owned()),
+                None => with_slots.push(arg.to_owned()),
             }
         }
         let extension = Path::new(main).extension()?.to_str()?.to_owned();
         let (toolchain, program, language) = (command.toolchain, command.program, command.language);
-        Some((Self { toolchain, program, language, extension, words }, defines))
+        Some((Self { toolchain, program, language, extension, args: with_slots }, defines))
     }
 }
 
-fn define(word: &str, language: Language) -> Option<Define> {
+fn define(arg: &str, language: Language) -> Option<Define> {
     if language == Language::Assembly {
-        let symbol = word.strip_prefix("-Wa,-defsym,").filter(|symbol| !symbol.contains(','))?;
+        let symbol = arg.strip_prefix("-Wa,-defsym,").filter(|symbol| !symbol.contains(','))?;
         let (_, value) = symbol.split_once('=').filter(|(name, _)| !name.is_empty())?;
         if !is_integer(value) {
             return None;
         }
         return Some(["-defsym".into(), symbol.into()]);
     }
-    let (option, text) = word.split_at_checked(2)?;
+    let (option, text) = arg.split_at_checked(2)?;
     (["-D", "-U"].contains(&option) && !text.is_empty()).then(|| [option.into(), text.into()])
 }
 
@@ -117,7 +117,7 @@ fn is_integer(value: &str) -> bool {
 
 /// An argument of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Word {
+pub enum TemplateArg {
     /// A fixed text.
     Text(String),
     /// The macros of the run with this number.
@@ -143,7 +143,8 @@ pub enum Word {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CommandTemplate {
     /// The program's path, and its arguments.
-    pub words: Vec<Word>,
+    #[serde(rename = "words")]
+    pub args: Vec<TemplateArg>,
 }
 
 /// The values for the slots.
@@ -165,51 +166,52 @@ impl CommandTemplate {
     /// The program and its arguments, with these values in the slots.
     #[must_use]
     pub fn fill(&self, values: &TemplateValues<'_>) -> Vec<OsString> {
-        let mut words = Vec::with_capacity(self.words.len());
-        for word in &self.words {
-            match word {
-                Word::Text(text) => words.push(text.into()),
-                Word::Defines(run) => {
+        let mut args = Vec::with_capacity(self.args.len());
+        for arg in &self.args {
+            match arg {
+                TemplateArg::Text(text) => args.push(text.into()),
+                TemplateArg::Defines(run) => {
                     let defines = values.defines.get(*run).into_iter().flatten().flatten();
-                    words.extend(defines.map(OsString::from));
+                    args.extend(defines.map(OsString::from));
                 }
-                Word::Symbols(run) => {
+                TemplateArg::Symbols(run) => {
                     for [_, symbol] in values.defines.get(*run).into_iter().flatten() {
-                        words.extend([SYMBOL.into(), symbol.into()]);
+                        args.extend([SYMBOL.into(), symbol.into()]);
                     }
                 }
-                Word::Input => words.push(values.input.into()),
-                Word::InputName => words.push(file_name(values.input).into()),
-                Word::Output => words.push(values.output.into()),
-                Word::OutputPrefix => {
+                TemplateArg::Input => args.push(values.input.into()),
+                TemplateArg::InputName => args.push(file_name(values.input).into()),
+                TemplateArg::Output => args.push(values.output.into()),
+                TemplateArg::OutputPrefix => {
                     let mut prefix = OsString::from(values.output);
                     prefix.push("-");
-                    words.push(prefix);
+                    args.push(prefix);
                 }
-                Word::DepsFile => words.push(values.deps_file.into()),
-                Word::Between(number) => {
-                    words.push(values.scratch.join(format!("{number}.o")).into());
+                TemplateArg::DepsFile => args.push(values.deps_file.into()),
+                TemplateArg::Between(number) => {
+                    args.push(values.scratch.join(format!("{number}.o")).into());
                 }
             }
         }
-        words
+        args
     }
 
-    /// Its words; `None` for slots.
+    /// The text of each argument; `None` for slots.
     pub(crate) fn texts(&self) -> Vec<Option<&str>> {
-        fn text(word: &Word) -> Option<&str> {
-            match word {
-                Word::Text(text) => Some(text),
+        fn text(arg: &TemplateArg) -> Option<&str> {
+            match arg {
+                TemplateArg::Text(text) => Some(text),
                 _ => None,
             }
         }
-        self.words.iter().map(text).collect()
+        self.args.iter().map(text).collect()
     }
 
-    /// The index of two consecutive words.
+    /// The index of two consecutive arguments.
     pub(crate) fn position(&self, first: &str, second: &str) -> Option<usize> {
-        let is = |word: &Word, text: &str| matches!(word, Word::Text(word) if word == text);
-        self.words.windows(2).position(|pair| is(&pair[0], first) && is(&pair[1], second))
+        let is =
+            |arg: &TemplateArg, text: &str| matches!(arg, TemplateArg::Text(arg) if arg == text);
+        self.args.windows(2).position(|pair| is(&pair[0], first) && is(&pair[1], second))
     }
 }
 
@@ -217,9 +219,9 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The number of the run of macros that a word stands for.
-fn slot_number(word: &str) -> Option<usize> {
-    word.strip_prefix(DEFINES)?.strip_prefix('_')?.strip_suffix("=1")?.parse().ok()
+/// The number of the run of macros that an argument stands for.
+fn slot_number(arg: &str) -> Option<usize> {
+    arg.strip_prefix(DEFINES)?.strip_prefix('_')?.strip_suffix("=1")?.parse().ok()
 }
 
 /// Whether the output of `-###` contains an error. The driver exits with 0 all the same, and may
@@ -236,42 +238,42 @@ pub(crate) fn parse(text: &str, input: &str) -> Option<Vec<CommandTemplate>> {
     // The driver makes up a name for each file that one command writes for another.
     let between: Vec<&String> = before
         .iter()
-        .map(|words| words.windows(2).find(|pair| pair[0] == "-o").map(|pair| &pair[1]))
+        .map(|args| args.windows(2).find(|pair| pair[0] == "-o").map(|pair| &pair[1]))
         .collect::<Option<_>>()?;
-    last.iter().find(|word| *word == OUTPUT)?;
-    commands.iter().map(|words| parse_one(words, input, &between)).collect()
+    last.iter().find(|arg| *arg == OUTPUT)?;
+    commands.iter().map(|args| parse_one(args, input, &between)).collect()
 }
 
-fn parse_one(words: &[String], input: &str, between: &[&String]) -> Option<CommandTemplate> {
-    let mut parsed = Vec::with_capacity(words.len());
-    for (at, word) in words.iter().enumerate() {
-        let previous = at.checked_sub(1).map(|at| words[at].as_str());
-        let next = if let Some(number) = between.iter().position(|name| *name == word) {
-            Word::Between(number)
-        } else if let Some(run) = slot_number(word) {
+fn parse_one(args: &[String], input: &str, between: &[&String]) -> Option<CommandTemplate> {
+    let mut parsed = Vec::with_capacity(args.len());
+    for (at, arg) in args.iter().enumerate() {
+        let previous = at.checked_sub(1).map(|at| args[at].as_str());
+        let next = if let Some(number) = between.iter().position(|name| *name == arg) {
+            TemplateArg::Between(number)
+        } else if let Some(run) = slot_number(arg) {
             // The option before it is part of the slot.
             match parsed.pop() {
-                Some(Word::Text(option)) if option == SYMBOL => Word::Symbols(run),
-                _ => Word::Defines(run),
+                Some(TemplateArg::Text(option)) if option == SYMBOL => TemplateArg::Symbols(run),
+                _ => TemplateArg::Defines(run),
             }
-        } else if previous == Some("-main-file-name") && word == file_name(input) {
-            Word::InputName
-        } else if word == input {
-            Word::Input
-        } else if word == OUTPUT {
-            Word::Output
-        } else if previous == Some("-dumpdir") && word.strip_suffix('-') == Some(OUTPUT) {
-            Word::OutputPrefix
-        } else if word == DEPS {
-            Word::DepsFile
-        } else if word.contains("gfxpack_slot") || word.contains("GFXPACK_SLOT") {
+        } else if previous == Some("-main-file-name") && arg == file_name(input) {
+            TemplateArg::InputName
+        } else if arg == input {
+            TemplateArg::Input
+        } else if arg == OUTPUT {
+            TemplateArg::Output
+        } else if previous == Some("-dumpdir") && arg.strip_suffix('-') == Some(OUTPUT) {
+            TemplateArg::OutputPrefix
+        } else if arg == DEPS {
+            TemplateArg::DepsFile
+        } else if arg.contains("gfxpack_slot") || arg.contains("GFXPACK_SLOT") {
             return None;
         } else {
-            Word::Text(word.clone())
+            TemplateArg::Text(arg.clone())
         };
         parsed.push(next);
     }
-    Some(CommandTemplate { words: parsed })
+    Some(CommandTemplate { args: parsed })
 }
 
 #[cfg(test)]
@@ -328,16 +330,16 @@ mod tests {
             deps_file: Path::new("/s/deps"),
             scratch: Path::new("/s"),
         };
-        let words = ["/bin/clang-19", "-cc1as", "-dumpdir", "/s/out-", "--defsym", "a=1"];
-        let words = words.into_iter().chain(["--defsym", "b=2", "-o", "/s/out"]);
-        assert_eq!(commands[0].fill(&values), words.map(OsString::from).collect::<Vec<_>>());
+        let args = ["/bin/clang-19", "-cc1as", "-dumpdir", "/s/out-", "--defsym", "a=1"];
+        let args = args.into_iter().chain(["--defsym", "b=2", "-o", "/s/out"]);
+        assert_eq!(commands[0].fill(&values), args.map(OsString::from).collect::<Vec<_>>());
     }
 
     #[test]
     fn commands_share_a_key_whatever_their_macros_and_sources() {
         let target = "gfx906".parse().unwrap();
-        let key = |words: &[&str]| {
-            let arguments = words.iter().copied().collect();
+        let key = |args: &[&str]| {
+            let arguments = args.iter().copied().collect();
             let (program, language) = (Program::Clang, Language::Hip);
             let (job, toolchain, source) = (Digest::of(b"job"), ToolchainId(0), SourceId(0));
             CommandKey::from_command(&Command {

@@ -14,7 +14,7 @@ use gfxpack_process::watch::{Operation, Record};
 use gfxpack_toolchain::Toolchain;
 
 /// SHA-256 of those parts of hipcc that are scripts. They pass macros and sources on unread, except
-/// for words for which [`reads_word`] is true. Since ROCm 7, hipcc is a program.
+/// for arguments for which [`reads_word`] is true. Since ROCm 7, hipcc is a program.
 const KNOWN: [(&str, &str); 6] = [
     ("Debian's 5.2.3, hipcc", "d1a2d0b635e10e4fc049d75cce68863a1262f68e58b1c8b469835b2c0a1f95ed"),
     (
@@ -85,14 +85,14 @@ fn is_known(path: &Path) -> bool {
 }
 
 /// Whether hipcc might misread a macro or a source's name. It looks for options and names of
-/// libraries anywhere in a word, and passes words to a shell, which drops line ends.
+/// libraries anywhere in an argument, and passes arguments to a shell, which drops line ends.
 ///
 /// Source: `hipcc.pl` of the known versions; `hipBin_amd.h` of ROCm 6.0, of
 /// which later ones are made.
-pub(crate) fn reads_word(word: &str) -> bool {
+pub(crate) fn reads_arg(arg: &str) -> bool {
     const WITHIN: [&str; 4] = ["--", "-fopenmp-targets=", "-Wl,", "\n"];
     const ENDS: [&str; 2] = [".a", ".lo"];
-    WITHIN.iter().any(|part| word.contains(part)) || ENDS.iter().any(|end| word.ends_with(end))
+    WITHIN.iter().any(|part| arg.contains(part)) || ENDS.iter().any(|end| arg.ends_with(end))
 }
 
 #[cfg(test)]
@@ -100,16 +100,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_look_like_options_are_left_to_hipcc() {
-        for word in ["-DX=--genco", "-DX=\"-fopenmp-targets=x\"", "-DX=lib.a", "-DX=a\nb", "-UX.lo"]
+    fn arguments_that_look_like_options_are_left_to_hipcc() {
+        for arg in ["-DX=--genco", "-DX=\"-fopenmp-targets=x\"", "-DX=lib.a", "-DX=a\nb", "-UX.lo"]
         {
-            assert!(reads_word(word), "{word}");
+            assert!(reads_arg(arg), "{arg}");
         }
-        assert!(reads_word("a--genco.cpp"));
-        for word in
-            ["-DX", "-DX=1", "-DX=-1", "-DX=\"a.h\"", "-DX=(float)1.5", "-DX=a+b", "a-b.cpp"]
+        assert!(reads_arg("a--genco.cpp"));
+        for arg in ["-DX", "-DX=1", "-DX=-1", "-DX=\"a.h\"", "-DX=(float)1.5", "-DX=a+b", "a-b.cpp"]
         {
-            assert!(!reads_word(word), "{word}");
+            assert!(!reads_arg(arg), "{arg}");
         }
     }
 }

@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hint_for_a_name_with_a_known_prefix_says_that_it_is_unknown() {
+    fn the_hint_for_a_name_with_a_known_prefix_is_that_it_is_unknown() {
         let hint = |text: &str| text.parse::<Target>().unwrap_err().hint();
         assert!(hint("gfx9060").starts_with("if a processor is meant, none"));
         assert!(hint("gfx906@0").starts_with("after @ comes"));

@@ -63,14 +63,14 @@ impl PackageManager {
         [Self::APT, Self::ZYPPER, Self::DNF].into_iter().find(|manager| manager.tool.is_installed())
     }
 
-    /// Whether a package with this name exists. `words` are the user's arguments
+    /// Whether a package with this name exists. `args` are the user's arguments
     /// for the installer; some of these say where to look for packages.
     ///
     /// # Errors
     /// [`SystemToolError`] if the program does not start or does not answer.
-    pub fn knows(&self, name: &str, words: &[String]) -> Result<bool, SystemToolError> {
+    pub fn knows(&self, name: &str, args: &[String]) -> Result<bool, SystemToolError> {
         let mut all: Vec<&str> = self.ask.to_vec();
-        all.extend(shared(words, self.shared));
+        all.extend(shared(args, self.shared));
         all.push(name);
         let answer = self.asker.capture(&all, Path::new("."), &[])?;
         if answer.status.success() {
@@ -84,17 +84,17 @@ impl PackageManager {
 }
 
 /// The arguments that are named in `known`, with their values.
-fn shared<'a>(words: &'a [String], known: &[&str]) -> Vec<&'a str> {
+fn shared<'a>(args: &'a [String], known: &[&str]) -> Vec<&'a str> {
     let mut taken = Vec::new();
-    let mut words = words.iter().map(String::as_str);
-    while let Some(word) = words.next() {
-        let name = word.split('=').next().unwrap_or(word);
-        let joined = |known: &&str| known.len() == 2 && word.len() > 2 && word.starts_with(*known);
-        if known.is_empty() || (name != word && known.contains(&name)) || known.iter().any(joined) {
-            taken.push(word);
-        } else if known.contains(&word) {
-            taken.push(word);
-            taken.extend(words.next());
+    let mut args = args.iter().map(String::as_str);
+    while let Some(arg) = args.next() {
+        let name = arg.split('=').next().unwrap_or(arg);
+        let joined = |known: &&str| known.len() == 2 && arg.len() > 2 && arg.starts_with(*known);
+        if known.is_empty() || (name != arg && known.contains(&name)) || known.iter().any(joined) {
+            taken.push(arg);
+        } else if known.contains(&arg) {
+            taken.push(arg);
+            taken.extend(args.next());
         }
     }
     taken
@@ -106,11 +106,11 @@ mod tests {
 
     #[test]
     fn options_about_places_of_packages_go_to_both_programs() {
-        let words: Vec<String> = ["--no-install-recommends", "-o", "A=1", "-oB=2", "--option=C=3"]
+        let args: Vec<String> = ["--no-install-recommends", "-o", "A=1", "-oB=2", "--option=C=3"]
             .map(str::to_owned)
             .to_vec();
-        let apt = shared(&words, PackageManager::APT.shared);
+        let apt = shared(&args, PackageManager::APT.shared);
         assert_eq!(apt, ["-o", "A=1", "-oB=2", "--option=C=3"]);
-        assert_eq!(shared(&words, PackageManager::DNF.shared).len(), words.len());
+        assert_eq!(shared(&args, PackageManager::DNF.shared).len(), args.len());
     }
 }

@@ -22,7 +22,7 @@ pub const LOG_LEVEL: &str = "MIOPEN_LOG_LEVEL";
 #[derive(Debug)]
 pub struct ProgramRun<'a> {
     /// The program, which is searched for in `PATH`, and its arguments. Not empty.
-    pub words: &'a [OsString],
+    pub args: &'a [OsString],
     /// The user's `MIOPEN_LOG_LEVEL`; 0 if not set.
     pub log_level: u8,
     /// Whether the program's stdout goes to the caller's stderr.
@@ -55,8 +55,8 @@ impl ProgramRun<'_> {
     pub fn run(&self, show: &mut dyn FnMut(&[u8])) -> Result<ProgramResult> {
         let mut variables = vec![(LOG_LEVEL, self.log_level.max(LEVEL).to_string())];
         variables.extend(self.fft_logs.iter().flat_map(|logs| logs.variables()));
-        let (words, output_to_stderr) = (self.words, self.output_to_stderr);
-        let program = Foreground { words, variables: &variables, output_to_stderr };
+        let (args, output_to_stderr) = (self.args, self.output_to_stderr);
+        let program = Foreground { args, variables: &variables, output_to_stderr };
         let mut log = RunLog::new(self.log_level);
         let mut shown = Vec::new();
         let status = program.run(|piece| {
@@ -154,8 +154,8 @@ impl ProgramResult {
 }
 
 /// The command quoted for a shell.
-fn command(words: &[&str]) -> String {
-    shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "))
+fn command(args: &[&str]) -> String {
+    shlex::try_join(args.iter().copied()).unwrap_or_else(|_| args.join(" "))
 }
 
 /// Kernels that a database had from the start, by the first kdb that has them.

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_toolchain_that_cannot_be_used_says_why() {
+    fn a_toolchain_that_cannot_be_used_is_listed_with_the_reason() {
         let message = message(&listed(vec![(Language::OpenclC, vec![("gfx90a", true)])]));
         assert_eq!(message["unusable"], "it is no compiler");
         assert_eq!(message["identity"], Value::Null);

@@ -11,37 +11,37 @@ use crate::clock::Clock;
 use crate::location::InputFault;
 use crate::options;
 
-/// The longest word that a program can be given: one byte less than the kernel allows with the NUL
-/// behind it, whatever the size of its pages.
+/// The longest argument that a program can be given: one byte less than the kernel allows with the
+/// NUL behind it, whatever the size of its pages.
 ///
 /// Source: Linux, include/uapi/linux/binfmts.h, `MAX_ARG_STRLEN`.
-const MAX_WORD: usize = (128 << 10) - 1;
-/// The limit for all words with their pointers: far below what programs take with the usual stack
-/// limit, counted twice.
+const MAX_ARG_BYTES: usize = (128 << 10) - 1;
+/// The limit for all arguments with their pointers: far below what programs take with the usual
+/// stack limit, counted twice.
 ///
 /// Source: Linux, fs/exec.c, `bprm_stack_limits`.
-const MAX_WORDS: usize = 512 << 10;
-/// The same for a HIP job. hipcc passes its command to a shell as one word, which also contains its
-/// other arguments.
-const MAX_HIPCC_WORDS: usize = MAX_WORD - (16 << 10);
-/// The bytes that a word takes besides its text.
-const PLACE_OF_WORD: usize = 16;
+const MAX_ARGS_BYTES: usize = 512 << 10;
+/// The same for a HIP job. hipcc passes its command to a shell as one argument, which also contains
+/// its other arguments.
+const MAX_HIPCC_ARGS_BYTES: usize = MAX_ARG_BYTES - (16 << 10);
+/// The bytes that an argument takes besides its text.
+const ARG_OVERHEAD: usize = 16;
 
-/// Splits the options of a key into words. Drops `-mcpu=`, which gfxpack adds in the form of the
-/// language, and repeated definitions of a macro: MIOpen's immediate mode asks for each kernel with
-/// the options of the data type twice, which gives the same object.
+/// Splits the options of a key into arguments. Drops `-mcpu=`, which gfxpack adds in the form of
+/// the language, and repeated definitions of a macro: MIOpen's immediate mode asks for each kernel
+/// with the options of the data type twice, which gives the same object.
 ///
 /// # Errors
 /// [`InputFault`] for an unclosed quote, for an option that keys may not carry, and for options
 /// that are too long for a program.
 pub fn parse(language: Language, options: &str) -> Result<Args, InputFault> {
-    let words = split(options).ok_or_else(|| {
+    let args = split(options).ok_or_else(|| {
         InputFault::new(
             format!("failed to split options `{options}` into words"),
             "close the quote; a word can't begin with #",
         )
     })?;
-    let all: Vec<&str> = words.iter().collect();
+    let all: Vec<&str> = args.iter().collect();
     let mut rest = &all[..];
     while !rest.is_empty() {
         let count = options::known(rest).ok_or_else(|| {
@@ -52,49 +52,49 @@ pub fn parse(language: Language, options: &str) -> Result<Args, InputFault> {
     }
     check_length(language, &all)?;
     let mut kept = without_repetitions(&all);
-    kept.retain(|word| !word.starts_with("-mcpu="));
-    Ok(if kept.len() == all.len() { words } else { kept.into_iter().collect() })
+    kept.retain(|arg| !arg.starts_with("-mcpu="));
+    Ok(if kept.len() == all.len() { args } else { kept.into_iter().collect() })
 }
 
 /// Drops definitions of macros that change nothing: the same definition came before, and the macro
 /// was neither redefined nor undefined since.
 ///
 /// Source: ISO/IEC 9899:2018, 6.10.3, paragraph 2; clang,
-/// lib/Frontend/InitPreprocessor.cpp, `InitializePreprocessor`: each word is a
-/// line, in the order of the words.
-fn without_repetitions<'a>(words: &[&'a str]) -> Vec<&'a str> {
-    // Words that may continue in the next line, or spell a name in another way.
-    let odd = |word: &&str| ["??", "/*", "R\"", "\\", "\n"].iter().any(|part| word.contains(part));
-    if words.iter().any(odd) {
-        return words.to_vec();
+/// lib/Frontend/InitPreprocessor.cpp, `InitializePreprocessor`: each argument is
+/// a line, in the order of the arguments.
+fn without_repetitions<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    // Arguments that may continue in the next line, or spell a name in another way.
+    let odd = |arg: &&str| ["??", "/*", "R\"", "\\", "\n"].iter().any(|part| arg.contains(part));
+    if args.iter().any(odd) {
+        return args.to_vec();
     }
     let mut latest: HashMap<&str, &str> = HashMap::new();
-    let changes = |word: &&&'a str| {
-        let text = word.strip_prefix("-D").or_else(|| word.strip_prefix("-U"));
+    let changes = |arg: &&&'a str| {
+        let text = arg.strip_prefix("-D").or_else(|| arg.strip_prefix("-U"));
         // The name ends here, as in `A =1` and `A x`.
         let ends = |c: char| !c.is_ascii_alphanumeric() && c != '_';
         let name = text.and_then(|text| text.split(ends).next());
-        name.is_none_or(|name| latest.insert(name, word) != Some(word))
+        name.is_none_or(|name| latest.insert(name, arg) != Some(arg))
     };
-    words.iter().filter(changes).copied().collect()
+    args.iter().filter(changes).copied().collect()
 }
 
-/// Checks that the words are not too long for the programs that get them.
-fn check_length(language: Language, words: &[&str]) -> Result<(), InputFault> {
-    if let Some(word) = words.iter().find(|word| word.len() > MAX_WORD) {
-        let what = format!("option `{}`: it has", shortened(word));
-        return Err(too_long(&what, word.len(), MAX_WORD));
+/// Checks that the arguments are not too long for the programs that get them.
+fn check_length(language: Language, args: &[&str]) -> Result<(), InputFault> {
+    if let Some(arg) = args.iter().find(|arg| arg.len() > MAX_ARG_BYTES) {
+        let what = format!("option `{}`: it has", shortened(arg));
+        return Err(too_long(&what, arg.len(), MAX_ARG_BYTES));
     }
     // Source: hipcc.pl, which puts a backslash before all other characters.
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_=+,./".contains(&byte);
     let (size, limit): (usize, _) = match language {
         Language::Hip => {
             let escaped = |byte: u8| if plain(byte) { 1 } else { 2 };
-            let size = |word: &&str| 1 + word.bytes().map(escaped).sum::<usize>();
-            (words.iter().map(size).sum(), MAX_HIPCC_WORDS)
+            let size = |arg: &&str| 1 + arg.bytes().map(escaped).sum::<usize>();
+            (args.iter().map(size).sum(), MAX_HIPCC_ARGS_BYTES)
         }
         Language::OpenclC | Language::Assembly => {
-            (words.iter().map(|word| word.len() + PLACE_OF_WORD).sum(), MAX_WORDS)
+            (args.iter().map(|arg| arg.len() + ARG_OVERHEAD).sum(), MAX_ARGS_BYTES)
         }
     };
     if size > limit { Err(too_long("the options: they take", size, limit)) } else { Ok(()) }
@@ -145,13 +145,13 @@ fn shortened(text: &str) -> String {
 pub(crate) fn check_written(language: Language, options: &str) -> Result<(), InputFault> {
     parse(language, options)?;
     let all = split(options).unwrap_or_default();
-    match all.iter().find(|word| word.starts_with("-mcpu")) {
-        Some(word) => Err(forbidden(word)),
+    match all.iter().find(|arg| arg.starts_with("-mcpu")) {
+        Some(arg) => Err(forbidden(arg)),
         None => Ok(()),
     }
 }
 
-/// Splits options into words as MIOpen's compiler calls do: at blanks, with quotes. `#`, which
+/// Splits options into arguments as MIOpen's compiler calls do: at blanks, with quotes. `#`, which
 /// begins a comment in a shell, is an ordinary character here.
 fn split(options: &str) -> Option<Args> {
     if !options.contains(['"', '\'', '\\']) {
@@ -162,9 +162,9 @@ fn split(options: &str) -> Option<Args> {
     if options.contains(NUMBER_SIGN) {
         return None;
     }
-    let words = shlex::split(&options.replace('#', NUMBER_SIGN))?;
-    let words: Vec<String> = words.iter().map(|word| word.replace(NUMBER_SIGN, "#")).collect();
-    Some(words.iter().map(String::as_str).collect())
+    let args = shlex::split(&options.replace('#', NUMBER_SIGN))?;
+    let args: Vec<String> = args.iter().map(|arg| arg.replace(NUMBER_SIGN, "#")).collect();
+    Some(args.iter().map(String::as_str).collect())
 }
 
 /// The target that a job of this language compiles for, in a kdb for `id`.
@@ -207,7 +207,7 @@ fn code_object_version(facts: &CompilerFacts) -> u32 {
 #[must_use]
 pub fn around_options(
     language: Language,
-    words: &Args,
+    options: &Args,
     id: &TargetId,
     facts: &CompilerFacts,
     main: &str,
@@ -215,14 +215,14 @@ pub fn around_options(
     clock: &Clock,
 ) -> (Program, SharedArgs) {
     let mut before = Args::default();
-    let mut add = |more: &[&str]| more.iter().for_each(|word| before.push(word));
+    let mut add = |more: &[&str]| more.iter().for_each(|arg| before.push(arg));
     let id = compile_target(language, id).to_string();
     let program = match language {
         Language::Hip => facts.hip_program,
         Language::OpenclC | Language::Assembly => Program::Clang,
     };
     match language {
-        Language::Hip => add_for_hip(&mut add, program, words, &id, facts),
+        Language::Hip => add_for_hip(&mut add, program, options, &id, facts),
         Language::OpenclC => {
             add(&["-target", "amdgcn-amd-amdhsa", "-x", "cl", &format!("-mcpu={id}")]);
             add(&[&format!("--rocm-device-lib-path={DEVICE_LIBS}")]);
@@ -248,7 +248,7 @@ pub fn around_options(
 fn add_for_hip(
     add: &mut dyn FnMut(&[&str]),
     program: Program,
-    words: &Args,
+    options: &Args,
     id: &str,
     facts: &CompilerFacts,
 ) {
@@ -266,7 +266,7 @@ fn add_for_hip(
     // A compilation-unit id is a hash of absolute paths.
     add(&["--no-gpu-bundle-output", "-fuse-cuid=none", "-c", "-O3", "-Wno-everything"]);
     add(&["-Wno-unused-command-line-argument"]);
-    if !words.iter().any(|word| word.starts_with("-std=") || word.starts_with("--std=")) {
+    if !options.iter().any(|arg| arg.starts_with("-std=") || arg.starts_with("--std=")) {
         add(&["--std=c++17"]);
     }
     if let Some([major, minor, patch]) = facts.hip_version {
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_split_like_a_shells_words_and_checked_one_by_one() {
+    fn options_are_split_as_a_shell_does_and_checked_one_by_one() {
         let parse = |options| parse(Language::OpenclC, options);
         for (options, named) in
             [("-o x", "-o"), ("-DA=1 # x", "#"), ("-DA -mllvm -stats", "-mllvm -stats")]
@@ -396,14 +396,15 @@ mod tests {
     fn options_that_are_too_long_for_a_program_are_refused() {
         let define = |letter: &str, size: usize| format!(" -DA={}", letter.repeat(size - 4));
         let check = |language, options: &str| parse(language, options).map(|args| args.len());
-        let long = check(Language::OpenclC, &define("x", MAX_WORD + 1)).unwrap_err().to_string();
+        let long =
+            check(Language::OpenclC, &define("x", MAX_ARG_BYTES + 1)).unwrap_err().to_string();
         assert!(long.starts_with("failed to accept option `-DA=xx") && long.len() < 1000, "{long}");
-        assert!(long.contains(&format!("it has {} bytes", MAX_WORD + 1)), "{long}");
+        assert!(long.contains(&format!("it has {} bytes", MAX_ARG_BYTES + 1)), "{long}");
         let are_too_long = |checked: Result<usize, InputFault>| {
             let fault = checked.unwrap_err().to_string();
             assert!(fault.starts_with("failed to accept the options: they take "), "{fault}");
         };
-        assert_eq!(check(Language::OpenclC, &define("x", MAX_WORD)), Ok(1));
+        assert_eq!(check(Language::OpenclC, &define("x", MAX_ARG_BYTES)), Ok(1));
         let many = |count| -> String {
             ["x", "y", "x", "y", "x", "y"][..count].iter().map(|x| define(x, 100_000)).collect()
         };

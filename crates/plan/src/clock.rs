@@ -7,7 +7,7 @@ use gfxpack_model::date::Date;
 /// A clock that always shows the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clock {
-    words: Args,
+    arguments: Args,
     none: Args,
 }
 
@@ -21,7 +21,7 @@ impl Clock {
         let date = Date::at(seconds);
         let (month, day, year) = (date.month_name(), date.day, date.year);
         let (weekday, time) = (date.weekday(), date.time());
-        let words = [
+        let arguments = [
             "-Wno-builtin-macro-redefined".to_owned(),
             // A preceding macro that ends in a backslash, or a trigraph for one, swallows the next
             // line: this one, which does no harm.
@@ -30,7 +30,7 @@ impl Clock {
             format!("-D__TIME__=\"{time}\""),
             format!("-D__TIMESTAMP__=\"{weekday} {month} {day:2} {time} {year}\""),
         ];
-        Self { words: words.iter().map(String::as_str).collect(), none: Args::default() }
+        Self { arguments: arguments.iter().map(String::as_str).collect(), none: Args::default() }
     }
 
     /// The arguments after the options of a key, so that they take effect. None for assembly, which
@@ -38,7 +38,7 @@ impl Clock {
     #[must_use]
     pub fn definitions(&self, language: Language) -> &Args {
         match language {
-            Language::Hip | Language::OpenclC => &self.words,
+            Language::Hip | Language::OpenclC => &self.arguments,
             Language::Assembly => &self.none,
         }
     }

@@ -1,11 +1,11 @@
 //! The packages of kdbs: their names, the installed paths, their relations to other packages, and
 //! their descriptions.
 
-mod bare;
+mod base_spec;
 mod copyright;
 mod hardware;
 mod installed;
-mod meta;
+mod metapackages;
 mod names;
 mod python;
 mod release;
@@ -15,13 +15,13 @@ use std::path::PathBuf;
 use gfxpack_model::package::{Content, PackageFile, PackageSpec};
 use gfxpack_model::{InstallLayout, Target, processors};
 
-use self::bare::{bare, in_words, summary};
+use self::base_spec::{base_spec, in_words, summary};
 use crate::consumer::named;
 
 pub use self::release::{Release, SourceLicense};
 pub use hardware::modaliases;
 pub use installed::{Statements, statements};
-pub use meta::{Family, family, merged, unversioned};
+pub use metapackages::{Family, family, merged, unversioned};
 
 /// One kdb to package.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
         InstallLayout::Windows => "the directory of MIOpen.dll".to_owned(),
         _ => dir.clone(),
     };
-    let mut spec = bare(release, release.package_name(target), release.version.clone());
+    let mut spec = base_spec(release, release.package_name(target), release.version.clone());
     spec.summary = summary(release, &in_words(target), "");
     spec.description = description(release, contents, &place);
     spec.relations = names::relations(release, target);

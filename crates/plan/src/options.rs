@@ -5,13 +5,13 @@ use gfxpack_model::relative_path;
 
 /// Options with the same form.
 struct Row {
-    /// The words before the option, for options of several words.
+    /// The arguments before the option, for options of several arguments.
     after: &'static [&'static str],
     names: &'static [&'static str],
     form: Form,
 }
 
-/// The rest of an option's word after its name.
+/// The rest of an option's argument after its name.
 #[derive(Clone, Copy)]
 enum Form {
     /// Nothing.
@@ -236,42 +236,42 @@ const OPTIONS: &[Row] = &[
     ),
 ];
 
-/// The number of words, from the first, that form one allowed option.
-pub(crate) fn known(words: &[&str]) -> Option<usize> {
-    let taken = OPTIONS.iter().find(|row| row.takes(words))?;
+/// The number of arguments, from the first, that form one allowed option.
+pub(crate) fn known(args: &[&str]) -> Option<usize> {
+    let taken = OPTIONS.iter().find(|row| row.takes(args))?;
     Some(taken.after.len() + 1)
 }
 
-/// The number of words of a rejected option, to name them together.
-pub(crate) fn rejected(words: &[&str]) -> usize {
-    // The longest row with this beginning determines the number of words.
-    let begins = |row: &&Row| !row.after.is_empty() && words.starts_with(&row.after[..1]);
+/// The number of arguments of a rejected option, to name them together.
+pub(crate) fn rejected(args: &[&str]) -> usize {
+    // The longest row with this beginning determines the number of arguments.
+    let begins = |row: &&Row| !row.after.is_empty() && args.starts_with(&row.after[..1]);
     let longest = OPTIONS.iter().filter(begins).map(|row| {
-        let same = row.after.iter().zip(words).take_while(|(after, word)| after == word);
+        let same = row.after.iter().zip(args).take_while(|(after, arg)| after == arg);
         same.count() + 1
     });
-    longest.max().unwrap_or(1).min(words.len())
+    longest.max().unwrap_or(1).min(args.len())
 }
 
 impl Row {
-    fn takes(&self, words: &[&str]) -> bool {
-        let Some(rest) = words.strip_prefix(self.after) else { return false };
-        let Some(mut word) = rest.first().copied() else { return false };
+    fn takes(&self, args: &[&str]) -> bool {
+        let Some(rest) = args.strip_prefix(self.after) else { return false };
+        let Some(mut arg) = rest.first().copied() else { return false };
         // Source: LLVM, llvm/lib/Support/CommandLine.cpp: one dash or two.
-        if self.after == ["-mllvm"] && word.starts_with("--") {
-            word = &word[1..];
+        if self.after == ["-mllvm"] && arg.starts_with("--") {
+            arg = &arg[1..];
         }
         // A macro becomes a line of the compiler's input, which a line break ends and a final
         // backslash continues.
-        let is_line = !word.contains(['\n', '\r']) && !word.ends_with('\\');
-        is_line && self.names.iter().any(|name| self.form.takes(name, word))
+        let is_line = !arg.contains(['\n', '\r']) && !arg.ends_with('\\');
+        is_line && self.names.iter().any(|name| self.form.takes(name, arg))
     }
 }
 
 impl Form {
-    fn takes(self, name: &str, word: &str) -> bool {
-        let Some(value) = word.strip_prefix(name) else {
-            return matches!(self, Self::Switch) && is_negative(name, word);
+    fn takes(self, name: &str, arg: &str) -> bool {
+        let Some(value) = arg.strip_prefix(name) else {
+            return matches!(self, Self::Switch) && is_negative(name, arg);
         };
         match self {
             Self::Alone | Self::Switch => value.is_empty(),
@@ -297,10 +297,10 @@ impl Form {
     }
 }
 
-/// Whether a word is `-fno-x` for the name `-fx`.
-fn is_negative(name: &str, word: &str) -> bool {
+/// Whether an argument is `-fno-x` for the name `-fx`.
+fn is_negative(name: &str, arg: &str) -> bool {
     let (kind, name) = name.split_at(2);
-    word.strip_prefix(kind).and_then(|rest| rest.strip_prefix("no-")) == Some(name)
+    arg.strip_prefix(kind).and_then(|rest| rest.strip_prefix("no-")) == Some(name)
 }
 
 fn is_name(text: &str) -> bool {
@@ -325,9 +325,9 @@ mod tests {
     use super::*;
 
     /// The name of the first option that is rejected.
-    fn rejection(words: &str) -> Option<String> {
-        let words: Vec<&str> = words.split_ascii_whitespace().collect();
-        let mut rest = &words[..];
+    fn rejection(options: &str) -> Option<String> {
+        let options: Vec<&str> = options.split_ascii_whitespace().collect();
+        let mut rest = &options[..];
         while !rest.is_empty() {
             match known(rest) {
                 Some(count) => rest = &rest[count..],

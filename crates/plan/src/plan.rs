@@ -290,13 +290,20 @@ impl<'a, W: Workers> Commands<'a, W> {
     ) -> Result<Command, InputError> {
         let (language, toolchain) = (key.language, &self.toolchains[request.toolchain.0]);
         let Source { main, include_dirs, .. } = &self.sources[source.0];
-        let words = arguments::check_paths(main, include_dirs)
+        let options = arguments::check_paths(main, include_dirs)
             .and_then(|()| arguments::parse(language, key.options()))
             .map_err(|problem| key.location.error(problem))?;
         let (id, facts) = (request.target.id(), &toolchain.facts);
-        let (program, frame) =
-            arguments::around_options(language, &words, id, facts, main, include_dirs, self.clock);
-        let arguments = Args::framed(Arc::new(frame), &words, &key.key);
+        let (program, frame) = arguments::around_options(
+            language,
+            &options,
+            id,
+            facts,
+            main,
+            include_dirs,
+            self.clock,
+        );
+        let arguments = Args::framed(Arc::new(frame), &options, &key.key);
         let compiler = toolchain.digest_for(language);
         let digest = job_digest(compiler, program, &arguments, self.source_digests[source.0]);
         Ok(Command { digest, program, arguments })

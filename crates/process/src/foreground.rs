@@ -29,7 +29,7 @@ const SIGNALS: [Signal; 5] =
 pub struct Foreground<'a> {
     /// The program, searched for on `PATH` unless it has a slash, and its
     /// arguments. Not empty.
-    pub words: &'a [OsString],
+    pub args: &'a [OsString],
     /// Additional environment variables.
     pub variables: &'a [(&'a str, String)],
     /// Whether its standard output goes to this process's standard error.
@@ -47,7 +47,7 @@ impl Foreground<'_> {
     /// # Errors
     /// [`StartError`].
     pub fn run(&self, mut each: impl FnMut(&[u8])) -> Result<ExitStatus, StartError> {
-        let (program, arguments) = self.words.split_first().expect("a program");
+        let (program, arguments) = self.args.split_first().expect("a program");
         let failed = |source| StartError { program: PathBuf::from(program), source };
         #[expect(clippy::disallowed_methods, reason = "the user's own program")]
         let mut command = Command::new(program);
@@ -163,9 +163,9 @@ mod tests {
     use super::*;
 
     fn run(script: &str) -> (ExitStatus, String) {
-        let words = ["sh", "-c", script].map(OsString::from);
+        let args = ["sh", "-c", script].map(OsString::from);
         let variables = [("GIVEN", "6".to_owned())];
-        let program = Foreground { words: &words, variables: &variables, output_to_stderr: true };
+        let program = Foreground { args: &args, variables: &variables, output_to_stderr: true };
         let mut read = Vec::new();
         let end = program.run(|piece| read.extend_from_slice(piece)).expect("it starts");
         (end, String::from_utf8(read).expect("text"))
@@ -197,8 +197,8 @@ mod tests {
 
     #[test]
     fn a_missing_program_is_named_in_the_error() {
-        let words = ["/no/such/program".into()];
-        let program = Foreground { words: &words, variables: &[], output_to_stderr: false };
+        let args = ["/no/such/program".into()];
+        let program = Foreground { args: &args, variables: &[], output_to_stderr: false };
         let error = program.run(|_| ()).expect_err("there is none");
         assert_eq!(error.to_string(), "failed to run `/no/such/program`");
         assert_eq!(error.source.kind(), io::ErrorKind::NotFound);

@@ -199,9 +199,9 @@ impl RemoteCache {
 
 /// An error as one line.
 fn one_line(error: &opendal::Error) -> String {
-    let words = error.to_string();
-    let words = words.split(", context:").next().unwrap_or_default().trim();
-    with_causes(words.to_owned(), error)
+    let message = error.to_string();
+    let message = message.split(", context:").next().unwrap_or_default().trim();
+    with_causes(message.to_owned(), error)
 }
 
 impl SharedStore for RemoteCache {

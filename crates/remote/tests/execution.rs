@@ -46,16 +46,16 @@ fn file(path: &str, bytes: &[u8]) -> InputFile {
     }
 }
 
-fn action(words: &[&str]) -> Action {
+fn action(args: &[&str]) -> Action {
     let files = vec![file("src/k.cl", b"kernel"), file("lib/large", &[1; 300_000])];
     Action {
-        arguments: words.iter().map(|&word| word.to_owned()).collect(),
+        arguments: args.iter().map(|&arg| arg.to_owned()).collect(),
         directory: "src",
         outputs: ["o", "d"],
         root: Arc::new(InputRoot::new(files, Vec::new())),
         time_limit: LONG,
         salt: None,
-        name: words.join(" "),
+        name: args.join(" "),
         target: "gfx906".into(),
     }
 }
@@ -200,7 +200,7 @@ fn a_cached_failure_is_tried_again() {
 fn a_refusal_has_the_compilers_output() {
     let running = start(&Stand::default(), None);
     let outcome = run(&client(&running), &action(&["cc", "refuse"])).unwrap();
-    assert_eq!((outcome.exit_code, outcome.words.as_str()), (1, "error: no"));
+    assert_eq!((outcome.exit_code, outcome.diagnostics.as_str()), (1, "error: no"));
 }
 
 #[test]

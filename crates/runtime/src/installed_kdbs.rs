@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use gfxpack_kdb::{Fault, Fetched, ReadError, ReadOptions, Reader, RowMark};
+use gfxpack_kdb::{Fetched, KdbErrorKind, ReadError, ReadOptions, Reader, RowMark};
 use gfxpack_model::{KernelKey, Target};
 
 use crate::clock;
@@ -157,8 +157,11 @@ impl SystemFile {
         }
         let error = Arc::new(error);
         if matches!(
-            error.fault(),
-            Fault::TooSmall | Fault::Corrupt | Fault::Schema | Fault::Journal
+            error.kind(),
+            KdbErrorKind::TooSmall
+                | KdbErrorKind::Corrupt
+                | KdbErrorKind::Schema
+                | KdbErrorKind::Journal
         ) {
             *lock(&self.fault) = Some((file, Arc::clone(&error)));
         }

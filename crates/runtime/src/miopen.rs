@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{Fault, ReadError, RowError};
+use gfxpack_kdb::{KdbErrorKind, ReadError, RowError};
 use gfxpack_model::{KernelKey, Target};
 
 use crate::cache::KernelCache;
@@ -121,10 +121,10 @@ pub fn ask_as_miopen(config: &Config, key: &KernelKey) -> MiopenLookup {
 fn outcome(lookup: &Lookup) -> MiopenOutcome {
     let stop = lookup.misses.iter().find_map(|miss| match &miss.reason {
         MissReason::NoFile | MissReason::NoKernel => None,
-        MissReason::Unreadable(error) => match error.fault() {
+        MissReason::Unreadable(error) => match error.kind() {
             // MIOpen warns, and continues.
-            Fault::TooSmall => None,
-            Fault::Corrupt | Fault::Schema => Some(MiopenOutcome::Fails),
+            KdbErrorKind::TooSmall => None,
+            KdbErrorKind::Corrupt | KdbErrorKind::Schema => Some(MiopenOutcome::Fails),
             _ => Some(MiopenOutcome::Unknown),
         },
         MissReason::Damaged(error) => Some(of_row(error)),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gfxpack_kdb::{Fault, ReadError};
+use gfxpack_kdb::{KdbErrorKind, ReadError};
 use gfxpack_model::TargetId;
 use gfxpack_model::code_object::CodeObjectError;
 
@@ -85,7 +85,7 @@ impl MissReason {
 
     /// Whether others have the file locked.
     pub(crate) fn is_busy(&self) -> bool {
-        matches!(self, Self::Unreadable(error) if error.fault() == Fault::Busy)
+        matches!(self, Self::Unreadable(error) if error.kind() == KdbErrorKind::Busy)
     }
 
     /// What the user can do about it.

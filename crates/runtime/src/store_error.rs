@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{Fault, ReadError, WriteError};
+use gfxpack_kdb::{KdbErrorKind, ReadError, WriteError};
 
 use crate::trust::Untrusted;
 
@@ -31,16 +31,16 @@ impl StoreError {
 
     pub(crate) fn is_busy(&self) -> bool {
         match self {
-            Self::Open(error) => error.fault() == Fault::Busy,
-            Self::Write(error) => error.fault() == Fault::Busy,
+            Self::Open(error) => error.kind() == KdbErrorKind::Busy,
+            Self::Write(error) => error.kind() == KdbErrorKind::Busy,
             _ => false,
         }
     }
 
     pub(crate) fn is_damage(&self) -> bool {
         match self {
-            Self::Open(error) => is_damage(error.fault()),
-            Self::Write(error) => is_damage(error.fault()),
+            Self::Open(error) => is_damage(error.kind()),
+            Self::Write(error) => is_damage(error.kind()),
             _ => false,
         }
     }
@@ -62,6 +62,6 @@ impl StoreError {
 }
 
 /// Whether the error means that the file as a whole is not a kdb.
-pub(crate) fn is_damage(fault: Fault) -> bool {
-    matches!(fault, Fault::Corrupt | Fault::TooSmall | Fault::Schema)
+pub(crate) fn is_damage(kind: KdbErrorKind) -> bool {
+    matches!(kind, KdbErrorKind::Corrupt | KdbErrorKind::TooSmall | KdbErrorKind::Schema)
 }

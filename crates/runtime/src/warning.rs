@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use gfxpack_kdb::Fault;
+use gfxpack_kdb::KdbErrorKind;
 use gfxpack_model::{Target, in_full, package_name};
 
 use crate::environment::LogLevel;
@@ -124,7 +124,7 @@ impl Warnings {
         let (class, text) = match reason {
             MissReason::NoFile | MissReason::NoKernel => return,
             // The error names the file.
-            MissReason::Unreadable(error) => (class_of(error.fault()), in_full(error)),
+            MissReason::Unreadable(error) => (class_of(error.kind()), in_full(error)),
             MissReason::Damaged(error) => (WarningClass::Corrupt, in_full(error)),
             MissReason::Untrusted(error) => (WarningClass::Untrusted, in_full(error)),
             MissReason::MovedAside { kept_as, source } => {
@@ -195,13 +195,13 @@ impl Warnings {
     }
 }
 
-fn class_of(fault: Fault) -> WarningClass {
-    match fault {
-        Fault::TooSmall => WarningClass::TooSmall,
-        Fault::Corrupt | Fault::Row => WarningClass::Corrupt,
-        Fault::Schema => WarningClass::WrongSchema,
-        Fault::Journal => WarningClass::WalMode,
-        Fault::Busy => WarningClass::Busy,
+fn class_of(kind: KdbErrorKind) -> WarningClass {
+    match kind {
+        KdbErrorKind::TooSmall => WarningClass::TooSmall,
+        KdbErrorKind::Corrupt | KdbErrorKind::Row => WarningClass::Corrupt,
+        KdbErrorKind::Schema => WarningClass::WrongSchema,
+        KdbErrorKind::Journal => WarningClass::WalMode,
+        KdbErrorKind::Busy => WarningClass::Busy,
         _ => WarningClass::Unreadable,
     }
 }

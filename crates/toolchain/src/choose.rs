@@ -107,7 +107,7 @@ impl<'a> Toolchains<'a> {
                 }
                 match self.fits(index, &toolchain, languages)? {
                     TrialResult::Fits => return Ok(toolchain),
-                    TrialResult::Fails(words) => *refusal = Some(words),
+                    TrialResult::Fails(diagnostics) => *refusal = Some(diagnostics),
                 }
             }
         }
@@ -212,8 +212,8 @@ impl<'a> Toolchains<'a> {
                     TrialResult::Fits => {
                         builds.extend(new.into_iter().map(|name| (name, supplied)))
                     }
-                    TrialResult::Fails(words) => {
-                        listed.refused.push((language, words));
+                    TrialResult::Fails(diagnostics) => {
+                        listed.refused.push((language, diagnostics));
                         break;
                     }
                 }

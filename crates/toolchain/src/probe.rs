@@ -137,8 +137,8 @@ impl<'a> ProgramRunner<'a> {
     fn programs(&self, clang: &Path) -> Result<BTreeSet<PathBuf>, ToolchainError> {
         let mut found = BTreeSet::new();
         for language in LANGUAGES {
-            let words = [language, &["-###", "-nogpulib", "/dev/null", "-o", "probe.o"]].concat();
-            let (output, _) = self.attempt(clang, &words)?;
+            let args = [language, &["-###", "-nogpulib", "/dev/null", "-o", "probe.o"]].concat();
+            let (output, _) = self.attempt(clang, &args)?;
             found.extend(programs(&output.stderr));
         }
         Ok(found)
@@ -177,7 +177,7 @@ impl<'a> ProgramRunner<'a> {
         let names: BTreeSet<String> = both
             .lines()
             .map(str::trim)
-            .filter(|word| word.starts_with("gfx") && !word.contains(char::is_whitespace))
+            .filter(|name| name.starts_with("gfx") && !name.contains(char::is_whitespace))
             .map(str::to_owned)
             .collect();
         if names.is_empty() {
@@ -193,7 +193,7 @@ impl<'a> ProgramRunner<'a> {
         program: &Path,
         arguments: &[impl AsRef<OsStr>],
     ) -> Result<(Output, FilesRead), ToolchainError> {
-        let arguments = arguments.iter().map(|word| word.as_ref().to_owned()).collect();
+        let arguments = arguments.iter().map(|arg| arg.as_ref().to_owned()).collect();
         let recorder = Recorder::of_driver(self.scratch, self.watch.is_some());
         let (output, record) =
             recorded(recorder, |record| self.run_with(program, arguments, record))?;
@@ -290,8 +290,8 @@ fn ask_hipcc(
         let mut last = None;
         for processor in PROBE_PROCESSORS {
             let arch = arch(processor);
-            let words = ["-###", &arch, "--cuda-device-only", "-x", "hip", "-c"];
-            match runner.ask(hipcc, &[&words[..], &["probe.hip", "-o", "probe.o"]].concat()) {
+            let args = ["-###", &arch, "--cuda-device-only", "-x", "hip", "-c"];
+            match runner.ask(hipcc, &[&args[..], &["probe.hip", "-o", "probe.o"]].concat()) {
                 Ok(output) => {
                     return parse_commands(&output.stderr)
                         .ok_or_else(|| runner.nonsense(hipcc, "`-###` names no compiler command"));
@@ -324,8 +324,8 @@ pub(crate) fn successful(
     if output.ok() {
         return Ok(output);
     }
-    let words = output.stderr.lines().last().unwrap_or("no output").trim();
-    let reason = format!("`{}`: {words}", arguments.join(" "));
+    let diagnostic = output.stderr.lines().last().unwrap_or("no output").trim();
+    let reason = format!("`{}`: {diagnostic}", arguments.join(" "));
     Err(ToolchainError::Probe { program: program.to_owned(), reason })
 }
 
@@ -349,14 +349,14 @@ fn commands(text: &str) -> impl Iterator<Item = Vec<String>> {
 
 /// The programs of the commands that `-###` prints.
 fn programs(text: &str) -> BTreeSet<PathBuf> {
-    let programs = commands(text).filter_map(|words| Some(PathBuf::from(words.first()?)));
+    let programs = commands(text).filter_map(|args| Some(PathBuf::from(args.first()?)));
     // A program that is not found is printed without its directory.
     programs.filter(|program| program.is_absolute()).collect()
 }
 
 /// Parses the commands that hipcc would run.
 fn parse_commands(text: &str) -> Option<FoundParts> {
-    let is_compiler = |words: &Vec<String>| words.get(1).is_some_and(|word| word == "-cc1");
+    let is_compiler = |args: &Vec<String>| args.get(1).is_some_and(|arg| arg == "-cc1");
     let cc1 = commands(text).find(is_compiler)?;
     let after = |option: &str| {
         let mut pairs = cc1.windows(2).filter(|pair| pair[0] == option);

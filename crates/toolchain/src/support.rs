@@ -61,8 +61,8 @@ pub(crate) fn unbuildable(
     given: bool,
 ) -> ToolchainError {
     let mut reasons: Vec<String> = Vec::new();
-    for (toolchain, words) in toolchains {
-        let reason = why_not(processor, toolchain, *words);
+    for (toolchain, diagnostics) in toolchains {
+        let reason = why_not(processor, toolchain, *diagnostics);
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }
@@ -98,15 +98,17 @@ pub(crate) fn unbuildable(
     }
 }
 
-/// Why a toolchain does not build for a processor; `words` is the compiler's output, if it was
-/// tried.
-fn why_not(processor: &str, toolchain: &Toolchain, words: Option<&str>) -> String {
+/// Why a toolchain does not build for a processor; `diagnostics` is the compiler's output, if it
+/// was tried.
+fn why_not(processor: &str, toolchain: &Toolchain, diagnostics: Option<&str>) -> String {
     // The same clang may have several names.
     let clang = std::fs::canonicalize(&toolchain.clang);
     let clang = clang.as_deref().unwrap_or(&toolchain.clang).display();
     let compiler = format!("clang {} (`{clang}`)", toolchain.clang_version);
-    match words {
-        Some(words) => format!("{compiler} does not go with its headers and libraries: {words}"),
+    match diagnostics {
+        Some(diagnostics) => {
+            format!("{compiler} does not go with its headers and libraries: {diagnostics}")
+        }
         None if !toolchain.buildable(processor).compiler => format!("{compiler} does not know it"),
         None => format!(
             "{compiler} knows it, but the device libraries in `{}` have no oclc_isa_version_{}.bc",

@@ -402,10 +402,10 @@ impl Toolchain {
     #[must_use]
     pub fn command_line(&self, program: Program, arguments: &Args) -> String {
         let program = self.program(program).display().to_string();
-        let words: Vec<String> = std::iter::once(program)
-            .chain(arguments.iter().map(|word| self.fill(word).to_string_lossy().into_owned()))
+        let args: Vec<String> = std::iter::once(program)
+            .chain(arguments.iter().map(|arg| self.fill(arg).to_string_lossy().into_owned()))
             .collect();
-        shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+        shlex::try_join(args.iter().map(String::as_str)).unwrap_or_else(|_| args.join(" "))
     }
 
     /// The path of one of its programs.

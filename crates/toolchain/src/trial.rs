@@ -56,7 +56,7 @@ pub(crate) struct Trial<'a> {
     file: &'static str,
     target: TargetId,
     program: Program,
-    words: Args,
+    args: Args,
 }
 
 impl<'a> Trial<'a> {
@@ -78,8 +78,8 @@ impl<'a> Trial<'a> {
             builds.compiler && builds.device_libs
         })?;
         let target = TargetId::new(processor.name);
-        let (program, words) = arguments(language, &target, &toolchain.facts(), file);
-        Some(Self { toolchain, source, file, target, program, words })
+        let (program, args) = arguments(language, &target, &toolchain.facts(), file);
+        Some(Self { toolchain, source, file, target, program, args })
     }
 
     /// A digest of everything that the verdict depends on.
@@ -87,7 +87,7 @@ impl<'a> Trial<'a> {
         Hasher::new("gfxpack trial 4")
             .field(self.toolchain.digest.as_ref())
             .field(self.toolchain.rocm.as_os_str().as_encoded_bytes())
-            .list(self.words.iter().map(str::as_bytes))
+            .list(self.args.iter().map(str::as_bytes))
             .field(self.source.as_bytes())
             .finish()
     }
@@ -114,7 +114,7 @@ impl<'a> Trial<'a> {
         let source = runner.scratch().join(self.file);
         fs::write(&source, self.source).map_err(FileError::io("write", &source))?;
         let made = runner.scratch().join("trial.o");
-        let filled = self.words.iter().map(|word| self.toolchain.fill(word));
+        let filled = self.args.iter().map(|arg| self.toolchain.fill(arg));
         let arguments: Vec<_> = filled.chain(["-o".into(), made.clone().into()]).collect();
         let (output, _) = runner.attempt(self.toolchain.program(self.program), &arguments)?;
         let verdict = if output.ok() {

@@ -65,8 +65,8 @@ impl Library {
     }
 
     /// A run beside the manifest.
-    fn command(&self, words: &[&str]) -> Command {
-        let mut command = self.project.command(words);
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.project.command(args);
         command.args(["--message-format", "json"]).args(&self.compiler);
         command.current_dir(self.root.join("lib"));
         command
@@ -75,8 +75,8 @@ impl Library {
     /// A build, whose cache lies beside the manifest.
     fn build_command(&self, (via, jobs): (&str, &str), cache: &str) -> Command {
         let out = self.root.join("o");
-        let words = ["build", "--via", via, "--jobs", jobs, "--cache-dir", cache, "--out"];
-        self.command(&[&words, &[out.to_str().unwrap()][..], &INPUT].concat())
+        let args = ["build", "--via", via, "--jobs", jobs, "--cache-dir", cache, "--out"];
+        self.command(&[&args, &[out.to_str().unwrap()][..], &INPUT].concat())
     }
 
     /// What a build makes, and the kernels whose objects were not in the cache.
@@ -91,8 +91,8 @@ impl Library {
         let cache = ["--cache-dir", cache];
         let store = self.command(&[&["plan", "--out", plan][..], &cache, &INPUT].concat());
         finish(store).expect_code(0);
-        let words = ["build", "--jobs", "2", "--plan", plan, "--out", out];
-        let mut build = self.command(&[&words[..], &cache].concat());
+        let args = ["build", "--jobs", "2", "--plan", plan, "--out", out];
+        let mut build = self.command(&[&args[..], &cache].concat());
         build.env("GFXPACK_NO_LANDLOCK", "1");
         self.outcome(finish(build)).0
     }
@@ -130,7 +130,7 @@ impl Library {
     /// What the compilers make of the kernels that are to have an object, with
     /// a plan's arguments in the directory of the sources.
     pub(crate) fn plain(&self, changed: bool) -> Outcome {
-        let first = |words: &[&str]| finish(self.command(words)).messages().remove(0);
+        let first = |args: &[&str]| finish(self.command(args)).messages().remove(0);
         let plan = first(&[&["plan"], &INPUT[..]].concat());
         let toolchain = first(&["toolchains"]);
         let has_object = |kernel: &&Kernel| kernel.right(changed) == Right::Object;
@@ -164,8 +164,8 @@ impl Library {
         let [libs, rocm] = ["device_libs", "rocm"].map(|field| toolchain[field].as_str().unwrap());
         let arguments = job["arguments"].as_array().unwrap().iter();
         let mut driver = command(toolchain[field].as_str().unwrap());
-        let filled = |word: &str| word.replace("{device-libs}", libs).replace("{rocm}", rocm);
-        driver.args(arguments.map(|word| filled(word.as_str().unwrap())));
+        let filled = |arg: &str| arg.replace("{device-libs}", libs).replace("{rocm}", rocm);
+        driver.args(arguments.map(|arg| filled(arg.as_str().unwrap())));
         driver.arg("-o").arg(objects.join(&kernel.name)).current_dir(self.root.join("lib"));
         let run = finish(driver);
         assert_eq!(run.code, Some(0), "{}: {}", kernel.name, run.stderr);

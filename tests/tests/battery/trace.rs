@@ -43,8 +43,8 @@ impl Trace {
     }
 
     fn add(&mut self, call: &str, outside: &Path, own: &[PathBuf]) {
-        let (words, result) = call.rsplit_once(" = ").unwrap_or((call, "?"));
-        if result.starts_with(['-', '?']) || words.contains("O_PATH") {
+        let (arguments, result) = call.rsplit_once(" = ").unwrap_or((call, "?"));
+        if result.starts_with(['-', '?']) || arguments.contains("O_PATH") {
             return;
         }
         let opened = result.split_once('<').map(|(_, path)| path.trim_end_matches('>'));
@@ -52,14 +52,14 @@ impl Trace {
         match opened {
             // What is in a directory is not read by opening it.
             Some(path) if Path::new(path).is_dir() => {}
-            Some(path) if !changes.iter().any(|flag| words.contains(flag)) => {
+            Some(path) if !changes.iter().any(|flag| arguments.contains(flag)) => {
                 let below = Path::new(path).strip_prefix(outside).ok();
                 let kernel = below.and_then(|path| path.iter().next());
                 self.read.extend(kernel.map(|name| name.to_string_lossy().into_owned()));
             }
             Some(path) if is_own(path, own) => {}
             // What a symbolic link holds may be anything.
-            None if places(words).iter().all(|path| is_own(path, own)) => {}
+            None if places(arguments).iter().all(|path| is_own(path, own)) => {}
             _ => self.written.push(call.to_owned()),
         }
     }
@@ -73,9 +73,9 @@ fn is_own(path: &str, own: &[PathBuf]) -> bool {
 }
 
 /// The paths that a call names: `call(AT_FDCWD</dir>, "path", …`.
-fn places(words: &str) -> Vec<String> {
+fn places(arguments: &str) -> Vec<String> {
     let mut paths = Vec::new();
-    let mut parts = words.split('"');
+    let mut parts = arguments.split('"');
     let mut dir = "";
     while let Some(before) = parts.next() {
         dir = before.split_once('<').map_or(dir, |(_, dir)| dir.split('>').next().unwrap());
@@ -83,7 +83,7 @@ fn places(words: &str) -> Vec<String> {
         paths.push(Path::new(dir).join(path).display().to_string());
     }
     // What a link leads to stays as it is.
-    if words.starts_with("symlink") || words.starts_with("link") {
+    if arguments.starts_with("symlink") || arguments.starts_with("link") {
         paths.remove(0);
     }
     paths

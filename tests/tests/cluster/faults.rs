@@ -36,10 +36,10 @@ fn some_object(project: &Project) -> (String, String) {
 #[test]
 fn shards_of_different_plans_are_refused_by_name() {
     let project = three_shards();
-    let refused = |dirs: &[&str], words: &[&str]| {
+    let refused = |dirs: &[&str], expected: &[&str]| {
         let run = merge(&project, dirs, &[]).expect_code(2);
-        for word in words {
-            assert!(run.stderr.contains(word), "{word}: {}", run.stderr);
+        for text in expected {
+            assert!(run.stderr.contains(text), "{text}: {}", run.stderr);
         }
         assert!(run.stderr.contains("hint: "), "{}", run.stderr);
         assert!(!project.path().join("merged/kdb").exists(), "nothing is made of them");
@@ -111,13 +111,13 @@ fn a_damaged_cached_object_is_recompiled_and_refusals_stay_reported() {
     bytes[middle] ^= 1;
     fs::write(&path, bytes).unwrap();
     let second = run("second");
-    let words = "this kernel is broken";
+    let error_text = "this kernel is broken";
     let counts = finished(&second);
     assert_eq!([&counts["ok"], &counts["cached"], &counts["refused"]], [1, 1, 1]);
     let report = &second.of_type("report")[0];
     assert_eq!([&report["compiled"], &report["cached"], &report["failed"]], [1, 1, 1]);
-    assert!(project.text("first.html").contains(words), "a report names what was refused");
-    assert!(project.text("second.html").contains(words), "and so after a repair");
+    assert!(project.text("first.html").contains(error_text), "a report names what was refused");
+    assert!(project.text("second.html").contains(error_text), "and so after a repair");
     assert!(project.tree("first/v4/objects") == project.tree("second/v4/objects"));
 }
 
@@ -141,13 +141,15 @@ fn objects_of_other_sources_are_not_merged_even_if_the_plans_digests_are_equal()
         text.split("\"digest\":\"").nth(1).unwrap()[..64].to_owned()
     };
     let shard = |code| {
-        let words = "build --plan plan --shard 1/1 --out s --message-format json";
-        started(&project.run(&words.split(' ').collect::<Vec<_>>()).expect_code(code))
+        let arguments = "build --plan plan --shard 1/1 --out s --message-format json";
+        started(&project.run(&arguments.split(' ').collect::<Vec<_>>()).expect_code(code))
     };
     let refused = || {
         let run = merge(&project, &["s"], &[]).expect_code(2);
-        for words in ["shard 1/1", "`k.cl.o", "`a.h` differs", "hint: run `gfxpack build --shard"] {
-            assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+        for expected in
+            ["shard 1/1", "`k.cl.o", "`a.h` differs", "hint: run `gfxpack build --shard"]
+        {
+            assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
         }
         assert!(!project.path().join("merged/kdb").exists(), "nothing is made of it");
         let run = merge(&project, &["s"], &["--allow-partial"]).expect_code(0);
@@ -167,8 +169,8 @@ fn objects_of_other_sources_are_not_merged_even_if_the_plans_digests_are_equal()
     tool("cp", &["-a", "s", "old"], project.path());
     assert_eq!(shard(0), 1, "only what differs");
     let run = merge(&project, &["s", "old"], &[]).expect_code(2);
-    for words in ["two different objects", "that of `old/shard-1", "`a.h` differs"] {
-        assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+    for expected in ["two different objects", "that of `old/shard-1", "`a.h` differs"] {
+        assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
     }
     merge(&project, &["s"], &[]).expect_code(0);
     assert!(project.tree("merged/kdb") != first);
@@ -213,8 +215,8 @@ fn objects_for_one_build_are_not_merged_for_other_sources() {
     project.write_manifest("k.cl", [String::new()].into_iter());
     project.write("a.h", "#define V 1\n");
     plan(&project, &["--target", "gfx906_60"]);
-    let words = "build --plan plan --shard 1/1 --out s";
-    let run = project.run(&words.split(' ').collect::<Vec<_>>()).expect_code(0);
+    let arguments = "build --plan plan --shard 1/1 --out s";
+    let run = project.run(&arguments.split(' ').collect::<Vec<_>>()).expect_code(0);
     assert!(run.stderr.contains("could become that file"), "{}", run.stderr);
     merge(&project, &["s"], &[]).expect_code(0);
 
@@ -243,8 +245,8 @@ fn two_different_objects_of_one_job_are_both_reported() {
     for more in [&[][..], &["--allow-partial"]] {
         let run = merge(&project, &["s", "t"], more).expect_code(101);
         let [one, two] = ["s", "t"].map(|dir| format!("{dir}/shard-{number}"));
-        for words in ["two different objects", &sha256, &other, &one, &two] {
-            assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+        for expected in ["two different objects", &sha256, &other, &one, &two] {
+            assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
         }
     }
 }

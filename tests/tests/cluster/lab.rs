@@ -34,7 +34,7 @@ pub(crate) fn faulty(defines: &[&str]) -> Project {
 pub(crate) fn every_language() -> Project {
     let options = [0, 1, 2]
         .map(|number| format!("-DTYPE=int -DN={number}{}", ["", " -DFAULT=wait", ""][number]));
-    let project = Project::telling_paths(&options.each_ref().map(String::as_str));
+    let project = Project::with_paths_in_objects(&options.each_ref().map(String::as_str));
     project.add_compiler(STAND_IN);
     project
 }
@@ -65,12 +65,12 @@ pub(crate) fn shard(project: &Project, shard: &str, out: &str, more: &[&str]) ->
     project.run(&arguments)
 }
 
-/// The words that run a shard with the stand-in.
+/// The arguments that run a shard with the stand-in.
 pub(crate) fn shard_arguments(shard: &str, out: &str, cache: &str) -> Vec<String> {
-    let words = "build --plan plan --via hipcc --hipcc bin/hipcc --message-format json --shard";
-    let mut words: Vec<String> = words.split(' ').map(str::to_owned).collect();
-    words.extend([shard, "--out", out, "--cache-dir", cache].map(str::to_owned));
-    words
+    let arguments = "build --plan plan --via hipcc --hipcc bin/hipcc --message-format json --shard";
+    let mut arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
+    arguments.extend([shard, "--out", out, "--cache-dir", cache].map(str::to_owned));
+    arguments
 }
 
 /// A number that no earlier shard of the project was given.

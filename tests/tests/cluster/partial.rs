@@ -42,18 +42,18 @@ fn refused_kernels_are_not_tried_again_and_the_kdb_is_that_of_one_machine() {
 }
 
 #[test]
-fn ninja_stops_at_a_refused_kernel_unless_told_to_go_on() {
+fn ninja_stops_at_a_refused_kernel_unless_asked_to_go_on() {
     let project = faulty(&["", "-DBROKEN", ""]);
     let export = "export ninja --plan plan --out n --hipcc bin/hipcc --message-format json";
     let export = project.run(&export.split(' ').collect::<Vec<_>>()).expect_code(0);
     let exported = &export.of_type("exported")[0];
     assert_eq!((&exported["jobs"], &exported["file"]), (&3.into(), &"n/build.ninja".into()));
-    let ninja = |words: &[&str]| {
+    let ninja = |arguments: &[&str]| {
         let mut ninja = command("ninja");
-        ninja.args(["-C", "n"]).args(words).current_dir(project.path());
+        ninja.args(["-C", "n"]).args(arguments).current_dir(project.path());
         finish(ninja)
     };
-    let words = "error: this kernel is broken";
+    let expected = "error: this kernel is broken";
     let made = |number: usize| match number {
         0 => 1,
         _ => 2,
@@ -63,7 +63,7 @@ fn ninja_stops_at_a_refused_kernel_unless_told_to_go_on() {
     for (number, more) in turns.into_iter().enumerate() {
         let run = ninja(more).expect_code(1);
         assert!(run.stdout.contains("FAILED: v4/objects/"), "{}", run.stdout);
-        assert!(run.stdout.contains(words), "{}", run.stdout);
+        assert!(run.stdout.contains(expected), "{}", run.stdout);
         assert!(run.stdout.contains("do not run it again"), "{}", run.stdout);
         assert_eq!(project.tree("n/v4/objects").len(), made(number), "run {number}");
         assert!(!project.path().join("n/merged").exists());
@@ -72,7 +72,7 @@ fn ninja_stops_at_a_refused_kernel_unless_told_to_go_on() {
     let job = project.tree("n/failed")[0].0.trim_end_matches(".json").to_owned();
     let exec = ["exec-job", &job, "--plan", "plan", "--out", "n", "--hipcc", "bin/hipcc"];
     let run = project.run(&exec).expect_code(42);
-    assert!(run.stderr.contains(words), "{}", run.stderr);
+    assert!(run.stderr.contains(expected), "{}", run.stderr);
 
     // What the documentation says to do then.
     let run = shard(&project, "1/1", "n", &[]).expect_code(42);

@@ -89,9 +89,9 @@ fn ninja_follows_the_plan_whatever_the_times_of_files() {
                 __kernel void k(__global int* x) { *x = NAMED * 100 + TOLD; }\n";
     project.write("k.cl", text);
     // The second plan has the first one's digest, the third another one.
-    for (turn, (named, told)) in [(1, 1), (1, 2), (2, 2)].into_iter().enumerate() {
+    for (turn, (named, by_macro)) in [(1, 1), (1, 2), (2, 2)].into_iter().enumerate() {
         project.write("named.h", &format!("#define NAMED {named}\n"));
-        project.write("told.h", &format!("#define TOLD {told}\n"));
+        project.write("told.h", &format!("#define TOLD {by_macro}\n"));
         plan(&project, &["--target", "gfx906"]);
         for file in ["plan", "plan/plan.json"] {
             let file = fs::File::open(project.path().join(file)).unwrap();
@@ -157,8 +157,8 @@ fn six_routes_make_the_same_bytes() {
     let exported = project.run(&[&export[..], &toolchain].concat()).expect_code(0);
     assert!(exported.stderr.contains("run `ninja -C 'n j'`"), "{}", exported.stderr);
     for run in ["ninja", "ninja with nothing to do"] {
-        let told = ninja(&project, "n j");
-        assert_eq!(told.stdout.contains("add.cpp"), run == "ninja", "{}", told.stdout);
+        let output = ninja(&project, "n j");
+        assert_eq!(output.stdout.contains("add.cpp"), run == "ninja", "{}", output.stdout);
         assert!(made(&project, &["n j"], "n j/merged") == expected, "{run}");
     }
 
@@ -167,7 +167,7 @@ fn six_routes_make_the_same_bytes() {
     merge(&project, &["s"], &[]).expect_code(0);
     assert!(made(&project, &["s"], "merged") == expected, "Slurm");
     slurm::run_what_is_missing_alone(&project, &mut cluster, "s");
-    slurm::tell_of_refused_kernels(&mut cluster);
+    slurm::refused_kernels_are_reported(&mut cluster);
 }
 
 #[test]

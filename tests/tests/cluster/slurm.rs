@@ -35,11 +35,14 @@ pub(crate) fn run_although_a_node_is_lost(project: &Project, out: &str) -> Slurm
     let mut slurm = Slurm::start();
     let run = submit(project, &slurm, out, "3", &["--dry-run"]).expect_code(0);
     assert!(run.stdout.contains("--array=1-3 s/slurm/shards.sbatch"), "{}", run.stdout);
-    let told = |run: &Run, what: &str| run.of_type("submitted")[0][what].clone();
+    let submitted = |run: &Run, what: &str| run.of_type("submitted")[0][what].clone();
     let run = submit(project, &slurm, out, "3", &[JSON, &["--dry-run"]].concat()).expect_code(0);
     assert_eq!(run.messages().len(), 1, "{}", run.stdout);
-    assert_eq!((told(&run, "ranges"), told(&run, "dry_run")), (json!("1-3"), json!(true)));
-    assert!(told(&run, "job").is_null(), "{}", run.stdout);
+    assert_eq!(
+        (submitted(&run, "ranges"), submitted(&run, "dry_run")),
+        (json!("1-3"), json!(true))
+    );
+    assert!(submitted(&run, "job").is_null(), "{}", run.stdout);
     // What people edit stays: here, to have the stand-in asked, from caches
     // that share nothing.
     let file = format!("{out}/slurm/shards.sbatch");
@@ -51,14 +54,20 @@ pub(crate) fn run_although_a_node_is_lost(project: &Project, out: &str) -> Slurm
     project.write(&file, &edited);
     let (gate, key) = Gate::closed(&pipe(project, "wait"));
     let run = submit(project, &slurm, out, "3", JSON).expect_code(0);
-    assert_eq!((told(&run, "engine"), told(&run, "count")), (json!("slurm"), json!(3)));
-    assert_eq!((told(&run, "shards"), told(&run, "dry_run")), (json!([1, 2, 3]), json!(false)));
-    assert_eq!((told(&run, "job").is_u64(), told(&run, "script")), (true, json!(file)));
+    assert_eq!((submitted(&run, "engine"), submitted(&run, "count")), (json!("slurm"), json!(3)));
+    assert_eq!(
+        (submitted(&run, "shards"), submitted(&run, "dry_run")),
+        (json!([1, 2, 3]), json!(false))
+    );
+    assert_eq!((submitted(&run, "job").is_u64(), submitted(&run, "script")), (true, json!(file)));
     assert_eq!(project.text(&file), edited);
     let again = submit(project, &slurm, out, "3", &[]).expect_code(0);
     assert!(again.stderr.contains("nothing to submit"), "{}", again.stderr);
     let again = submit(project, &slurm, out, "3", JSON).expect_code(0);
-    assert_eq!((told(&again, "shards"), told(&again, "job").is_null()), (json!([]), true));
+    assert_eq!(
+        (submitted(&again, "shards"), submitted(&again, "job").is_null()),
+        (json!([]), true)
+    );
     submit(project, &slurm, out, "4", &[]).expect_code(2);
 
     // All but one shard done, and that one in the middle of a kernel.
@@ -77,9 +86,9 @@ pub(crate) fn run_although_a_node_is_lost(project: &Project, out: &str) -> Slurm
     );
     let queue = slurm.ask("squeue", &["--noheader", "--array", "--format=%K %N %F %T"]);
     let line = queue.lines().find(|line| line.ends_with("RUNNING")).expect("one runs");
-    let words: Vec<&str> = line.split_whitespace().collect();
-    assert_eq!(words[0], shard, "{queue}");
-    let (node, element) = (words[1].to_owned(), format!("{}_{}", words[2], words[0]));
+    let columns: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(columns[0], shard, "{queue}");
+    let (node, element) = (columns[1].to_owned(), format!("{}_{}", columns[2], columns[0]));
     slurm.cut_off(&node);
     drop(key);
     gate.wait_until_gone();
@@ -119,7 +128,7 @@ pub(crate) fn run_what_is_missing_alone(project: &Project, slurm: &mut Slurm, ou
 }
 
 /// A shard with refused kernels is done, and whoever waits hears of them.
-pub(crate) fn tell_of_refused_kernels(slurm: &mut Slurm) {
+pub(crate) fn refused_kernels_are_reported(slurm: &mut Slurm) {
     let project = faulty(&["", "-DBROKEN"]);
     submit(&project, slurm, "r", "1", &[]).expect_code(0);
     let run = wait(&project, slurm, "r", JSON).expect_code(42);

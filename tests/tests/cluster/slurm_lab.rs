@@ -61,7 +61,7 @@ impl Slurm {
         let mut slurm = Self { conf: path, children: Vec::new(), dir };
         let munge = ["socket", "key-file", "pid-file", "log-file", "seed-file"]
             .map(|what| format!("--{what}={root}/munge.{}", what.trim_end_matches("-file")));
-        let munge = munge.map(|word| word.replace("munge.socket", "munge.sock"));
+        let munge = munge.map(|line| line.replace("munge.socket", "munge.sock"));
         slurm.daemon("munged", &munge, &["--force", "--foreground"]);
         slurm.until("munged listens", || slurm.dir.path().join("munge.sock").exists());
         slurm.daemon("slurmctld", &[], &["-D"]);
@@ -73,13 +73,13 @@ impl Slurm {
         slurm
     }
 
-    fn daemon(&mut self, program: &'static str, more: &[String], words: &[&str]) {
+    fn daemon(&mut self, program: &'static str, more: &[String], args: &[&str]) {
         let log = self.dir.path().join(format!("{program}.{}.log", self.children.len()));
         let log = fs::File::create(log).expect("a log");
         // Where daemons are is not on everybody's PATH.
         let file = format!("/usr/sbin/{program}");
         let mut command = command(if Path::new(&file).exists() { &file } else { program });
-        command.args(more).args(words).env("SLURM_CONF", &self.conf).current_dir(self.dir.path());
+        command.args(more).args(args).env("SLURM_CONF", &self.conf).current_dir(self.dir.path());
         command.stdout(Stdio::null()).stderr(log);
         let child = command.spawn().unwrap_or_else(|error| {
             panic!("{program} is needed ({error}): `cargo xtask test --setup` installs it")
@@ -93,9 +93,9 @@ impl Slurm {
     }
 
     /// What one of Slurm's programs prints; nothing where it fails.
-    pub(crate) fn ask(&self, program: &str, words: &[&str]) -> String {
+    pub(crate) fn ask(&self, program: &str, args: &[&str]) -> String {
         let mut command = command(program);
-        command.args(words);
+        command.args(args);
         self.applies_to(&mut command);
         finish(command).stdout
     }
@@ -138,7 +138,8 @@ impl Slurm {
             let environment = String::from_utf8_lossy(&read("environ")).into_owned();
             let commands = String::from_utf8_lossy(&read("cmdline")).into_owned();
             let ours = environment.contains(&own) || commands.contains(&own);
-            ours && (environment.split('\0').any(|word| word == name) || commands.contains(&spool))
+            ours && (environment.split('\0').any(|entry| entry == name)
+                || commands.contains(&spool))
         };
         let (mut steps, mut doomed): (Vec<String>, Vec<String>) = Default::default();
         for entry in fs::read_dir("/proc").expect("readable").flatten() {

@@ -29,9 +29,9 @@ fn linter(name: &str) -> PathBuf {
     workspace().join("target/tools/ci").join("bin").join(name)
 }
 
-fn lint(name: &str, words: &[&str]) {
+fn lint(name: &str, args: &[&str]) {
     let program = linter(name);
-    tool(program.to_str().expect("a plain path"), words, workspace());
+    tool(program.to_str().expect("a plain path"), args, workspace());
 }
 
 fn templates() -> Vec<PathBuf> {
@@ -81,10 +81,10 @@ fn the_providers_linters_accept_the_templates() {
     assert_eq!(seen, [2, 2, 1, 1, 1]);
 }
 
-/// The words of a command up to what ends it in a shell or in a template's
+/// The arguments of a command up to what ends it in a shell or in a template's
 /// own quotes; variables stand for a number.
-fn words(line: &str) -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
+fn arguments_in(line: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
     let mut rest = line.trim_end_matches(['\'', '"', ')', ',']).to_owned();
     for (variable, value) in [
         ("${{ matrix.shard }}", "1"),
@@ -101,9 +101,9 @@ fn words(line: &str) -> Vec<String> {
         if matches!(word, "||" | "&&" | ";" | "|") {
             break;
         }
-        words.push(word.trim_matches('"').to_owned());
+        found.push(word.trim_matches('"').to_owned());
     }
-    words
+    found
 }
 
 #[test]
@@ -120,13 +120,13 @@ fn every_command_in_the_templates_is_valid() {
         let mut subcommands = Vec::new();
         for line in text.lines().filter(|line| !line.trim_start().starts_with(['#', '/'])) {
             let Some(at) = line.find("gfxpack ") else { continue };
-            let words = words(&line[at + "gfxpack ".len()..]);
-            let mut arguments: Vec<&str> = words.iter().map(String::as_str).collect();
-            subcommands.push(words[0].clone());
+            let named = arguments_in(&line[at + "gfxpack ".len()..]);
+            let mut arguments: Vec<&str> = named.iter().map(String::as_str).collect();
+            subcommands.push(named[0].clone());
             // Help is printed where everything before it was understood.
             arguments.push("--help");
             let run = project.run(&arguments).expect_code(0);
-            assert!(run.stdout.contains("Usage: gfxpack"), "{}: {words:?}", file.display());
+            assert!(run.stdout.contains("Usage: gfxpack"), "{}: {named:?}", file.display());
             commands += 1;
         }
         assert!(subcommands.contains(&"build".to_owned()), "{}: {subcommands:?}", file.display());

@@ -7,7 +7,7 @@ use std::process::Command;
 use gfxpack_tests::project::binary;
 
 use crate::choice::{MI50, sysfs};
-use crate::lab::{Lab, as_root, ok, other, said};
+use crate::lab::{Lab, as_root, ok, other, run_to_end};
 
 /// A system that has nothing but dpkg's and apt's directories.
 struct Root {
@@ -52,15 +52,16 @@ impl Root {
     }
 
     #[track_caller]
-    fn apt(&self, lab: &Lab, words: &[&str]) -> String {
-        ok(self.command(lab, "apt-get").arg("--yes").args(words))
+    fn apt(&self, lab: &Lab, args: &[&str]) -> String {
+        ok(self.command(lab, "apt-get").arg("--yes").args(args))
     }
 
     /// Installed packages, `name version` each.
     fn installed(&self) -> Vec<String> {
         let mut query = as_root("dpkg-query");
         query.arg(format!("--admindir={}", self.dir.join("var/lib/dpkg").display()));
-        let listed = said(query.args(["--show", "--showformat", "${Package} ${Version}\n"])).stdout;
+        let listed =
+            run_to_end(query.args(["--show", "--showformat", "${Package} ${Version}\n"])).stdout;
         listed.lines().map(str::to_owned).collect()
     }
 
@@ -92,8 +93,8 @@ fn upgrades_from_and_to_amds_names() {
     assert_eq!(root.installed(), ["miopen-hip-gfx906-60kdb 1.2.3-1"]);
     let ours = fs::read(lab.path("new/kdb/gfx906_60.kdb")).expect("built");
     assert!(root.file(KDB) == ours, "the kdb is ours");
-    let said = root.apt(&lab, &["install", "miopenkernels-gfx906-60kdb"]);
-    assert_eq!(root.installed(), ["miopenkernels-gfx906-60kdb 9.0-1"], "{said}");
+    let printed = root.apt(&lab, &["install", "miopenkernels-gfx906-60kdb"]);
+    assert_eq!(root.installed(), ["miopenkernels-gfx906-60kdb 9.0-1"], "{printed}");
     assert_eq!(root.file(KDB), b"AMD's");
     root.apt(&lab, &["purge", "miopenkernels-gfx906-60kdb"]);
 
@@ -159,9 +160,9 @@ fn an_index_lists_new_packages_and_unsigned_ones_are_refused() {
     // What this machine would need if it had an MI50.
     let sysfs = sysfs(&lab, MI50);
     // Words for apt-get that apt-cache does not know are not for it.
-    let words = ["install", "--no-hip", "--sysfs", &sysfs, "--with", "apt"];
-    let words = [&words[..], &["--", "--no-install-recommends", "-oDebug::NoLocking=1"]].concat();
-    ok(root.command(&lab, binary().to_str().expect("UTF-8")).args(words));
+    let args = ["install", "--no-hip", "--sysfs", &sysfs, "--with", "apt"];
+    let args = [&args[..], &["--", "--no-install-recommends", "-oDebug::NoLocking=1"]].concat();
+    ok(root.command(&lab, binary().to_str().expect("UTF-8")).args(args));
     assert_eq!(root.installed(), ["miopen-hip-gfx906kdb 1.2.3-1"]);
     // The index made step by step is the one made at once.
     lab.dist("repository/b", &["--target", "gfx906_60"]);
@@ -184,16 +185,16 @@ fn an_index_lists_new_packages_and_unsigned_ones_are_refused() {
     assert_eq!(fs::read_dir(&hashes).expect("lists").count(), 3);
 
     damage(&lab.path("repository/dists/stable/InRelease"));
-    let refused = said(root.command(&lab, "apt-get").args(["--yes", "update"]));
-    let words = format!("{}{}", refused.stdout, refused.stderr);
-    assert!(words.contains("BADSIG") || words.contains("invalid"), "{words}");
-    let told = lab.run(&["repo", "repository"]).expect_code(0).stderr;
-    assert!(told.contains("the repository is not signed"), "{told}");
+    let refused = run_to_end(root.command(&lab, "apt-get").args(["--yes", "update"]));
+    let output = format!("{}{}", refused.stdout, refused.stderr);
+    assert!(output.contains("BADSIG") || output.contains("invalid"), "{output}");
+    let stderr = lab.run(&["repo", "repository"]).expect_code(0).stderr;
+    assert!(stderr.contains("the repository is not signed"), "{stderr}");
     let sources = fs::read_to_string(lab.path("repository/gfxpack.sources")).expect("read");
     assert!(sources.contains("\nTrusted: yes\n") && !sources.contains("PGP"), "{sources}");
-    let refused = said(root.command(&lab, "apt-get").args(["--yes", "update"]));
-    let words = format!("{}{}", refused.stdout, refused.stderr);
-    assert!(words.contains("not signed") || words.contains("no longer signed"), "{words}");
+    let refused = run_to_end(root.command(&lab, "apt-get").args(["--yes", "update"]));
+    let output = format!("{}{}", refused.stdout, refused.stderr);
+    assert!(output.contains("not signed") || output.contains("no longer signed"), "{output}");
 }
 
 /// The one file that the repository offers for apt, with the key in it.
@@ -214,9 +215,9 @@ fn the_repositorys_own_file_is_all_that_apt_needs() {
     root.apt(&lab, &["install", "miopen-hip-gfx906kdb"]);
     assert_eq!(root.installed(), ["miopen-hip-gfx906kdb 1.2.3-1"]);
     damage(&lab.path("a repository/dists/stable/InRelease"));
-    let refused = said(root.command(&lab, "apt-get").args(["--yes", "update"]));
-    let words = format!("{}{}", refused.stdout, refused.stderr);
-    assert!(words.contains("BADSIG") || words.contains("invalid"), "{words}");
+    let refused = run_to_end(root.command(&lab, "apt-get").args(["--yes", "update"]));
+    let output = format!("{}{}", refused.stdout, refused.stderr);
+    assert!(output.contains("BADSIG") || output.contains("invalid"), "{output}");
 }
 
 /// Changes a letter of what is signed.

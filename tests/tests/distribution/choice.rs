@@ -23,8 +23,8 @@ fn the_package_of_the_gpu_is_chosen_from_a_directory() {
     let sysfs = sysfs(&lab, MI210);
     lab.dist("packages", &["--target", "gfx90a,gfx90a@104,gfx906"]);
     let install = |manager: &str, more: &[&str]| {
-        let words = ["install", "--no-hip", "--sysfs", &sysfs, "--with", manager, "--dry-run"];
-        lab.run(&[&words[..], more].concat())
+        let args = ["install", "--no-hip", "--sysfs", &sysfs, "--with", manager, "--dry-run"];
+        lab.run(&[&args[..], more].concat())
     };
     for (manager, command, file) in [
         ("apt", "apt-get install --yes", "miopen-hip-gfx90akdb_1.2.3-1_all.deb"),
@@ -38,9 +38,9 @@ fn the_package_of_the_gpu_is_chosen_from_a_directory() {
     }
     fs::create_dir(lab.path("none")).expect("made");
     let none = install("apt", &["--from", "none"]).expect_code(3);
-    let said =
+    let expected =
         "failed to find a package for gfx90a\nhint: the directory given with --from has none";
-    assert!(none.stderr.contains(said), "{}", none.stderr);
+    assert!(none.stderr.contains(expected), "{}", none.stderr);
 }
 
 /// MIOpen opens one kdb for a GPU: a second package would take up space, and may
@@ -58,8 +58,8 @@ fn one_package_is_installed_for_each_gpu() {
     };
     let install = || {
         let sysfs = lab.path("kfd").display().to_string();
-        let words = ["install", "--no-hip", "--sysfs", &sysfs, "--with", "apt", "--dry-run"];
-        lab.run(&[&words[..], &["--from", "packages"]].concat()).expect_code(0).stdout
+        let args = ["install", "--no-hip", "--sysfs", &sysfs, "--with", "apt", "--dry-run"];
+        lab.run(&[&args[..], &["--from", "packages"]].concat()).expect_code(0).stdout
     };
     let package = |gfx: &str| {
         let name = format!("miopen-hip-{gfx}kdb_1.2.3-1_all.deb");
@@ -104,8 +104,8 @@ fn the_newest_package_of_a_directory_is_installed_with_its_dependencies() {
             ],
         ),
     ] {
-        let words = ["install", "--no-hip", "--sysfs", &sysfs, "--with", manager, "--dry-run"];
-        let run = lab.run(&[&words[..], &["--from", PACKAGES]].concat()).expect_code(0);
+        let args = ["install", "--no-hip", "--sysfs", &sysfs, "--with", manager, "--dry-run"];
+        let run = lab.run(&[&args[..], &["--from", PACKAGES]].concat()).expect_code(0);
         let junk = run.stderr.matches("` is left out: it can't be read as a package").count();
         assert_eq!(junk, 1, "{}", run.stderr);
         let files = files.map(|file| dir.join(file).display().to_string()).join(" ");
@@ -117,7 +117,7 @@ fn the_newest_package_of_a_directory_is_installed_with_its_dependencies() {
 fn on_a_machine_without_gpu_nothing_is_installed() {
     let lab = Lab::new();
     fs::create_dir_all(lab.path("empty/bus/pci/devices")).expect("made");
-    let words = ["install", "--no-hip", "--sysfs", "empty", "--dry-run"];
-    let run = lab.run(&words).expect_code(3);
+    let args = ["install", "--no-hip", "--sysfs", "empty", "--dry-run"];
+    let run = lab.run(&args).expect_code(3);
     assert!(run.stderr.contains("failed to find an AMD GPU in this machine"), "{}", run.stderr);
 }

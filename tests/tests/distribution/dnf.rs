@@ -7,7 +7,7 @@ use std::process::Command;
 use gfxpack_tests::project::binary;
 
 use crate::choice::{MI50, sysfs};
-use crate::lab::{Lab, as_root, files, ok, other, said};
+use crate::lab::{Lab, as_root, files, ok, other, run_to_end};
 
 struct Root {
     dir: PathBuf,
@@ -41,10 +41,10 @@ impl Root {
 
     /// What dnf knows of the repository is forgotten, so that it either reads
     /// the index as it is now or says why it can't.
-    fn command(&self, words: &[&str]) -> Command {
+    fn command(&self, args: &[&str]) -> Command {
         fs::remove_dir_all(&self.cache).ok();
         let mut dnf = as_root("dnf");
-        dnf.args(self.options()).args(words);
+        dnf.args(self.options()).args(args);
         dnf
     }
 
@@ -60,13 +60,13 @@ impl Root {
     }
 
     #[track_caller]
-    fn dnf(&self, words: &[&str]) -> String {
-        ok(&mut self.command(words))
+    fn dnf(&self, args: &[&str]) -> String {
+        ok(&mut self.command(args))
     }
 
-    fn rpm(&self, words: &[&str]) -> String {
+    fn rpm(&self, args: &[&str]) -> String {
         let mut rpm = as_root("rpm");
-        ok(rpm.arg("--root").arg(&self.dir).args(words))
+        ok(rpm.arg("--root").arg(&self.dir).args(args))
     }
 
     fn installed(&self) -> Vec<String> {
@@ -149,7 +149,7 @@ fn packages_and_indexes_without_a_good_signature_are_refused() {
     lab.dist("repository", &["--target", "gfx906"]);
     lab.repo("repository");
     let root = Root::new(&lab, "repository");
-    // What this machine would need if it had an MI50; words after -- are dnf's.
+    // What this machine would need if it had an MI50; arguments after -- are dnf's.
     let sysfs = sysfs(&lab, MI50);
     let mut install = as_root(binary().to_str().expect("UTF-8"));
     install.args(["install", "--no-hip", "--sysfs", &sysfs, "--with", "dnf", "--"]);
@@ -160,10 +160,10 @@ fn packages_and_indexes_without_a_good_signature_are_refused() {
     for rpm in files(&lab.path("repository"), ".rpm") {
         fs::remove_file(rpm).expect("removed");
     }
-    let words = ["package", "repository/kdb/gfx906.kdb", "--out", "repository", "--format", "rpm"];
-    lab.run(&[&words[..], &["--license", "MIT"]].concat()).expect_code(0);
+    let args = ["package", "repository/kdb/gfx906.kdb", "--out", "repository", "--format", "rpm"];
+    lab.run(&[&args[..], &["--license", "MIT"]].concat()).expect_code(0);
     lab.repo("repository");
-    let refused = said(&mut root.command(&["install", "miopen-hip-gfx906kdb"]));
+    let refused = run_to_end(&mut root.command(&["install", "miopen-hip-gfx906kdb"]));
     let text = format!("{}{}", refused.stdout, refused.stderr);
     assert!(refused.code != Some(0) && text.contains("not signed"), "{text}");
 
@@ -171,7 +171,7 @@ fn packages_and_indexes_without_a_good_signature_are_refused() {
     let text = fs::read_to_string(&index).expect("read");
     fs::write(&index, text.replace("</repomd>", "\n</repomd>")).expect("written");
     fs::remove_dir_all(&root.cache).expect("removed");
-    let refused = said(&mut root.command(&["install", "miopen-hip-gfx906kdb"]));
+    let refused = run_to_end(&mut root.command(&["install", "miopen-hip-gfx906kdb"]));
     let text = format!("{}{}", refused.stdout, refused.stderr);
     assert!(refused.code != Some(0) && text.contains("Bad GPG signature"), "{text}");
 }

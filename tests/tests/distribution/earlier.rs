@@ -68,16 +68,16 @@ fn packages_are_kept_while_their_kdb_is_the_same() {
 fn packages_of_other_targets_and_families_are_kept_in_the_directory() {
     let lab = Lab::new();
     let dist = |target: &str, more: &[&str]| {
-        let words = ["dist", "--manifest", "kernels.toml", "--out", "out", "--target", target];
-        lab.run(&[&words[..], more].concat()).expect_code(0)
+        let args = ["dist", "--manifest", "kernels.toml", "--out", "out", "--target", target];
+        lab.run(&[&args[..], more].concat()).expect_code(0)
     };
     let deb = |name: &str| format!("miopen-hip-{name}kdb_1.2.3-1_all.deb");
     dist("gfx906", &["--meta", "gfx9", "--format", "deb,tar.gz"]);
     dist("gfx1030", &["--meta", "gfx10,all", "--format", "deb"]);
     // Of a kdb that has not changed.
     let package = ["package", "out/kdb/gfx906.kdb", "--out", "out", "--format", "deb"];
-    let said = lab.run(&package).expect_code(0).stderr;
-    assert!(!said.contains("removed"), "{said}");
+    let stderr = lab.run(&package).expect_code(0).stderr;
+    assert!(!stderr.contains("removed"), "{stderr}");
     let all = ["gfx10", "gfx1030", "gfx906", "gfx9", "all"].map(deb);
     let there = names(&lab, "out", ".deb");
     assert!(all.iter().all(|name| there.contains(name)) && there.len() == 5, "{there:?}");
@@ -142,8 +142,8 @@ fn the_sbom_covers_all_packages_in_the_directory() {
     let database = "gfx906_60.db.txt";
     lab.project.write(database, "k=ConvAsm1x1U:1\n");
     let dist = |more: &[&str]| {
-        let words = ["dist", "--manifest", "kernels.toml", "--out", "out", "--target", "gfx906_60"];
-        lab.run(&[&words[..], more].concat()).expect_code(0)
+        let args = ["dist", "--manifest", "kernels.toml", "--out", "out", "--target", "gfx906_60"];
+        lab.run(&[&args[..], more].concat()).expect_code(0)
     };
     let bytes = || {
         let bill = files(&lab.path("out"), ".spdx.json").remove(0);
@@ -157,8 +157,8 @@ fn the_sbom_covers_all_packages_in_the_directory() {
     assert_eq!(bytes(), before, "step by step as at once");
 
     // One name and version is one content.
-    let said = dist(&["--format", "deb"]).stderr;
-    assert!(said.contains("removed miopen-hip-gfx906-60kdb-1.2.3-1.noarch.rpm"), "{said}");
+    let stderr = dist(&["--format", "deb"]).stderr;
+    assert!(stderr.contains("removed miopen-hip-gfx906-60kdb-1.2.3-1.noarch.rpm"), "{stderr}");
     assert_eq!(billed(&lab, "out").len(), 1);
     let before = bytes()[0].clone();
     dist(&["--format", "rpm"]);
@@ -210,10 +210,10 @@ fn packages_of_concurrent_runs_in_one_directory_are_all_listed() {
 #[test]
 fn two_packages_of_one_name_are_refused_before_anything_is_built() {
     let lab = Lab::new();
-    let words = ["dist", "--manifest", "kernels.toml", "--out", "out", "--target", "gfx908,gfx906"];
-    let run = lab.run(&[&words[..], &["--meta", "gfx908"]].concat()).expect_code(2);
-    let told = "failed to name the packages: two would be `miopen-hip-gfx908kdb`\nhint: ";
-    assert!(run.stderr.contains(told), "{}", run.stderr);
+    let args = ["dist", "--manifest", "kernels.toml", "--out", "out", "--target", "gfx908,gfx906"];
+    let run = lab.run(&[&args[..], &["--meta", "gfx908"]].concat()).expect_code(2);
+    let expected = "failed to name the packages: two would be `miopen-hip-gfx908kdb`\nhint: ";
+    assert!(run.stderr.contains(expected), "{}", run.stderr);
     assert!(!lab.path("out").exists());
 }
 
@@ -227,8 +227,8 @@ fn a_repository_lists_its_packages_and_reports_other_files() {
     let run = lab.run(&["repo", "packages"]).expect_code(0);
     assert!(run.stderr.contains("indexed 1 .deb and 1 .rpm packages"), "{}", run.stderr);
     for name in ["junk_1_all.deb", "junk-1-1.noarch.rpm"] {
-        let told = format!("/{name}` is left out: it can't be read as a package");
-        assert!(run.stderr.contains(&told), "{}", run.stderr);
+        let expected = format!("/{name}` is left out: it can't be read as a package");
+        assert!(run.stderr.contains(&expected), "{}", run.stderr);
     }
     // A killed createrepo_c left this, and others come at the same time.
     fs::create_dir(lab.path("packages/.repodata")).expect("made");

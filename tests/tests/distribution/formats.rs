@@ -13,8 +13,8 @@ const DIST: [&str; 5] = ["dist", "--manifest", "kernels.toml", "--target", "gfx9
 fn every_format_is_signed_listed_and_verified() {
     let lab = Lab::new();
     let dist = |format: &str| {
-        let words = ["--out", "out", "--sign-key", KEY, "--meta", "all", "--format", format];
-        lab.run(&[&DIST[..], &words].concat()).expect_code(0);
+        let args = ["--out", "out", "--sign-key", KEY, "--meta", "all", "--format", format];
+        lab.run(&[&DIST[..], &args].concat()).expect_code(0);
     };
     // What one run makes stays when another makes other formats.
     dist("wheel,oci");
@@ -96,7 +96,7 @@ fn kernels_for_windows_have_its_file_names_and_directories() {
     assert_eq!(python_reads(&lab.path("out/kdb/gfx90a68.kdb"), 0x3f).len(), here.len());
 
     // The other way round nothing would be found, and nobody would install it.
-    let refused = |words: &[&str]| lab.run(words).expect_code(2).stderr;
+    let refused = |args: &[&str]| lab.run(args).expect_code(2).stderr;
     let other = ["package", "linux/kdb/gfx90a68.kdb", "--out", "again"];
     assert!(refused(&[&other[..], &windows].concat()).contains(".obj there"));
     let same = ["package", "out/kdb/gfx90a68.kdb", "--out", "again"];

@@ -4,18 +4,18 @@ use std::path::Path;
 
 use gfxpack_tests::project::{command, workspace};
 
-use crate::lab::{Lab, files, ok, said};
+use crate::lab::{Lab, files, ok, run_to_end};
 
 fn lintian(packages: &[std::path::PathBuf]) -> String {
     let mut lintian = command("lintian");
     lintian.args(["--allow-root", "--no-cfg", "--display-info", "--tag-display-limit=0"]);
-    said(lintian.args(packages)).stdout
+    run_to_end(lintian.args(packages)).stdout
 }
 
 fn rpmlint(packages: &[std::path::PathBuf]) -> String {
     let mut rpmlint = command("rpmlint");
     rpmlint.arg("--config").arg(workspace().join("packaging/rpmlint.toml"));
-    let run = said(rpmlint.args(packages));
+    let run = run_to_end(rpmlint.args(packages));
     assert!(run.stdout.contains("specfiles checked"), "{}{}", run.stdout, run.stderr);
     run.stdout
 }
@@ -94,8 +94,8 @@ fn names_and_relations(lab: &Lab) {
     let field = |deb: &str, name: &str| {
         ok(command("dpkg-deb").arg("--field").arg(lab.path(deb)).arg(name)).trim().to_owned()
     };
-    let rpm = |package: &str, words: &[&str]| {
-        ok(command("rpm").args(["-qp", "--nosignature"]).args(words).arg(lab.path(package)))
+    let rpm = |package: &str, args: &[&str]| {
+        ok(command("rpm").args(["-qp", "--nosignature"]).args(args).arg(lab.path(package)))
     };
     let wide = "fhs/miopen-hip-gfx906kdb_1.2.3-1_all.deb";
     assert_eq!(field(wide, "X-ROCm-GPU-Architecture"), "gfx906");
@@ -118,8 +118,8 @@ fn names_and_relations(lab: &Lab) {
     assert!(listed.contains(" ./opt/rocm-6.4.1/share/miopen/db/gfx906.kdb\n"), "{listed}");
     let listed = rpm("therock/miopen-hip-gfx906kdb7.11-1.2.3-1.noarch.rpm", &["--list"]);
     assert!(listed.contains("/opt/rocm/core-7.11/share/miopen/db/gfx906.kdb\n"), "{listed}");
-    let told = ok(command("dpkg-deb").arg("--info").arg(Path::new(&lab.path(wide))));
-    assert!(told.contains(" Enhances: miopen-hip, libmiopen1, miopen\n"), "{told}");
+    let control = ok(command("dpkg-deb").arg("--info").arg(Path::new(&lab.path(wide))));
+    assert!(control.contains(" Enhances: miopen-hip, libmiopen1, miopen\n"), "{control}");
     let copyright = lab.path("unpacked/miopen-hip-gfx906kdb_1.2.3-1_all.deb");
     let copyright = copyright.join("usr/share/doc/miopen-hip-gfx906kdb/copyright");
     let text = std::fs::read_to_string(copyright).expect("the copyright reads");

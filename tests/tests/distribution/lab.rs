@@ -26,8 +26,8 @@ impl Lab {
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         fs::set_permissions(&home, private).expect("changed");
         let name = format!("Packagers <{KEY}>");
-        let words = ["--batch", "--passphrase", "", "--quick-gen-key", &name];
-        ok(lab.gpg().args(words).args(["rsa2048", "sign", "never"]));
+        let args = ["--batch", "--passphrase", "", "--quick-gen-key", &name];
+        ok(lab.gpg().args(args).args(["rsa2048", "sign", "never"]));
         let key = lab.gpg().args(["--armor", "--export", KEY]).output().expect("gpg starts");
         fs::write(lab.key_file(), key.stdout).expect("written");
         lab
@@ -66,9 +66,9 @@ impl Lab {
 
     /// Signed .deb and .rpm packages of the small library in `out`.
     pub(crate) fn dist(&self, out: &str, more: &[&str]) {
-        let words = ["dist", "--manifest", "kernels.toml", "--format", "deb,rpm", "--out", out];
-        let words = [&words[..], &["--sign-key", KEY], more].concat();
-        self.run(&words).expect_code(0);
+        let args = ["dist", "--manifest", "kernels.toml", "--format", "deb,rpm", "--out", out];
+        let args = [&args[..], &["--sign-key", KEY], more].concat();
+        self.run(&args).expect_code(0);
     }
 
     /// Makes `dir` a signed repository.
@@ -87,8 +87,8 @@ impl Lab {
 
 impl Drop for Lab {
     fn drop(&mut self) {
-        for words in [&["--kill", "all"][..], &["--remove-socketdir"]] {
-            command("gpgconf").args(words).env("GNUPGHOME", self.home()).output().ok();
+        for args in [&["--kill", "all"][..], &["--remove-socketdir"]] {
+            command("gpgconf").args(args).env("GNUPGHOME", self.home()).output().ok();
         }
     }
 }
@@ -97,8 +97,8 @@ impl Sign for Lab {
     fn detached(&self, bytes: &[u8]) -> Result<Vec<u8>, Error> {
         let input = self.path("to-sign");
         fs::write(&input, bytes).expect("written");
-        let words = ["--batch", "--local-user", KEY, "--output", "-", "--detach-sign"];
-        Ok(self.gpg().args(words).arg(input).output().expect("gpg starts").stdout)
+        let args = ["--batch", "--local-user", KEY, "--output", "-", "--detach-sign"];
+        Ok(self.gpg().args(args).arg(input).output().expect("gpg starts").stdout)
     }
 }
 
@@ -148,14 +148,14 @@ pub(crate) fn as_root(program: &str) -> Command {
 /// Runs a program that must end well, and gives all it printed.
 #[track_caller]
 pub(crate) fn ok(command: &mut Command) -> String {
-    let run = said(command);
+    let run = run_to_end(command);
     assert_eq!(run.code, Some(0), "{command:?}\n{}\n{}", run.stdout, run.stderr);
     format!("{}{}", run.stdout, run.stderr)
 }
 
 /// Runs a program, however it ends.
 #[track_caller]
-pub(crate) fn said(command: &mut Command) -> Run {
+pub(crate) fn run_to_end(command: &mut Command) -> Run {
     let output = command.output().unwrap_or_else(|error| {
         panic!("{command:?} does not start ({error}): `cargo xtask test --setup` installs it")
     });

@@ -21,8 +21,8 @@ fn project() -> Project {
 }
 
 fn dist(project: &Project, more: &[&str]) -> gfxpack_tests::project::Run {
-    let words = ["dist", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"];
-    project.run(&[&words[..], &["--format", "deb"], more].concat())
+    let args = ["dist", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"];
+    project.run(&[&args[..], &["--format", "deb"], more].concat())
 }
 
 fn left_out(project: &Project) -> Vec<(String, String)> {
@@ -41,11 +41,11 @@ fn only_free_sources_are_compiled_and_others_are_listed() {
     assert_eq!(kernels.stdout.lines().count(), 2, "{}", kernels.stdout);
     let names: Vec<String> = left_out(&project).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["fill.s", "scale.cl"]);
-    for words in [
+    for expected in [
         "left out `fill.s`: it was generated",
         "left out `scale.cl`: CC-BY-NC-4.0 is not known to be free",
     ] {
-        assert!(run.stderr.contains(words), "{}", run.stderr);
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
     }
     let deb = project.path().join("o/miopen-hip-gfx906kdb_1.2.3-1_all.deb");
     let deb = deb.to_str().expect("UTF-8");
@@ -81,9 +81,9 @@ fn assembly_of_a_key_list_is_left_out_as_debian_does() {
     };
     let keys = key("scale.cl", " -DWIDTH=2") + &key("fill.s", " -Wa,-defsym,VALUE=2");
     project.write("keys.jsonl", &keys);
-    let words = ["dist", "--keys", "keys.jsonl", "--source-dir", "src", "--license", "MIT"];
+    let args = ["dist", "--keys", "keys.jsonl", "--source-dir", "src", "--license", "MIT"];
     let more = ["--target", "gfx906", "--dfsg", "--out", "o", "--dry-run"];
-    let run = project.run(&[&words[..], &more].concat()).expect_code(0);
+    let run = project.run(&[&args[..], &more].concat()).expect_code(0);
     assert!(run.stderr.contains("left out `fill.s`: Debian leaves it out"), "{}", run.stderr);
     assert!(run.stdout.contains(" 1 kernel (1 OpenCL C)"), "{}", run.stdout);
 }

@@ -8,9 +8,8 @@ use crate::lab::{KEY, Lab, ok};
 fn a_browser_shows_what_the_repository_has_and_how_to_use_it() {
     let lab = Lab::new();
     lab.dist("repository", &["--target", "gfx906,gfx90a@104"]);
-    let words =
-        ["--sign-key", KEY, "--origin", "Kernels & more", "--url", "https://example.org/k/"];
-    lab.run(&[&["repo", "repository"], &words[..]].concat()).expect_code(0);
+    let args = ["--sign-key", KEY, "--origin", "Kernels & more", "--url", "https://example.org/k/"];
+    lab.run(&[&["repo", "repository"], &args[..]].concat()).expect_code(0);
     let page = lab.path("repository/index.html");
     let mut chromium = command("sh");
     let script = "exec $(command -v chromium || command -v chromium-browser) --headless \

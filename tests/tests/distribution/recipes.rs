@@ -9,7 +9,7 @@ use std::process::Command;
 
 use gfxpack_tests::project::{binary, command, tool, workspace};
 
-use crate::lab::{files, ok, said};
+use crate::lab::{files, ok, run_to_end};
 
 /// The maintainer's machine: the examples in `source`, and nothing of gfxpack's but the program.
 struct Machine {
@@ -42,19 +42,19 @@ impl Machine {
     }
 
     /// gfxpack's own package of a kdb that the recipe built.
-    fn own_package(&self, kdb: &Path, words: &[&str]) -> PathBuf {
+    fn own_package(&self, kdb: &Path, args: &[&str]) -> PathBuf {
         let mut package = command(binary());
         package.arg("package").arg(kdb).args(["--package-version", "1.0", "--license", "MIT"]);
-        package.args(words).arg("--out").arg(self.path("own"));
+        package.args(args).arg("--out").arg(self.path("own"));
         package.env("GFXPACK_CACHE_DIR", self.path("cache"));
         ok(&mut package);
-        let ending = if words.contains(&"deb") { ".deb" } else { ".rpm" };
+        let ending = if args.contains(&"deb") { ".deb" } else { ".rpm" };
         files(&self.path("own"), ending).remove(0)
     }
 }
 
-fn words(list: &str) -> BTreeSet<String> {
-    list.split(", ").map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
+fn items(list: &str) -> BTreeSet<String> {
+    list.split(", ").map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn dpkg_buildpackage_makes_a_package_with_the_same_declarations_as_ours() {
         let built = source.join("build/kdb").join(kdb);
         let theirs = machine.path(&format!("miopen-hip-{name}_1.0-1_all.deb"));
         let ours = machine.own_package(&built, &["--layout", "debian", "--format", "deb"]);
-        let mut said = 0;
+        let mut present = 0;
         for field_name in [
             "Enhances",
             "Provides",
@@ -88,11 +88,11 @@ fn dpkg_buildpackage_makes_a_package_with_the_same_declarations_as_ours() {
             "Modaliases",
             "X-ROCm-GPU-Architecture",
         ] {
-            let ours = words(&field(&ours, field_name));
-            assert_eq!(words(&field(&theirs, field_name)), ours, "{name}: {field_name}");
-            said += usize::from(!ours.is_empty());
+            let ours = items(&field(&ours, field_name));
+            assert_eq!(items(&field(&theirs, field_name)), ours, "{name}: {field_name}");
+            present += usize::from(!ours.is_empty());
         }
-        assert_eq!(said, fields, "{name}");
+        assert_eq!(present, fields, "{name}");
         let tree = machine.path(name);
         ok(command("dpkg-deb").arg("--extract").arg(&theirs).arg(&tree));
         let installed = tree.join("usr/lib/share/miopen/db").join(kdb);
@@ -102,11 +102,11 @@ fn dpkg_buildpackage_makes_a_package_with_the_same_declarations_as_ours() {
 }
 
 /// By every kind of dependency; `clashes` with other packages' files are known.
-fn assert_rpms_say_the_same(theirs: &Path, ours: &Path, clashes: usize) {
+fn assert_same_dependencies(theirs: &Path, ours: &Path, clashes: usize) {
     let query = |package: &Path, kind: &str| -> BTreeSet<String> {
         let mut rpm = command("rpm");
-        let said = ok(rpm.args(["-qp", "--nosignature", kind]).arg(package));
-        said.lines().map(str::to_owned).collect()
+        let listed = ok(rpm.args(["-qp", "--nosignature", kind]).arg(package));
+        listed.lines().map(str::to_owned).collect()
     };
     for (kind, least) in [
         ("--provides", 2),
@@ -145,8 +145,8 @@ fn rpmbuild_makes_a_package_with_the_same_declarations_as_ours() {
     fs::create_dir_all(&sources).unwrap();
     fs::rename(machine.path("source"), machine.path("example-kernels-1.0")).unwrap();
     let tarball = sources.join("example-kernels-1.0.tar.gz");
-    let words = ["-czf", tarball.to_str().unwrap(), "example-kernels-1.0"];
-    tool("tar", &words, machine.directory.path());
+    let args = ["-czf", tarball.to_str().unwrap(), "example-kernels-1.0"];
+    tool("tar", &args, machine.directory.path());
     let spec = machine.path("example-kernels-1.0/example-kernels.spec");
     let theirs = machine.path("rpm/RPMS/noarch/miopen-hip-gfx1030kdb-1.0-1.noarch.rpm");
     // AMD's own packages install the file in the first directory too.
@@ -165,12 +165,12 @@ fn rpmbuild_makes_a_package_with_the_same_declarations_as_ours() {
         ok(build.arg(&spec));
         let built = machine.path("rpm/BUILD/example-kernels-1.0/build/kdb/gfx1030.kdb");
         let ours = machine.own_package(&built, &["--layout", layout, "--format", "rpm"]);
-        assert_rpms_say_the_same(&theirs, &ours, clashes);
+        assert_same_dependencies(&theirs, &ours, clashes);
         fs::remove_dir_all(machine.path("own")).unwrap();
     }
     let mut rpmlint = command("rpmlint");
     rpmlint.arg("--config").arg(workspace().join("packaging/rpmlint.toml"));
-    let judged = said(rpmlint.arg(&theirs)).stdout;
+    let judged = run_to_end(rpmlint.arg(&theirs)).stdout;
     // Tags that rpm and distributions have given up.
     let dated = |line: &&str| line.contains("no-packager-tag") || line.contains("no-group-tag");
     let findings = judged.lines().filter(|line| line.contains(": E: ") || line.contains(": W: "));
@@ -190,7 +190,7 @@ fn in_amds_directory_packages_conflict_with_amds() {
         recipe.args(["recipe", "rpm", kind, "--package", "my-kernels"]);
         recipe.args(["--package-version", "1.0-1", "--root"]).arg(&root);
         recipe.stdin(fs::File::open(machine.path("files")).unwrap());
-        said(&mut recipe)
+        run_to_end(&mut recipe)
     };
     let name = "miopenkernels-gfx1030kdb6.4.1";
     let conflicts = dependencies("conflicts", &file).stdout;
@@ -220,8 +220,8 @@ fn without_kernels_the_recipe_fails_and_names_what_is_missing() {
     recipe.args(["recipe", "debhelper"]).current_dir(machine.path("source"));
     let output = recipe.output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert!(told.contains("failed to find kernels") && told.contains("dh_install"), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("failed to find kernels") && stderr.contains("dh_install"), "{stderr}");
 
     let tree = machine.path("source/debian/miopen-hip-gfx1030kdb/usr/lib/share/miopen/db");
     fs::create_dir_all(&tree).unwrap();

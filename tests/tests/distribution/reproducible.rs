@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use gfxpack_tests::project::{Project, binary, command};
 
-use crate::lab::{ok, said};
+use crate::lab::{ok, run_to_end};
 
 const WORDS: [&str; 8] = [
     "dist",
@@ -30,7 +30,7 @@ fn build(project: &Project, mut build: Command, date: &str) {
 fn differences(one: &Path, other: &Path) -> gfxpack_tests::project::Run {
     let mut diffoscope = command("diffoscope");
     diffoscope.args(["--exclude-directory-metadata=recursive", "--no-progress", "--text=-"]);
-    said(diffoscope.arg(one).arg(other))
+    run_to_end(diffoscope.arg(one).arg(other))
 }
 
 #[test]

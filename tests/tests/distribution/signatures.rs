@@ -20,8 +20,8 @@ fn verify(lab: &Lab, dir: &str, keyring: &str) -> Run {
 /// Makes a key, and gives its fingerprint.
 fn key(lab: &Lab, name: &str, algorithm: &str) -> String {
     let past = "20200101T000000!";
-    let words = ["--batch", "--passphrase", "", "--faked-system-time", past, "--quick-gen-key"];
-    ok(lab.gpg().args(words).args([name, algorithm, "sign", "never"]));
+    let args = ["--batch", "--passphrase", "", "--faked-system-time", past, "--quick-gen-key"];
+    ok(lab.gpg().args(args).args([name, algorithm, "sign", "never"]));
     let listed = ok(lab.gpg().args(["--with-colons", "--list-keys", "--", name]));
     let last = listed.lines().rfind(|line| line.starts_with("fpr:"));
     last.and_then(|line| line.split(':').nth(9)).expect("a fingerprint").to_owned()
@@ -37,16 +37,16 @@ fn export(lab: &Lab, keys: &[&str], to: &str) -> String {
 fn signatures_of_expired_and_revoked_keys_do_not_count() {
     let lab = Lab::new();
     let key = key(&lab, "Past <past@example.org>", "rsa2048");
-    let words = ["dist", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "o"];
+    let args = ["dist", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "o"];
     let more = ["--format", "deb,rpm", "--sign-key", &key];
-    lab.run(&[&words[..], &more].concat()).expect_code(0);
+    lab.run(&[&args[..], &more].concat()).expect_code(0);
     lab.run(&["repo", "o", "--sign-key", &key]).expect_code(0);
     let valid = export(&lab, &[&key], "valid.gpg");
     verify(&lab, "o", &valid).expect_code(0);
 
     let expires = |day: &str, when: &str| {
-        let words = ["--batch", "--faked-system-time", day, "--quick-set-expire", &key, when];
-        ok(lab.gpg().args(words));
+        let args = ["--batch", "--faked-system-time", day, "--quick-set-expire", &key, when];
+        ok(lab.gpg().args(args));
     };
     expires("20200201T000000!", "2020-06-01");
     let expired = export(&lab, &[&key], "expired.gpg");
@@ -66,13 +66,13 @@ fn signatures_of_expired_and_revoked_keys_do_not_count() {
     assert!(refused.stderr.contains("it is revoked"), "{}", refused.stderr);
 
     for (keyring, why) in [(&expired, "has expired"), (&revoked, "is revoked")] {
-        let told = verify(&lab, "o", keyring).expect_code(101).stdout;
+        let stdout = verify(&lab, "o", keyring).expect_code(101).stdout;
         for name in ["o/SHA256SUMS", "o/dists/stable/Release", "o/repodata/repomd.xml", ".rpm"] {
-            let line = told.lines().find(|line| line.contains(&format!("{name}: ")));
-            assert!(line.is_some_and(|line| line.contains(why)), "{name}: {told}");
+            let line = stdout.lines().find(|line| line.contains(&format!("{name}: ")));
+            assert!(line.is_some_and(|line| line.contains(why)), "{name}: {stdout}");
         }
-        let inline = told.lines().find(|line| line.contains("the signature of `InRelease`"));
-        assert!(inline.is_some_and(|line| line.contains(why)), "{told}");
+        let inline = stdout.lines().find(|line| line.contains("the signature of `InRelease`"));
+        assert!(inline.is_some_and(|line| line.contains(why)), "{stdout}");
         let deb = files(&lab.path("o"), ".deb")[0].clone();
         let alone = verify(&lab, deb.to_str().expect("UTF-8"), keyring).expect_code(101);
         assert!(alone.stdout.contains(why), "{}", alone.stdout);
@@ -118,8 +118,8 @@ fn everything_that_apt_reads_must_be_signed() {
     };
     // The text in OpenPGP's clothes: stored, compressed, signed with itself.
     for how in [&["--store"][..], &["--sign"], &["--armor", "--sign"], &["--armor", "--store"]] {
-        let words = ["--batch", "--yes", "--local-user", KEY, "--output"];
-        ok(lab.gpg().args(words).arg(&inline).args(how).arg(&release));
+        let args = ["--batch", "--yes", "--local-user", KEY, "--output"];
+        ok(lab.gpg().args(args).arg(&inline).args(how).arg(&release));
         refused("no signed text", false);
     }
     let more = whole.replace("Origin: gfxpack", "Origin: gfxpock");
@@ -210,12 +210,12 @@ fn unusable_keys_are_reported_on_one_line() {
 fn a_missing_passphrase_is_reported() {
     let lab = Lab::new();
     lab.stand_in("r", &other("theirs", "1.0", "/opt/theirs", "theirs"));
-    let words = ["--batch", "--pinentry-mode", "loopback", "--passphrase", "secret"];
+    let args = ["--batch", "--pinentry-mode", "loopback", "--passphrase", "secret"];
     let key = ["--quick-gen-key", "locked@example.org", "ed25519", "sign", "never"];
-    ok(lab.gpg().args(words).args(key));
+    ok(lab.gpg().args(args).args(key));
     // The agent knows it still.
     ok(command("gpgconf").args(["--kill", "all"]).env("GNUPGHOME", lab.home()));
-    for words in [
+    for args in [
         &["repo", "r"][..],
         &[
             "dist",
@@ -229,8 +229,8 @@ fn a_missing_passphrase_is_reported() {
             "o",
         ],
     ] {
-        let words = [words, &["--sign-key", "locked@example.org"]].concat();
-        let run = lab.run(&words).expect_code(2);
+        let args = [args, &["--sign-key", "locked@example.org"]].concat();
+        let run = lab.run(&args).expect_code(2);
         assert!(run.stderr.contains("failed to ask for the passphrase"), "{}", run.stderr);
         assert!(
             run.stderr.contains("hint: on a terminal, `export GPG_TTY=$(tty)`"),
@@ -265,14 +265,14 @@ fn only_the_signing_key_is_published() {
     assert!(run.stderr.contains(&second), "{}", run.stderr);
     lab.run(&["repo", "r", "--sign-key", &second]).expect_code(0);
     let second_key = export(&lab, &[&second], "second.gpg");
-    let told = verify(&lab, "r", &second_key).expect_code(101).stdout;
-    assert!(told.contains("Release: sound") && told.contains("repomd.xml: sound"), "{told}");
+    let stdout = verify(&lab, "r", &second_key).expect_code(101).stdout;
+    assert!(stdout.contains("Release: sound") && stdout.contains("repomd.xml: sound"), "{stdout}");
 
     // rpm knows no such key, and says so of it: dpkg does not ask.
-    let words = ["dist", "--manifest", "kernels.toml", "--target", "gfx906_60", "--sign-key"];
-    let words = [&words[..], &[&second, "--out", "o", "--format"]].concat();
-    let run = lab.run(&[&words[..], &["deb,rpm"]].concat()).expect_code(0);
+    let args = ["dist", "--manifest", "kernels.toml", "--target", "gfx906_60", "--sign-key"];
+    let args = [&args[..], &[&second, "--out", "o", "--format"]].concat();
+    let run = lab.run(&[&args[..], &["deb,rpm"]].concat()).expect_code(0);
     assert!(run.stderr.contains("the key is an ECDSA key"), "{}", run.stderr);
-    let run = lab.run(&[&words[..], &["deb"]].concat()).expect_code(0);
+    let run = lab.run(&[&args[..], &["deb"]].concat()).expect_code(0);
     assert!(!run.stderr.contains("ECDSA"), "{}", run.stderr);
 }

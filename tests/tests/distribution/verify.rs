@@ -24,9 +24,9 @@ fn flip(path: &Path, at: usize) {
 #[test]
 fn a_repository_is_checked_down_to_the_kernels() {
     let lab = Lab::new();
-    let words = ["dist", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "r"];
+    let args = ["dist", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "r"];
     let more = ["--sign-key", KEY, "--format", "deb,rpm,tar.gz,tar.xz,tar.zst"];
-    lab.run(&[&words[..], &more].concat()).expect_code(0);
+    lab.run(&[&args[..], &more].concat()).expect_code(0);
     lab.repo("r");
     let sound = verify(&lab, "r").expect_code(0);
     assert_eq!(sound.stdout.matches(": sound, ").count(), 3 + 5, "{}", sound.stdout);
@@ -146,8 +146,8 @@ fn lists_may_only_name_files_in_their_directory() {
     ] {
         fs::write(&release, format!("{whole} {sum} {size} {name}\n")).expect("written");
         let run = lab.run(&["verify", "r"]).expect_code(101);
-        let told = run.stdout.lines().find(|line| line.contains(&format!("`{name}`")));
-        assert!(told.is_some_and(|line| line.contains(expected)), "{name}: {}", run.stdout);
+        let found = run.stdout.lines().find(|line| line.contains(&format!("`{name}`")));
+        assert!(found.is_some_and(|line| line.contains(expected)), "{name}: {}", run.stdout);
     }
     fs::write(&release, whole).expect("written");
     fs::write(lab.path("outside"), "").expect("written");
@@ -197,8 +197,8 @@ fn all_given_files_and_directories_are_checked() {
     let run = lab.run(&["verify", "o"]).expect_code(101);
     assert!(run.stdout.contains("o/sub/bad.tar.xz: failed to read"), "{}", run.stdout);
 
-    let words = ["verify", "o/sub/bad.tar.xz", "nothere.rpm", good.to_str().expect("UTF-8")];
-    let run = lab.run(&words).expect_code(101);
+    let args = ["verify", "o/sub/bad.tar.xz", "nothere.rpm", good.to_str().expect("UTF-8")];
+    let run = lab.run(&args).expect_code(101);
     assert!(run.stdout.contains(&format!("{}: sound", good.display())), "{}", run.stdout);
     assert!(run.stderr.contains("warning: failed to find `nothere.rpm`"), "{}", run.stderr);
     let run = lab.run(&["verify", "nothere.rpm", good.to_str().expect("UTF-8")]).expect_code(2);
@@ -219,9 +219,9 @@ fn names_cannot_send_control_sequences_to_the_terminal() {
     ok(command("tar").args(["-czf", "o.tar.gz", "-C", "tree", "."]).current_dir(lab.path(".")));
     let run = lab.run(&["verify", "o.tar.gz"]).expect_code(101);
     // The name in the package, and not that of a copy.
-    let told = "o.tar.gz: `/gfx\\u{1b}[2J\\nx.kdb`: failed to tell the target of \
+    let expected = "o.tar.gz: `/gfx\\u{1b}[2J\\nx.kdb`: failed to tell the target of \
                 `/gfx\\u{1b}[2J\\nx.kdb` by its name";
-    assert_eq!(run.stdout.lines().next(), Some(told), "{}", run.stdout);
+    assert_eq!(run.stdout.lines().next(), Some(expected), "{}", run.stdout);
     let run = lab.run(&["verify", "\u{1b}[2J.deb"]).expect_code(2);
     assert!(run.stderr.contains("failed to find `\\u{1b}[2J.deb`"), "{}", run.stderr);
 }

@@ -10,13 +10,10 @@ use crate::lab::{Lab, as_root, ok, other};
 
 /// zypper in a root of its own, with what the kernel says of devices in
 /// `sysfs`.
-fn zypper(lab: &Lab, sysfs: &Path, words: &[&str]) -> Command {
+fn zypper(lab: &Lab, sysfs: &Path, args: &[&str]) -> Command {
     let mut zypper = as_root("zypper");
     zypper.arg("--root").arg(lab.path("root")).args(["--non-interactive", "--no-refresh"]);
-    zypper
-        .args(words)
-        .env("ZYPP_MODALIAS_SYSFS", sysfs)
-        .env("ZYPP_LOCKFILE_ROOT", lab.path("root"));
+    zypper.args(args).env("ZYPP_MODALIAS_SYSFS", sysfs).env("ZYPP_LOCKFILE_ROOT", lab.path("root"));
     zypper
 }
 
@@ -68,17 +65,17 @@ fn installing_miopen_also_installs_the_kernels_of_the_device() {
     fs::create_dir_all(&device).expect("made");
     let alias = "pci:v00001002d0000740Fsv00001002sd00000C34bc03sc80i00\n";
     fs::write(device.join("modalias"), alias).expect("written");
-    let said = brought(&lab, &with_mi210);
-    assert!(said.contains("miopen-hip-gfx90akdb"), "{said}");
-    assert!(!said.contains("gfx906"), "{said}");
+    let output = brought(&lab, &with_mi210);
+    assert!(output.contains("miopen-hip-gfx90akdb"), "{output}");
+    assert!(!output.contains("gfx906"), "{output}");
 
     let without = lab.path("without");
     fs::create_dir_all(without.join("devices")).expect("made");
-    let said = brought(&lab, &without);
-    assert!(said.contains("miopen-hip") && !said.contains("kdb"), "{said}");
+    let output = brought(&lab, &without);
+    assert!(output.contains("miopen-hip") && !output.contains("kdb"), "{output}");
 
     if own.is_some() {
-        let said = brought(&lab, Path::new("/sys"));
-        assert!(said.contains("own-kernels") && !said.contains("kdb"), "{said}");
+        let output = brought(&lab, Path::new("/sys"));
+        assert!(output.contains("own-kernels") && !output.contains("kdb"), "{output}");
     }
 }

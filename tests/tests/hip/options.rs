@@ -12,11 +12,11 @@ pub(crate) struct Options(BTreeMap<String, String>);
 impl Options {
     pub(crate) fn parse(options: &str) -> Result<Self> {
         let mut defines = BTreeMap::new();
-        for word in options.split_whitespace() {
-            let define = word
+        for option in options.split_whitespace() {
+            let define = option
                 .strip_prefix("-D")
-                .or_else(|| word.strip_prefix("-Wa,-defsym,"))
-                .with_context(|| format!("failed to understand option `{word}`"))?;
+                .or_else(|| option.strip_prefix("-Wa,-defsym,"))
+                .with_context(|| format!("failed to understand option `{option}`"))?;
             let (name, value) = define.split_once('=').unwrap_or((define, "1"));
             defines.insert(name.to_owned(), value.to_owned());
         }

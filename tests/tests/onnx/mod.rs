@@ -207,14 +207,14 @@ fn unresolved_layers_are_named_with_a_hint() {
     let model = small("N,3,H,?").model();
     let open = run(&model, &["--operation", "conv"]).expect_code(100);
     assert_eq!(open.stdout, "");
-    for told in [
+    for expected in [
         "warning: model.onnx: `the/a` (Conv) is left out: the shape of its input `x` is not known: \
          the model's input `x` has `H` and `x[3]` open",
         "model.onnx: `the/e` (Conv) is left out: the shape of its input `d` is not known",
         "hint: say what they are: --symbol 'H=…' --symbol 'x[3]=…'",
         "error: failed to resolve 2 layers",
     ] {
-        assert!(open.stderr.contains(told), "{told}: {}", open.stderr);
+        assert!(open.stderr.contains(expected), "{expected}: {}", open.stderr);
     }
     let options = ["--operation", "conv", "--symbol", "H=16", "--symbol", "x[3]=18"];
     assert_eq!(lines(&model, &options).len(), 2);

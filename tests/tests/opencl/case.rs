@@ -17,10 +17,10 @@ pub(crate) struct Case<'a> {
 impl<'a> Case<'a> {
     pub(crate) fn new(gpu: &'a Gpu, built: &'a Built<'a>, options: &str) -> Result<Self> {
         let mut defines = BTreeMap::new();
-        for word in options.split_whitespace() {
-            let define = word
+        for option in options.split_whitespace() {
+            let define = option
                 .strip_prefix("-D")
-                .with_context(|| format!("failed to understand option `{word}`"))?;
+                .with_context(|| format!("failed to understand option `{option}`"))?;
             let (name, value) = define.split_once('=').unwrap_or((define, "1"));
             defines.insert(name.to_owned(), value.to_owned());
         }

@@ -111,25 +111,25 @@ fn files_that_differ_from_the_list_are_reported() {
     let read = |name: &str| fs::read(root.join(name)).expect("reads");
     let (kdb, license) = (&spec.files[0].path[1..], format!("usr/share/licenses/{NAME}/copyright"));
     let whole = [".MTREE", ".PKGINFO", kdb, &license].map(|name| (name, read(name)));
-    let told = |members: &[(&str, Vec<u8>)]| {
+    let findings = |members: &[(&str, Vec<u8>)]| {
         let entries: Vec<_> = members.iter().map(|(name, bytes)| file(name, bytes)).collect();
         let packed = zstd::encode_all(&*tar(&entries), 1).expect("packed");
         fs::write(&path, packed).expect("written");
         check(&path).findings.join("; ")
     };
-    assert_eq!(told(&whole), "");
+    assert_eq!(findings(&whole), "");
     let mut other = whole.clone();
     other[2].1[5] ^= 1;
-    assert_eq!(told(&other), format!("`/{kdb}` is not what .MTREE says"));
-    assert_eq!(told(&whole[..3]), format!("`/{license}` is in .MTREE and not in the package"));
+    assert_eq!(findings(&other), format!("`/{kdb}` is not what .MTREE says"));
+    assert_eq!(findings(&whole[..3]), format!("`/{license}` is in .MTREE and not in the package"));
     let mut more = whole.to_vec();
     more.push(("usr/x", Vec::new()));
-    assert_eq!(told(&more), "`/usr/x` is not in .MTREE");
-    assert_eq!(told(&whole[1..]), "", "pacman does without the list");
-    let without_info = told(&whole[2..]);
+    assert_eq!(findings(&more), "`/usr/x` is not in .MTREE");
+    assert_eq!(findings(&whole[1..]), "", "pacman does without the list");
+    let without_info = findings(&whole[2..]);
     assert_eq!(without_info, "there is no `.PKGINFO` with a name in it");
     let refused = output(pacman(&root).arg("-Qip").arg(&path));
     assert!(!refused.status.success(), "pacman says so too");
     more[0].1.truncate(20);
-    assert!(told(&more).contains("failed to read `.MTREE`"));
+    assert!(findings(&more).contains("failed to read `.MTREE`"));
 }

@@ -66,8 +66,8 @@ fn dpkg_installs_verifies_and_removes() {
 
         fs::write(root.join("usr/share/miopen/db/gfx1030_36.kdb"), "damaged").expect("written");
         let verified = dpkg(&root, &["-V", NAME]);
-        let said = String::from_utf8_lossy(&verified.stdout).into_owned();
-        assert!(said.contains("gfx1030_36.kdb") && said.lines().count() == 1, "{said}");
+        let stdout = String::from_utf8_lossy(&verified.stdout).into_owned();
+        assert!(stdout.contains("gfx1030_36.kdb") && stdout.lines().count() == 1, "{stdout}");
 
         dpkg_ok(&root, &["-r", NAME]);
         assert_eq!(installed(&root), Vec::<String>::new(), "all files are gone");
@@ -94,8 +94,8 @@ fn without_the_list_of_digests_dpkg_makes_its_own() {
     assert_eq!(dpkg_ok(&root, &["-V", NAME]), "", "verifies right after installing");
     fs::write(root.join("usr/share/miopen/db/gfx1030_36.kdb"), "damaged").expect("written");
     let verified = dpkg(&root, &["-V", NAME]);
-    let said = String::from_utf8_lossy(&verified.stdout).into_owned();
-    assert!(said.contains("gfx1030_36.kdb") && said.lines().count() == 1, "{said}");
+    let stdout = String::from_utf8_lossy(&verified.stdout).into_owned();
+    assert!(stdout.contains("gfx1030_36.kdb") && stdout.lines().count() == 1, "{stdout}");
 }
 
 #[test]
@@ -163,13 +163,13 @@ fn lintian(spec: &PackageSpec, compression: Compression) -> String {
     let mut command = tool("lintian");
     command.args(["--allow-root", "--no-cfg", "--info", "--display-info", "--show-overrides"]);
     let output = output(command.arg("--tag-display-limit=0").arg(&written.path));
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        !said.contains("unusable") && output.status.code().is_some_and(|code| code <= 2),
-        "{said}"
+        !stdout.contains("unusable") && output.status.code().is_some_and(|code| code <= 2),
+        "{stdout}"
     );
     // What `--info` explains follows each tag after `N:`.
-    said.lines().filter(|line| !line.starts_with("N:")).collect::<Vec<_>>().join("\n")
+    stdout.lines().filter(|line| !line.starts_with("N:")).collect::<Vec<_>>().join("\n")
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 
 use gfxpack_package::read::{self, PackageKind};
 
-use crate::child::{Job, command, said};
+use crate::child::{Job, command, printed_value};
 use crate::support::{noise, run, temp, tool};
 
 /// What a writer may take, in KiB.
@@ -14,8 +14,8 @@ const PEAK: u64 = 150 << 10;
 fn peak(kind: &str, inputs: &std::path::Path) -> u64 {
     let out = temp();
     let stdout = run(&mut command("", Job::OneFile, kind, inputs, out.path()));
-    assert!(said(&stdout, "wrote").is_some(), "{kind}: {stdout}");
-    said(&stdout, "peak-kib").expect("the child says").parse().expect("a number")
+    assert!(printed_value(&stdout, "wrote").is_some(), "{kind}: {stdout}");
+    printed_value(&stdout, "peak-kib").expect("the child says").parse().expect("a number")
 }
 
 #[test]
@@ -61,7 +61,8 @@ fn more_than_four_gibibytes_are_read_back_without_more_memory() {
     ] {
         let out = temp();
         let stdout = run(&mut command("", Job::OneFile, kind, dir.path(), out.path()));
-        let peak: u64 = said(&stdout, "peak-kib").expect("said").parse().expect("a number");
+        let peak: u64 =
+            printed_value(&stdout, "peak-kib").expect("said").parse().expect("a number");
         assert!(peak < PEAK, "{kind} took {peak} KiB");
         let package = fs::read_dir(out.path()).expect("lists").next().expect("written");
         let package = package.expect("reads").path();

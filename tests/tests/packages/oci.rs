@@ -74,26 +74,26 @@ fn errors_in_an_image_are_reported() {
     let spec = plain_spec(vec![7; 3000]);
     let path = Format::Oci.write(&spec, dir.path(), 1, None).expect("written").path;
     let whole = members(&path);
-    let told = |members: &[(String, Vec<u8>)]| {
+    let findings = |members: &[(String, Vec<u8>)]| {
         let entries: Vec<TarEntry<'_>> =
             members.iter().map(|(name, bytes)| file(name, bytes)).collect();
         fs::write(&path, tar(&entries)).expect("written");
         check(&path).findings.join("; ")
     };
-    assert_eq!(told(&whole), "", "any order will do");
+    assert_eq!(findings(&whole), "", "any order will do");
     let mut more = whole.clone();
     more.push(("manifest.json".to_owned(), b"[]".to_vec()));
-    assert!(told(&more).contains("`/manifest.json` is no part of an image"));
+    assert!(findings(&more).contains("`/manifest.json` is no part of an image"));
     more.last_mut().expect("there").0 = format!("blobs/sha256/{:064}", 0);
     more.last_mut().expect("there").1 = b"{}".to_vec();
-    assert!(told(&more).contains("has another digest; the blob"));
+    assert!(findings(&more).contains("has another digest; the blob"));
     for (without, expected) in
         [("oci-layout", "no `oci-layout`"), ("index.json", "no `index.json`"), ("blobs", "no blob")]
     {
         let members: Vec<_> =
             whole.iter().filter(|(name, _)| !name.starts_with(without)).cloned().collect();
-        let told = told(&members);
-        assert!(told.contains(expected), "{expected}: {told}");
+        let findings = findings(&members);
+        assert!(findings.contains(expected), "{expected}: {findings}");
     }
     // One byte of each member: none can change unnoticed but in oci-layout's
     // last digits.
@@ -101,9 +101,9 @@ fn errors_in_an_image_are_reported() {
         for at in (0..whole[index].1.len()).step_by(7) {
             let mut members = whole.clone();
             members[index].1[at] ^= 1;
-            let told = told(&members);
+            let findings = findings(&members);
             let may = ["oci-layout", "index.json"].contains(&&*members[index].0);
-            assert!(may || !told.is_empty(), "byte {at} of {}", members[index].0);
+            assert!(may || !findings.is_empty(), "byte {at} of {}", members[index].0);
         }
     }
     let link = TarEntry { kind: EntryType::Symlink, target: "/etc/x", ..file("oci-layout", b"") };

@@ -53,9 +53,9 @@ fn rpm_installs_verifies_and_removes() {
 
         fs::write(root.join("usr/share/miopen/db/gfx1030_36.kdb"), "damaged").expect("written");
         let verified = rpm_in(&root, &["-V", NAME]);
-        let said = String::from_utf8_lossy(&verified.stdout).into_owned();
-        assert!(!verified.status.success() && said.starts_with("S.5"), "{said}");
-        assert!(said.contains("gfx1030_36.kdb") && said.lines().count() == 1, "{said}");
+        let stdout = String::from_utf8_lossy(&verified.stdout).into_owned();
+        assert!(!verified.status.success() && stdout.starts_with("S.5"), "{stdout}");
+        assert!(stdout.contains("gfx1030_36.kdb") && stdout.lines().count() == 1, "{stdout}");
 
         rpm_ok(&root, &["-e", NAME]);
         let left = tree(&root.join("usr"));

@@ -99,9 +99,9 @@ impl Environment {
         self.0.path().join(name)
     }
 
-    fn pip(&self, words: &[&str], wheels: &[&Path]) -> String {
+    fn pip(&self, args: &[&str], wheels: &[&Path]) -> String {
         let mut pip = python_tool("pip");
-        pip.arg("--python").arg(self.path("env/bin/python")).args(words).args(wheels);
+        pip.arg("--python").arg(self.path("env/bin/python")).args(args).args(wheels);
         run(pip.env("PIP_NO_INPUT", "1").env("PIP_DISABLE_PIP_VERSION_CHECK", "1"))
     }
 
@@ -114,9 +114,9 @@ impl Environment {
         self.pip(&["uninstall", "--quiet", "--yes", name], &[]);
     }
 
-    fn python(&self, words: &[&str]) -> Command {
+    fn python(&self, args: &[&str]) -> Command {
         let mut python = tool(self.path("env/bin/python"));
-        python.args(words).env("XDG_CACHE_HOME", self.path("cache"));
+        python.args(args).env("XDG_CACHE_HOME", self.path("cache"));
         python.env_remove("MIOPEN_SYSTEM_DB_PATH").env_remove("PYTHONPATH");
         python
     }
@@ -217,8 +217,8 @@ fn torch_finds_the_kernels_and_keeps_its_databases() {
     ]);
     assert_eq!(env.databases(), both);
     let place = env.variable().expect("set").display().to_string();
-    let told = run(&mut env.python(&["-m", module]));
-    assert_eq!(told.trim(), format!("MIOPEN_SYSTEM_DB_PATH={place}"));
+    let printed = run(&mut env.python(&["-m", module]));
+    assert_eq!(printed.trim(), format!("MIOPEN_SYSTEM_DB_PATH={place}"));
     let quiet = "import os; print(os.environ.get('MIOPEN_SYSTEM_DB_PATH', ''))";
     assert_eq!(run(&mut env.python(&["-c", quiet])).trim(), "", "torch is not imported");
     // A child of such a program, and a program whose user knows better.

@@ -232,8 +232,8 @@ fn damaged_caches_cost_no_plan_and_harmful_rows_are_not_written() {
 #[test]
 fn errors_in_plans_are_reported() {
     let project = Project::new();
-    let refused = |words: &[&str], expected: &str| {
-        let run = project.run(words).expect_code(2);
+    let refused = |args: &[&str], expected: &str| {
+        let run = project.run(args).expect_code(2);
         assert!(run.stderr.contains(expected), "{expected}: {}", run.stderr);
     };
     project.write("bad.txt", "c2c sp ip 64\nc2c sp ip\n");
@@ -274,8 +274,8 @@ fn the_helper_compiles_each_source_of_rocfft_once() {
         command.env("GFXPACK_CACHE_DIR", cache);
         command.stdin(fs::File::open(project.path().join("source")).unwrap());
         let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{stderr}");
         output.stdout
     };
     let cache = project.path().join("cache");
@@ -297,9 +297,9 @@ fn the_helper_compiles_each_source_of_rocfft_once() {
 }
 
 /// A message of `lookup` for the library whose directory is `dir`.
-fn lookup(project: &Project, words: &[&str], variables: &[(&str, &Path)], code: i32) -> Value {
+fn lookup(project: &Project, args: &[&str], variables: &[(&str, &Path)], code: i32) -> Value {
     let fixed = ["lookup", "--target", "gfx90a", "--message-format", "json"];
-    let mut command = project.command(&[&fixed[..], words].concat());
+    let mut command = project.command(&[&fixed[..], args].concat());
     command.envs(variables.iter().copied());
     let run = gfxpack_tests::project::finish(command).expect_code(code);
     run.of_type("rocfft-lookup")[0].clone()
@@ -323,8 +323,8 @@ fn lookup_explain_and_doctor_agree_with_rocfft() {
 
     let installed = [("ROCFFT_RTC_SYS_CACHE_PATH", file.as_path())];
     let out = project.path().join("code");
-    let words = [&from[..], &["--out", "code"]].concat();
-    let found = lookup(&project, &words, &installed, 0);
+    let args = [&from[..], &["--out", "code"]].concat();
+    let found = lookup(&project, &args, &installed, 0);
     assert_eq!(found["found"], file.to_str().unwrap());
     assert_eq!(found["library"]["hip_version"], answer.hip_version);
     assert_eq!(
@@ -402,24 +402,24 @@ fn doctor_and_lookup_know_an_installed_rocfft_and_its_package() {
     dist(&project, "plans.txt", "o", &["--target", "gfx90a"]).expect_code(0);
     let root = tempfile::tempdir().unwrap();
     system(&library, root.path());
-    let gfxpack = |words: &[&str]| {
+    let gfxpack = |args: &[&str]| {
         let mut command = gfxpack_tests::project::command("unshare");
         let mount = "for dir in proc dev; do mount --rbind /$dir \"$1/$dir\" || exit 9; done";
         let script = format!("{mount}; exec chroot \"$@\"");
         command.args(["--mount", "sh", "-c", &script, "sh"]).arg(root.path());
-        command.args(["/usr/bin/gfxpack"]).args(words);
+        command.args(["/usr/bin/gfxpack"]).args(args);
         gfxpack_tests::project::finish(command)
     };
     let doctor = |expected: &str, more: &[&str]| {
         let run = gfxpack(&[&["doctor", "--target", "gfx90a"], more].concat());
-        let said: Vec<&str> = run.stdout.lines().filter(|line| line.contains("rocFFT")).collect();
+        let lines: Vec<&str> = run.stdout.lines().filter(|line| line.contains("rocFFT")).collect();
         let all = (&run.stdout, &run.stderr);
-        assert!(said.iter().any(|line| line.contains(expected)), "{expected}: {all:?}");
+        assert!(lines.iter().any(|line| line.contains(expected)), "{expected}: {all:?}");
     };
     doctor("no kernel cache is installed (rocfft-kernels-gfx90a)", &[]);
     let package = project.path().join("o/rocfft-kernels-gfx90a_1.0.32-1_all.deb");
-    let words = ["-x", package.to_str().unwrap(), root.path().to_str().unwrap()];
-    tool("dpkg-deb", &words, Path::new("/"));
+    let args = ["-x", package.to_str().unwrap(), root.path().to_str().unwrap()];
+    tool("dpkg-deb", &args, Path::new("/"));
     doctor("kernels for gfx90a and rocFFT 1.", &["--deep"]);
     let miss = gfxpack(&["lookup", "--target", "gfx90a", "fft_none"]).expect_code(3);
     assert!(miss.stderr.contains("gfxpack dist --plans"), "{}", miss.stderr);

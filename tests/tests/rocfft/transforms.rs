@@ -61,16 +61,16 @@ fn beside(name: &str) -> PathBuf {
 fn build(directory: &Path) -> PathBuf {
     let program = directory.join("transform");
     let options = ["-std=c++17", "-O2", "-U_FORTIFY_SOURCE", "-rdynamic", "-w", "-ldl"];
-    let mut words: Vec<String> = options.map(str::to_owned).to_vec();
+    let mut args: Vec<String> = options.map(str::to_owned).to_vec();
     for include in ["rocfft/cpu", "hip/shim"] {
-        words.push(format!("-I{}", beside(include).display()));
+        args.push(format!("-I{}", beside(include).display()));
     }
     for source in ["rocfft/cpu/transform.cpp", "hip/shim/simulator.cpp"] {
-        words.push(beside(source).display().to_string());
+        args.push(beside(source).display().to_string());
     }
-    words.push(format!("-o{}", program.display()));
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    tool("c++", &words, Path::new("/"));
+    args.push(format!("-o{}", program.display()));
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    tool("c++", &args, Path::new("/"));
     program
 }
 
@@ -277,12 +277,12 @@ fn carry_out(library: &Library, cases: &[Case]) -> BTreeSet<String> {
 }
 
 fn in_precision(shape: &str, precision: &str) -> FftPlan {
-    let word = match precision {
+    let precision_name = match precision {
         _ if !shape.starts_with('-') => precision,
         "sp" => "single",
         _ => "double",
     };
-    shape.replace("{}", word).parse().unwrap()
+    shape.replace("{}", precision_name).parse().unwrap()
 }
 
 fn transforms(precision: &str) {

@@ -86,7 +86,7 @@ fn child_process_with_one_failing_read() {
         assert_eq!(lookup_reasons(&lookup)[2], "user unreadable");
         faults.set(0);
         for number in 0..KERNELS {
-            assert_eq!(cache.layer(number), Some("user"), "{:?}", cache.told.texts());
+            assert_eq!(cache.layer(number), Some("user"), "{:?}", cache.warnings.texts());
         }
     }
 }
@@ -133,10 +133,10 @@ fn locks_that_fail_are_misses() {
 #[ignore = "the child of another test, started with locks that fail"]
 fn child_process_with_failing_locks() {
     let faults = Faults::of_child();
-    let (mut config, told) =
+    let (mut config, warnings) =
         config(&faults.root.join("system"), UserDirectory::Dir(faults.root.join("user")));
     config.limits.busy_wait = std::time::Duration::from_millis(5);
-    let cache = Cache::open((config, told));
+    let cache = Cache::open((config, warnings));
     assert_eq!(cache.layer(0), Some("user"));
     // Reading, storing, and reading what was just stored.
     for percent in [3, 100] {

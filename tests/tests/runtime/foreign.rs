@@ -84,7 +84,7 @@ fn an_installed_kdb_of_miopen_is_read() {
         (cache.layer(0), cache.layer(1), cache.layer(2)),
         (Some("system"), Some("system"), None)
     );
-    assert!(cache.told.texts().is_empty());
+    assert!(cache.warnings.texts().is_empty());
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_users_kdb_is_shared_with_miopen() {
         miopen_stores(&machine, &machine.ukdb(), mode, &[12, 13]);
         assert_eq!(cache.kernel(13).origin, Origin::User(machine.ukdb()));
         assert_eq!(cache.kernel(12).origin, Origin::User(machine.ukdb()));
-        assert!(cache.told.texts().is_empty(), "{:?}", cache.told.texts());
+        assert!(cache.warnings.texts().is_empty(), "{:?}", cache.warnings.texts());
         assert_whole(&machine.ukdb());
     }
 }
@@ -152,9 +152,9 @@ fn state(machine: &Machine) -> impl PartialEq + use<> {
 }
 
 fn look_only(machine: &Machine) -> Cache {
-    let (mut config, told) = machine.config();
+    let (mut config, warnings) = machine.config();
     config.look_only = true;
-    Cache::open((config, told))
+    Cache::open((config, warnings))
 }
 
 /// Nothing is checkpointed, rolled back, made, removed or given another mode.
@@ -173,9 +173,9 @@ fn a_read_only_lookup_changes_nothing_in_any_state_of_the_file() {
         let cache = look_only(machine);
         for _ in 0..2 {
             let layers = [10, 11, 12].map(|number| cache.layer(number));
-            assert_eq!(layers, [Some("user"), Some("user"), None], "{:?}", cache.told.texts());
+            assert_eq!(layers, [Some("user"), Some("user"), None], "{:?}", cache.warnings.texts());
         }
-        assert!(cache.told.texts().is_empty(), "{:?}", cache.told.texts());
+        assert!(cache.warnings.texts().is_empty(), "{:?}", cache.warnings.texts());
         drop(cache);
         assert!(state(machine) == before, "{:?}", listing(&machine.user));
     };

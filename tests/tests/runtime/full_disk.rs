@@ -32,8 +32,8 @@ fn a_full_tmpfs_loses_nothing() {
     let output = run(&mut launcher);
     let printed = String::from_utf8_lossy(&output.stdout);
     let in_container = output.status.code() == Some(MAY_NOT_MOUNT);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(in_container || printed.contains("1 passed"), "{printed}{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(in_container || printed.contains("1 passed"), "{printed}{stderr}");
     assert_eq!(machine.open().kernel(0).origin, Origin::User(machine.ukdb()));
 }
 
@@ -66,6 +66,6 @@ fn child_process_on_a_full_disk() {
     for number in full {
         assert_eq!(cache.kernel(number).origin, Origin::Memory, "it is not compiled again");
     }
-    assert_eq!(cache.told.classes(), [WarningClass::NotStored], "{:?}", cache.told.texts());
+    assert_eq!(cache.warnings.classes(), [WarningClass::NotStored], "{:?}", cache.warnings.texts());
     assert_whole(&Path::new(&arguments[1]).join(USER_NAME));
 }

@@ -92,7 +92,7 @@ fn no_library_at_all_is_an_answer_and_no_warning() {
     let root = machine.root.join("root");
     let mut linked = command("ldd");
     let linked = text(run(linked.arg(&program).env("LD_LIBRARY_PATH", machine.libdir())).stdout);
-    let files = linked.split_whitespace().map(Path::new).filter(|word| word.is_absolute());
+    let files = linked.split_whitespace().map(Path::new).filter(|path| path.is_absolute());
     for from in files {
         let to = root.join(from.strip_prefix("/").unwrap());
         fs::create_dir_all(to.parent().unwrap()).unwrap();

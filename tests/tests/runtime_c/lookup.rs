@@ -66,10 +66,10 @@ fn a_missing_kdb_is_reported_once_with_the_exact_message() {
     let machine = Machine::new();
     let mut driver = machine.program("driver.c");
     let output = run(driver.args(["get", NAME, &args(0), "get", NAME, &args(1)]));
-    let told = text(output.stderr);
-    let rest = told.strip_prefix(MISSING).unwrap_or_else(|| panic!("{told:?}"));
-    assert_eq!(rest.matches('\n').count(), 1, "one hint on a line of its own: {told:?}");
-    assert!(rest.contains("gfx906") && rest.ends_with('\n'), "{told:?}");
+    let stderr = text(output.stderr);
+    let rest = stderr.strip_prefix(MISSING).unwrap_or_else(|| panic!("{stderr:?}"));
+    assert_eq!(rest.matches('\n').count(), 1, "one hint on a line of its own: {stderr:?}");
+    assert!(rest.contains("gfx906") && rest.ends_with('\n'), "{stderr:?}");
 
     // The same text through the callback, and nothing on standard error.
     let mut driver = machine.program("driver.c");
@@ -78,7 +78,7 @@ fn a_missing_kdb_is_reported_once_with_the_exact_message() {
     assert_eq!(text(output.stderr), "");
     let printed = text(output.stdout);
     let head = format!("warning mine kind=0 file={}\n", machine.kdb().display());
-    assert!(printed.starts_with(&(head.clone() + &told)), "{printed}");
+    assert!(printed.starts_with(&(head.clone() + &stderr)), "{printed}");
     assert_eq!(printed.matches("warning ").count(), 1, "{printed}");
     assert_eq!(printed.matches(&nothing("get", 1)).count(), 2, "{printed}");
 }
@@ -105,8 +105,8 @@ fn an_error_of_the_callers_compiler_is_returned() {
     let machine = Machine::with_kdb();
     let (compiled, args_7) = (machine.object_file(7), args(7));
     let mut driver = machine.program("driver.c");
-    for (code, words) in [("7", "-"), ("7", "no such header"), ("0", "-"), ("0", "no memory")] {
-        driver.args(["fail", NAME, &args_7, code, words]);
+    for (code, message) in [("7", "-"), ("7", "no such header"), ("0", "-"), ("0", "no memory")] {
+        driver.args(["fail", NAME, &args_7, code, message]);
     }
     // Nobody is left waiting for it.
     let output = run(driver.args(["compile", NAME, &args_7, &compiled]));
@@ -236,13 +236,13 @@ fn the_examples_find_a_kernel() {
 
 #[track_caller]
 fn check_example(machine: &Machine, program: &Path) {
-    let example = |words: &[&str]| {
+    let example = |arguments: &[&str]| {
         let mut example = machine.environment(command(program));
-        example.args(words).output().unwrap()
+        example.args(arguments).output().unwrap()
     };
     let (args_0, args_7, compiled) = (args(0), args(7), machine.object_file(7));
-    let first = |words: &[&str]| {
-        let output = example(words);
+    let first = |arguments: &[&str]| {
+        let output = example(arguments);
         assert!(output.status.success(), "{output:?}");
         let printed = text(output.stdout);
         printed.lines().next().unwrap_or_default().to_owned()

@@ -51,11 +51,11 @@ fn writes_elsewhere_fail_before_they_happen_and_are_recorded() {
         let outside = other.to_str().unwrap();
         let below = mine.join("below/../../other");
         let bases = [outside, "../other", "to-dir", below.to_str().unwrap(), "to-dir/dir/.."];
-        let words = [&[forms.to_str().unwrap(), class, "write"], bases.as_slice()].concat();
+        let args = [&[forms.to_str().unwrap(), class, "write"], bases.as_slice()].concat();
         let writable = [mine.as_path()];
         let options = RecorderOptions { writable: Some(&writable), ..RecorderOptions::default() };
-        let (said, record) = watched_with(&mine, &words, &options);
-        assert_eq!(said, Ok(()), "{class}");
+        let (outcome, record) = watched_with(&mine, &args, &options);
+        assert_eq!(outcome, Ok(()), "{class}");
         assert_eq!(state(&other), before, "{class}");
         let record = record.unwrap();
         let refused: Vec<_> =
@@ -78,8 +78,8 @@ fn scripts_write_only_to_allowed_paths() {
     let script = "echo x >own 2>/dev/null && mv own moved && perl -e 'open F, \">\", \"new\" or exit 1' && rm new";
     assert_eq!(watched_with(&mine, &["sh", "-c", script], &options).0, Ok(()));
     for script in ["echo x >../other/file", "mv own ../other/new", "sh -c 'rm to-dir/file'"] {
-        let (said, record) = watched_with(&mine, &["sh", "-c", script], &options);
-        assert!(said.is_err(), "{script}");
+        let (outcome, record) = watched_with(&mine, &["sh", "-c", script], &options);
+        assert!(outcome.is_err(), "{script}");
         let accesses = record.unwrap().accesses;
         assert!(
             accesses.iter().any(|access| access.operation.writes() && access.error == Some(13)),
@@ -111,13 +111,13 @@ fn landlock_refuses_writes_that_the_library_does_not_see() {
         let command = format!("{} {class:?} past {}; exit $?", forms.display(), other.display());
         let script = ["sh", "-c", &command];
         let direct = [forms.to_str().unwrap(), class, "past", other.to_str().unwrap()];
-        let words: &[&str] = if class == "static" { &script } else { &direct };
+        let args: &[&str] = if class == "static" { &script } else { &direct };
         let before = state(&other);
         let writable = [mine.as_path()];
         let options =
             RecorderOptions { writable: Some(&writable), landlock, ..RecorderOptions::default() };
-        let (said, record) = watched_with(&mine, words, &options);
-        assert_eq!(said, Ok(()), "{class} {landlock:?}");
+        let (outcome, record) = watched_with(&mine, args, &options);
+        assert_eq!(outcome, Ok(()), "{class} {landlock:?}");
         assert_eq!(state(&other) == before, refused, "{class} {landlock:?}");
         let expected = match class {
             "-cc1" => Some(WatchError::NotRecordable("syscall".into())),
@@ -137,8 +137,8 @@ fn a_forked_job_starts_no_program() {
     let path = dir.path().canonicalize().unwrap();
     let forms = build(&path, "forms.c", &[]);
     let recorders = [Recorder::new().unwrap(), Recorder::new().unwrap()];
-    let words = |what: &str| [forms.to_str().unwrap(), "-cc1", what].map(OsString::from);
-    let (start, none) = (words("start nothing"), words("dirs"));
+    let args = |what: &str| [forms.to_str().unwrap(), "-cc1", what].map(OsString::from);
+    let (start, none) = (args("start nothing"), args("dirs"));
     let_in(&path, &forms, [(&recorders[0], &start), (&recorders[1], &none)]);
     let [start, none] = recorders.map(Recorder::finish);
     assert_eq!(start, Err(WatchError::NotRecordable("execve".into())));
@@ -158,8 +158,8 @@ fn forked_jobs_are_confined_separately() {
         Recorder::with(&options).unwrap()
     };
     let (held, free) = (recorder(&mine), recorder(dir.path()));
-    let words = |what: &str, path: &str| ["forms", "-cc1", what, path].map(OsString::from);
-    let (past, touch) = (words("past", "../other"), words("touch", "../other/file"));
+    let args = |what: &str, path: &str| ["forms", "-cc1", what, path].map(OsString::from);
+    let (past, touch) = (args("past", "../other"), args("touch", "../other/file"));
     let_in(&mine, &forms, [(&held, &past), (&free, &touch)]);
     if landlock_abi().is_some() {
         let file = other.join("file");
@@ -177,8 +177,8 @@ fn directories_with_separators_of_the_loader_are_watched() {
         let writable = [mine.as_path()];
         let (writable, landlock) = (Some(&writable[..]), Some(Landlock::All));
         let options = RecorderOptions { all: true, writable, landlock };
-        let (said, record) = watched_with(&mine, &["ls", "x"], &options);
-        assert!(said.is_err(), "{name}");
+        let (outcome, record) = watched_with(&mine, &["ls", "x"], &options);
+        assert!(outcome.is_err(), "{name}");
         assert!(record.unwrap().accesses.iter().any(|access| access.path.ends_with("x")), "{name}");
     }
 }
@@ -195,7 +195,7 @@ fn more_nested_processes_are_confined_than_landlock_has_layers() {
         ..RecorderOptions::default()
     };
     let nested = "test ${1:-0} -ge 20 && exec ls; sh -c \"$0\" \"$0\" $((${1:-0} + 1)); exit $?";
-    let (said, record) = watched_with(&path, &["sh", "-c", nested, nested], &options);
-    assert_eq!(said, Ok(()));
+    let (outcome, record) = watched_with(&path, &["sh", "-c", nested, nested], &options);
+    assert_eq!(outcome, Ok(()));
     assert!(record.unwrap().processes.len() > 20);
 }

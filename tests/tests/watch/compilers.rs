@@ -8,7 +8,7 @@ use gfxpack_process::watch::{
     FileAccess, Landlock, Operation, ProcessClass, Record, Recorder, RecorderOptions,
 };
 
-use crate::kernels::{BITCODE, HIPCC, compilers, kernels, run, words};
+use crate::kernels::{BITCODE, HIPCC, args, compilers, kernels, run};
 use crate::support::{assert_equal_to_strace, let_in, watched, watched_with};
 
 /// The asks of processes of a class.
@@ -24,11 +24,11 @@ fn records_of_compilers_assemblers_and_linkers_agree_with_strace() {
         // hipcc is a driver for HIP alone.
         let sources: &[&str] = if number == HIPCC { &["k.cpp"] } else { &["k.cl", "k.s", "k.cpp"] };
         for &source in sources {
-            let words = words(number, source);
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            run(&path, &words);
+            let args = args(number, source);
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            run(&path, &args);
             let plain = fs::read(path.join("k.o")).unwrap();
-            let record = assert_equal_to_strace(&path, &words, false);
+            let record = assert_equal_to_strace(&path, &args, false);
             let classes: BTreeSet<ProcessClass> =
                 record.processes.iter().map(|p| p.class).collect();
             let first =
@@ -36,12 +36,12 @@ fn records_of_compilers_assemblers_and_linkers_agree_with_strace() {
             assert_eq!(
                 classes,
                 BTreeSet::from([ProcessClass::Other, first, ProcessClass::Linker]),
-                "{words:?}"
+                "{args:?}"
             );
             let reads =
                 |name: &str| record.accesses.iter().any(|access| access.path == path.join(name));
-            assert_eq!(reads("data.bin"), source != "k.cl", "{words:?}");
-            assert!(plain == fs::read(path.join("k.o")).unwrap(), "{words:?}");
+            assert_eq!(reads("data.bin"), source != "k.cl", "{args:?}");
+            assert!(plain == fs::read(path.join("k.o")).unwrap(), "{args:?}");
         }
     }
 }
@@ -61,26 +61,26 @@ fn drivers_accesses_are_recorded_on_request() {
         &["perl", "-e", "print <*>; print `cat data.bin`; system 'ls', '-a'"],
         &["sh", "-c", "for f in *; do test -e $f/none; done; cat data.bin >copy; mv copy moved"],
     ];
-    for words in questions {
-        let record = assert_equal_to_strace(&path, words, true);
+    for args in questions {
+        let record = assert_equal_to_strace(&path, args, true);
         let accesses = record.accesses.iter();
         let absent: BTreeSet<&Path> = accesses
             .filter(|access| access.is_absent())
             .map(|access| access.path.as_path())
             .collect();
         let lists = record.accesses.iter().any(|access| access.operation == Operation::List);
-        assert!(lists && !absent.is_empty(), "{words:?}: {absent:?}");
-        if words[0] == HIPCC {
+        assert!(lists && !absent.is_empty(), "{args:?}: {absent:?}");
+        if args[0] == HIPCC {
             let started = |name: &str| {
                 let mut started =
                     record.accesses.iter().filter(|access| access.operation == Operation::Execute);
                 started.any(|access| access.path.ends_with(name) && access.error.is_none())
             };
-            assert!(started("perl") && started("clang++-15"), "{words:?}");
+            assert!(started("perl") && started("clang++-15"), "{args:?}");
             // The scripts themselves are read by perl.
             assert!(
                 record.accesses.iter().any(|access| access.path.ends_with("hipcc.pl")),
-                "{words:?}"
+                "{args:?}"
             );
         }
     }
@@ -91,16 +91,16 @@ fn forked_jobs_have_records_of_their_own() {
     let dir = kernels();
     let path = dir.path().canonicalize().unwrap();
     let number = compilers()[0];
-    let command_line = words(number, "k.cl");
+    let command_line = args(number, "k.cl");
     let command_line: Vec<&str> = command_line.iter().map(String::as_str).collect();
     let alone = watched(&path, &command_line).unwrap();
     let compiler = alone.processes.iter().find(|p| p.class == ProcessClass::Compiler).unwrap();
     let recorders = [Recorder::new().unwrap(), Recorder::new().unwrap()];
     let writing = |name: &str| {
-        let mut words = compiler.arguments.clone();
-        let output = words.iter().position(|word| word == "-o").unwrap() + 1;
-        words[output] = path.join(name).into();
-        words
+        let mut args = compiler.arguments.clone();
+        let output = args.iter().position(|arg| arg == "-o").unwrap() + 1;
+        args[output] = path.join(name).into();
+        args
     };
     let (first, second) = (writing("first.o"), writing("second.o"));
     let_in(&path, &compiler.program, [(&recorders[0], &first), (&recorders[1], &second)]);
@@ -129,18 +129,18 @@ fn confined_drivers_and_compilers_work_as_before() {
         ..RecorderOptions::default()
     };
     for number in compilers().into_iter().chain([HIPCC]) {
-        let words = words(number, "k.cpp");
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        run(&path, &words);
+        let args = args(number, "k.cpp");
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        run(&path, &args);
         let plain = fs::read(path.join("k.o")).unwrap();
-        let (said, record) = watched_with(&path, &words, &options);
-        assert_eq!(said, Ok(()), "{words:?}");
+        let (outcome, record) = watched_with(&path, &args, &options);
+        assert_eq!(outcome, Ok(()), "{args:?}");
         let record = record.unwrap();
         assert!(
             asks_of(&record, ProcessClass::Compiler).count() > 0
                 && asks_of(&record, ProcessClass::Linker).count() > 0
         );
-        assert!(record.accesses.iter().all(|access| access.error != Some(13)), "{words:?}");
-        assert!(plain == fs::read(path.join("k.o")).unwrap(), "{words:?}");
+        assert!(record.accesses.iter().all(|access| access.error != Some(13)), "{args:?}");
+        assert!(plain == fs::read(path.join("k.o")).unwrap(), "{args:?}");
     }
 }

@@ -174,22 +174,22 @@ static void wait_for(pid_t pid) {
 
 /* Programs, by name and by file. */
 static void start(void) {
-    char *words[] = {"true", "word", NULL};
+    char *args[] = {"true", "word", NULL};
     char *none[] = {NULL};
     pid_t pid = -1;
     setenv("PATH", "absent:below:/nowhere:/usr/bin", 1);
-    if (posix_spawn(&pid, "/usr/bin/true", NULL, NULL, words, environ) != 0)
+    if (posix_spawn(&pid, "/usr/bin/true", NULL, NULL, args, environ) != 0)
         abort();
     wait_for(pid);
-    if (posix_spawn(&pid, "absent", NULL, NULL, words, environ) != ENOENT)
+    if (posix_spawn(&pid, "absent", NULL, NULL, args, environ) != ENOENT)
         abort();
-    if (posix_spawnp(&pid, "true", NULL, NULL, words, environ) != 0)
+    if (posix_spawnp(&pid, "true", NULL, NULL, args, environ) != 0)
         abort();
     wait_for(pid);
-    if (posix_spawnp(&pid, "no-such-program", NULL, NULL, words, environ) != ENOENT)
+    if (posix_spawnp(&pid, "no-such-program", NULL, NULL, args, environ) != ENOENT)
         abort();
     if ((pid = fork()) == 0) {
-        execvp("true", words);
+        execvp("true", args);
         _exit(1);
     }
     wait_for(pid);
@@ -199,11 +199,11 @@ static void start(void) {
     }
     wait_for(pid);
     if ((pid = fork()) == 0) {
-        execvp("no-such-program", words);
-        execvp("./there", words);
+        execvp("no-such-program", args);
+        execvp("./there", args);
         if (errno != EACCES)
             _exit(1);
-        execve("below", words, none);
+        execve("below", args, none);
         execl("/usr/bin/true", "true", NULL);
         _exit(1);
     }
@@ -214,7 +214,7 @@ static void start(void) {
     fclose(script);
     chmod("below/script", 0755);
     if ((pid = fork()) == 0) {
-        execvp("script", words);
+        execvp("script", args);
         _exit(1);
     }
     wait_for(pid);
@@ -240,19 +240,19 @@ static int bad;
 
 /* All forms of starting a program, each of which has to fail. */
 static void start_nothing(void) {
-    char *words[] = {"true", NULL};
+    char *args[] = {"true", NULL};
     pid_t pid;
-    FAILS(execve("/bin/true", words, environ), EPERM);
+    FAILS(execve("/bin/true", args, environ), EPERM);
     FAILS(execl("/bin/true", "true", NULL), EPERM);
-    FAILS(execvp("true", words), EPERM);
-    FAILS(fexecve(open("/bin/true", O_RDONLY), words, environ), EPERM);
-    FAILS((errno = posix_spawn(&pid, "/bin/true", NULL, NULL, words, environ), -1), EPERM);
-    FAILS((errno = posix_spawnp(&pid, "true", NULL, NULL, words, environ), -1), EPERM);
+    FAILS(execvp("true", args), EPERM);
+    FAILS(fexecve(open("/bin/true", O_RDONLY), args, environ), EPERM);
+    FAILS((errno = posix_spawn(&pid, "/bin/true", NULL, NULL, args, environ), -1), EPERM);
+    FAILS((errno = posix_spawnp(&pid, "true", NULL, NULL, args, environ), -1), EPERM);
     FAILS(system("true"), EPERM);
     FAILS(popen("true", "r"), EPERM);
-    FAILS(syscall(SYS_execve, "/bin/true", words, environ), EPERM);
+    FAILS(syscall(SYS_execve, "/bin/true", args, environ), EPERM);
     if ((pid = fork()) == 0) {
-        execv("/bin/true", words);
+        execv("/bin/true", args);
         _exit(errno == EPERM ? 0 : 1);
     }
     wait_for(pid);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_process::preload;
 use object::{Object, ObjectSymbol, SymbolKind};
 
-use crate::kernels::{compilers, kernels, words};
+use crate::kernels::{args, compilers, kernels};
 use crate::support::watched;
 
 /// What reaches files or other programs, and is not replaced.
@@ -130,9 +130,9 @@ fn every_function_that_compilers_import_is_recorded() {
     let mut files = BTreeSet::new();
     for number in compilers() {
         for source in ["k.cl", "k.s", "k.cpp"] {
-            let words = words(number, source);
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            for process in watched(dir.path(), &words).unwrap().processes {
+            let args = args(number, source);
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            for process in watched(dir.path(), &args).unwrap().processes {
                 files.extend(process.libraries);
                 files.insert(process.program);
             }
@@ -146,7 +146,7 @@ fn every_function_that_compilers_import_is_recorded() {
     let library = symbols(&named("libc.so.6"), true);
     let mathematics = symbols(&named("libm.so.6"), true);
     let own = preload::path().unwrap();
-    let told = symbols(Path::new(own), true);
+    let wrapped = symbols(Path::new(own), true);
     // Who imports what.
     let mut imported: BTreeMap<String, BTreeSet<&Path>> = BTreeMap::new();
     let loader = |file: &Path| {
@@ -154,7 +154,7 @@ fn every_function_that_compilers_import_is_recorded() {
     };
     for file in files.iter().filter(|file| !file.ends_with("libc.so.6") && !loader(file)) {
         for name in symbols(file, false) {
-            if library.contains(&name) && !mathematics.contains(&name) && !told.contains(&name) {
+            if library.contains(&name) && !mathematics.contains(&name) && !wrapped.contains(&name) {
                 imported.entry(name).or_default().insert(file);
             }
         }

@@ -55,10 +55,10 @@ pub(crate) fn kernels() -> TempDir {
 }
 
 /// How a kernel is compiled by a driver.
-pub(crate) fn words(number: &str, source: &str) -> Vec<String> {
+pub(crate) fn args(number: &str, source: &str) -> Vec<String> {
     let libraries = format!("--rocm-device-lib-path={BITCODE}");
     let clang = format!("clang-{number}");
-    let mut words: Vec<String> = vec![if number == HIPCC { HIPCC.to_owned() } else { clang }];
+    let mut args: Vec<String> = vec![if number == HIPCC { HIPCC.to_owned() } else { clang }];
     let more: &[&str] = match source.rsplit('.').next().unwrap() {
         _ if number == HIPCC => {
             &["--offload-arch=gfx906", "--cuda-device-only", "--no-gpu-bundle-output", "-c"]
@@ -78,13 +78,13 @@ pub(crate) fn words(number: &str, source: &str) -> Vec<String> {
             "-nogpuinc",
         ],
     };
-    words.extend(more.iter().map(|&word| word.to_owned()));
-    words.extend(["-O1", "-Iinc", source, "-o", "k.o"].map(str::to_owned));
-    words
+    args.extend(more.iter().map(|&arg| arg.to_owned()));
+    args.extend(["-O1", "-Iinc", source, "-o", "k.o"].map(str::to_owned));
+    args
 }
 
 /// Runs a command line in a directory. It must succeed.
-pub(crate) fn run(directory: &Path, words: &[&str]) {
-    let output = command(words[0]).args(&words[1..]).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+pub(crate) fn run(directory: &Path, args: &[&str]) {
+    let output = command(args[0]).args(&args[1..]).current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

@@ -25,9 +25,9 @@ fn every_form_of_a_call_is_recorded() {
     assert!(there(&Operation::List, "absent"));
     assert!(there(&Operation::Rename(path.join("moved")), "made"));
     let mut accesses = record.accesses.iter().filter(|access| access.path == path.join("there"));
-    let told = accesses.find_map(|access| access.file).unwrap().identity;
+    let recorded = accesses.find_map(|access| access.file).unwrap().identity;
     let there = fs::metadata(path.join("there")).unwrap();
-    assert_eq!(told.file_id(), Identity::from_metadata(&there).file_id());
+    assert_eq!(recorded.file_id(), Identity::from_metadata(&there).file_id());
 }
 
 #[test]
@@ -94,8 +94,8 @@ fn operations_that_cannot_be_recorded_are_reported() {
         (vec![forms, "-cc1", "long names"], None),
         (vec![forms, "-cc1", "crash"], Some(WatchError::NotEnded(dir.path().join("forms")))),
     ];
-    for (words, expected) in cases {
-        assert_eq!(watched(dir.path(), &words).err(), expected, "{words:?}");
+    for (args, expected) in cases {
+        assert_eq!(watched(dir.path(), &args).err(), expected, "{args:?}");
     }
 }
 
@@ -103,9 +103,9 @@ fn operations_that_cannot_be_recorded_are_reported() {
 fn a_compiler_with_more_accesses_than_a_record_holds_is_ended() {
     let dir = place();
     let forms = build(dir.path(), "forms.c", &[]);
-    let words = [forms.to_str().unwrap(), "-cc1", "full"];
-    let (said, record) = watched_with(dir.path(), &words, &RecorderOptions::default());
-    assert!(said.unwrap_err().contains("asks for more files"));
+    let args = [forms.to_str().unwrap(), "-cc1", "full"];
+    let (outcome, record) = watched_with(dir.path(), &args, &RecorderOptions::default());
+    assert!(outcome.unwrap_err().contains("asks for more files"));
     assert_eq!(record, Err(WatchError::Full));
 }
 
@@ -138,9 +138,9 @@ fn programs_are_recorded_with_the_candidates_in_path() {
     assert_eq!(started("below", denied), 1);
     assert_eq!(started("below/script", Some(8)), 1);
     assert_eq!(started("/bin/sh", None), 4);
-    let words: Vec<_> = record.processes.iter().map(|process| &process.arguments).collect();
-    let shells = words.iter().filter(|words| words[0] == "sh").count();
-    assert!(shells >= 3 && words.iter().any(|words| *words == &["cat", "there"]), "{words:?}");
+    let args: Vec<_> = record.processes.iter().map(|process| &process.arguments).collect();
+    let shells = args.iter().filter(|args| args[0] == "sh").count();
+    assert!(shells >= 3 && args.iter().any(|args| *args == &["cat", "there"]), "{args:?}");
 }
 
 #[test]

@@ -17,23 +17,23 @@ pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
 }
 
 /// What a program asks for, however it ends.
-pub(crate) fn watched(directory: &Path, words: &[&str]) -> Result<Record, WatchError> {
-    watched_with(directory, words, &RecorderOptions::default()).1
+pub(crate) fn watched(directory: &Path, args: &[&str]) -> Result<Record, WatchError> {
+    watched_with(directory, args, &RecorderOptions::default()).1
 }
 
 /// Likewise, with what it wrote if it failed.
 pub(crate) fn watched_with(
     directory: &Path,
-    words: &[&str],
+    args: &[&str],
     options: &RecorderOptions<'_>,
 ) -> (Result<(), String>, Result<Record, WatchError>) {
     let recorder = Recorder::with(options).unwrap();
-    let mut command = command(words[0]);
-    command.args(&words[1..]).current_dir(directory).env("TMPDIR", directory);
+    let mut command = command(args[0]);
+    command.args(&args[1..]).current_dir(directory).env("TMPDIR", directory);
     command.envs(recorder.environment().unwrap());
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (if output.status.success() { Ok(()) } else { Err(said) }, recorder.finish())
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    (if output.status.success() { Ok(()) } else { Err(stderr) }, recorder.finish())
 }
 
 /// Copies of a program that was loaded once, two at once: each with its
@@ -44,9 +44,9 @@ pub(crate) fn let_in(directory: &Path, program: &Path, jobs: [(&Recorder, &[OsSt
     let mut doorway = command(program);
     let preload = format!("{} {}", library.display(), door.display());
     doorway.env("LD_PRELOAD", preload).current_dir(directory);
-    for (number, (recorder, words)) in jobs.into_iter().enumerate() {
+    for (number, (recorder, args)) in jobs.into_iter().enumerate() {
         let file = directory.join(format!("{number}.arguments"));
-        let text = words.iter().flat_map(|word| [word.as_encoded_bytes(), &[0]].concat());
+        let text = args.iter().flat_map(|arg| [arg.as_encoded_bytes(), &[0]].concat());
         fs::write(&file, text.collect::<Vec<u8>>()).unwrap();
         doorway.arg(recorder.path()).arg(file);
     }
@@ -55,8 +55,8 @@ pub(crate) fn let_in(directory: &Path, program: &Path, jobs: [(&Recorder, &[OsSt
 }
 
 #[track_caller]
-pub(crate) fn assert_equal_to_strace(directory: &Path, words: &[&str], all: bool) -> Record {
-    let (record, told, all_traced) = both(directory, words, all);
+pub(crate) fn assert_equal_to_strace(directory: &Path, args: &[&str], all: bool) -> Record {
+    let (record, recorded, all_traced) = both(directory, args, all);
     // What is absent by a `/` at its end is told by another way to write that.
     let mut traced = Calls::new();
     for ((what, path, found), count) in all_traced {
@@ -65,11 +65,11 @@ pub(crate) fn assert_equal_to_strace(directory: &Path, words: &[&str], all: bool
         let path = if is_cut { path.join("..") } else { path };
         *traced.entry((what, path, found)).or_default() += count;
     }
-    assert!(told.len() > 3, "{words:?}: {told:?}");
-    let (more, less) = (difference(&told, &traced), difference(&traced, &told));
+    assert!(recorded.len() > 3, "{args:?}: {recorded:?}");
+    let (more, less) = (difference(&recorded, &traced), difference(&traced, &recorded));
     let lines = |calls: &[_]| calls.iter().map(|call| format!("{call:?}\n")).collect::<String>();
     let (more, less) = (lines(&more), lines(&less));
-    assert!(more.is_empty() && less.is_empty(), "{words:?}\nrecord:\n{more}strace:\n{less}");
+    assert!(more.is_empty() && less.is_empty(), "{args:?}\nrecord:\n{more}strace:\n{less}");
     record
 }
 
@@ -105,7 +105,7 @@ pub(crate) type Calls = BTreeMap<Call, usize>;
 
 /// The same program with strace around it: the record, and the calls of every
 /// process that the recorder tells of, as the record and as strace tell them.
-pub(crate) fn both(directory: &Path, words: &[&str], all: bool) -> (Record, Calls, Calls) {
+pub(crate) fn both(directory: &Path, args: &[&str], all: bool) -> (Record, Calls, Calls) {
     let recorder = Recorder::with(&RecorderOptions { all, ..Default::default() }).unwrap();
     let traces = tempfile::tempdir().unwrap();
     let mut strace = command("strace");
@@ -115,14 +115,14 @@ pub(crate) fn both(directory: &Path, words: &[&str], all: bool) -> (Record, Call
         strace.arg("-E").arg(format!("{}={}", name.display(), value.display()));
     }
     strace.env_clear().env("PATH", "/usr/bin:/bin");
-    let output = strace.args(words).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    let output = strace.args(args).current_dir(directory).output().unwrap();
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     let own = recorder.path();
     let record = recorder.finish().unwrap();
-    let mut told = Calls::new();
+    let mut recorded = Calls::new();
     for access in &record.accesses {
         if let Some(call) = as_call(access) {
-            *told.entry(call).or_default() += 1;
+            *recorded.entry(call).or_default() += 1;
         }
     }
     let mut trace =
@@ -130,13 +130,13 @@ pub(crate) fn both(directory: &Path, words: &[&str], all: bool) -> (Record, Call
     trace.read(record.processes[0].pid, State::at(directory), false);
     let mut traced = trace.calls;
     traced.retain(|call, count| {
-        let told = told.get(call).copied().unwrap_or_default();
-        if *count > told && is_systems_own(&record, call) {
-            *count = told;
+        let recorded = recorded.get(call).copied().unwrap_or_default();
+        if *count > recorded && is_systems_own(&record, call) {
+            *count = recorded;
         }
         *count > 0
     });
-    (record, told, traced)
+    (record, recorded, traced)
 }
 
 /// What only one of the two tells.

@@ -11,7 +11,7 @@ use xshell::Shell;
 
 use super::built;
 use super::keys::{SOURCES, SYMBOLS, write_keys};
-use super::measure::{USUAL_COLUMNS, Way, cores, rounds};
+use super::measure::{Benchmark, USUAL_COLUMNS, cores, rounds};
 use super::table::Table;
 
 /// Build many keys, then build them again
@@ -60,19 +60,23 @@ impl Again {
             ["--copyright", "Nobody", "--package-version", "1", "--out", "out"],
         ];
         let dist = [&dist.concat()[..], &["--maintainer", "Nobody <a@b.org>"]].concat();
-        let mut ways = [
-            Way::new("ninja", &dir, &["ninja", "--quiet"]),
-            Way::new("gfxpack dist", &dir, &dist),
-            Way::new("gfxpack dist --verify-all", &dir, &[&dist[..], &["--verify-all"]].concat()),
+        let mut benchmarks = [
+            Benchmark::new("ninja", &dir, &["ninja", "--quiet"]),
+            Benchmark::new("gfxpack dist", &dir, &dist),
+            Benchmark::new(
+                "gfxpack dist --verify-all",
+                &dir,
+                &[&dist[..], &["--verify-all"]].concat(),
+            ),
         ];
         // The first round makes everything, the second records stat data of files that
         // have not changed for a while.
-        rounds(sh, &mut ways, 2, self.rounds)?;
+        rounds(sh, &mut benchmarks, 2, self.rounds)?;
         fs::remove_dir_all(&dir).context("failed to remove what was built")?;
         Ok(Table {
             title: format!("{keys} keys"),
             columns: USUAL_COLUMNS.into(),
-            rows: ways.iter().map(Way::usual_row).collect(),
+            rows: benchmarks.iter().map(Benchmark::usual_row).collect(),
         })
     }
 }

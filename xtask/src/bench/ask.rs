@@ -9,7 +9,7 @@ use clap::Args;
 use xshell::{Shell, cmd};
 
 use super::built;
-use super::measure::{Way, cores, rounds};
+use super::measure::{Benchmark, cores, rounds};
 use super::table::Table;
 use crate::root::root;
 
@@ -49,16 +49,16 @@ impl Ask {
         let arguments =
             [&program, "ask", "--problems", &list, "--out", &to, "--miopen", &self.miopen];
         let arguments = [&arguments[..], &["--target", &self.target]].concat();
-        let mut ways = [Way::new("gfxpack ask", &root(), &arguments)];
-        rounds(sh, &mut ways, 0, self.rounds)?;
+        let mut benchmarks = [Benchmark::new("gfxpack ask", &root(), &arguments)];
+        rounds(sh, &mut benchmarks, 0, self.rounds)?;
         let keys = fs::read_to_string(&out)?.lines().count();
-        let rate = |count: usize| format!("{:.1}", count as f64 / ways[0].seconds());
+        let rate = |count: usize| format!("{:.1}", count as f64 / benchmarks[0].seconds());
         let more =
             vec![problems.len().to_string(), keys.to_string(), rate(problems.len()), rate(keys)];
         let table = Table {
             title: format!("Kernels of {} convolutions for {}", problems.len(), self.target),
             columns: vec!["problems", "keys", "problems a second", "keys a second"],
-            rows: vec![ways[0].row(more)],
+            rows: vec![benchmarks[0].row(more)],
         };
         let text = format!(
             "Convolutions of well-known networks in three directions, asked as a user does, on {} \

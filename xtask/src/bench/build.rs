@@ -46,9 +46,9 @@ pub(crate) struct Build {
     only: Vec<String>,
 }
 
-/// A way to get the objects, or to find out that they exist.
-struct Way {
-    way: measure::Way,
+/// A measured way to get the objects, or to find out that they exist.
+struct BuildBenchmark {
+    benchmark: measure::Benchmark,
     run: Run,
 }
 
@@ -67,7 +67,7 @@ enum Run {
 const LANGUAGES: [&str; 3] = ["hip", "opencl-c", "assembly"];
 
 /// The paths, and what is built.
-struct Ground {
+struct Workspace {
     dir: PathBuf,
     gfxpack: PathBuf,
     inputs: Vec<String>,
@@ -76,25 +76,30 @@ struct Ground {
 
 impl Build {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
-        let ground = self.ground(sh)?;
-        let jobs = ground.stage(sh)?;
-        let mut ways = ways();
-        ways.retain(|way| self.only.is_empty() || self.only.iter().any(|text| named(way, text)));
-        ensure!(!ways.is_empty(), "--only names no measurement");
+        let workspace = self.workspace(sh)?;
+        let jobs = workspace.stage(sh)?;
+        let mut benchmarks = benchmarks();
+        benchmarks.retain(|benchmark| {
+            self.only.is_empty() || self.only.iter().any(|text| named(benchmark, text))
+        });
+        ensure!(!benchmarks.is_empty(), "--only names no measurement");
         for round in 1..=self.rounds {
-            for Way { way, run } in &mut ways {
-                let sample = ground.measure(sh, run)?;
+            for BuildBenchmark { benchmark, run } in &mut benchmarks {
+                let sample = workspace.measure(sh, run)?;
                 let Sample { seconds, cpu, .. } = sample;
-                print(&format!("round {round}, {}: {seconds:.2} s, CPU {cpu:.2} s", way.name));
-                way.samples.push(sample);
+                print(&format!(
+                    "round {round}, {}: {seconds:.2} s, CPU {cpu:.2} s",
+                    benchmark.name
+                ));
+                benchmark.samples.push(sample);
             }
         }
-        let same = ground.compare(sh)?;
-        let text = self.text(&ways, jobs, &ground.cores, same);
+        let same = workspace.compare(sh)?;
+        let text = self.text(&benchmarks, jobs, &workspace.cores, same);
         built::publish(self.section.as_deref(), &text)
     }
 
-    fn ground(&self, sh: &Shell) -> anyhow::Result<Ground> {
+    fn workspace(&self, sh: &Shell) -> anyhow::Result<Workspace> {
         let gfxpack = built::gfxpack(sh)?;
         let mut inputs = vec!["--target".to_owned(), self.target.clone()];
         let mut add = |option: &str, path: &Path| {
@@ -110,13 +115,19 @@ impl Build {
         }
         let dir = built::dir().join("build");
         let cores = cores()?.to_string();
-        Ok(Ground { dir, gfxpack, inputs, cores })
+        Ok(Workspace { dir, gfxpack, inputs, cores })
     }
 
-    fn text(&self, ways: &[Way], jobs: usize, cores: &str, same: Option<Same>) -> String {
-        let rows = ways.iter().map(|Way { way, .. }| {
-            let (cpu, first) = (way.cpu(), ways[0].way.cpu());
-            way.row(vec![format!("{cpu:.2}"), format!("{:.2}", first / cpu)])
+    fn text(
+        &self,
+        benchmarks: &[BuildBenchmark],
+        jobs: usize,
+        cores: &str,
+        same: Option<Same>,
+    ) -> String {
+        let rows = benchmarks.iter().map(|BuildBenchmark { benchmark, .. }| {
+            let (cpu, first) = (benchmark.cpu(), benchmarks[0].benchmark.cpu());
+            benchmark.row(vec![format!("{cpu:.2}"), format!("{:.2}", first / cpu)])
         });
         let table = Table {
             title: format!("{jobs} objects for {}", self.target),
@@ -141,37 +152,40 @@ impl Build {
                 ));
             }
         }
-        text.push_str(&by_language(ways));
-        text.push_str(&profile(ways));
+        text.push_str(&by_language(benchmarks));
+        text.push_str(&profile(benchmarks));
         text
     }
 }
 
-/// Whether a way has this name. `gfxpack` is a way of its own and also part of
+/// Whether a benchmark has this name. `gfxpack` is one of its own and also part of
 /// other names.
-fn named(way: &Way, text: &str) -> bool {
-    if ways().iter().any(|one| one.way.name == text) {
-        way.way.name == text
+fn named(benchmark: &BuildBenchmark, text: &str) -> bool {
+    if benchmarks().iter().any(|one| one.benchmark.name == text) {
+        benchmark.benchmark.name == text
     } else {
-        way.way.name.contains(text)
+        benchmark.benchmark.name.contains(text)
     }
 }
 
-fn ways() -> Vec<Way> {
-    let way = |name: &str, run| Way { way: measure::Way::new(name, Path::new("."), &[]), run };
+fn benchmarks() -> Vec<BuildBenchmark> {
+    let benchmark = |name: &str, run| BuildBenchmark {
+        benchmark: measure::Benchmark::new(name, Path::new("."), &[]),
+        run,
+    };
     vec![
-        way("xargs, hipcc and clang", Run::Xargs),
-        way("make, hipcc and clang", Run::Make),
-        way("gfxpack, by hipcc and clang", Run::Cold(&["--via", "hipcc"])),
-        way("gfxpack, direct starts alone", Run::Cold(&["--via", "direct"])),
-        way("gfxpack without the fork server", Run::Cold(&["--no-shortcut", "fork-server"])),
-        way(
+        benchmark("xargs, hipcc and clang", Run::Xargs),
+        benchmark("make, hipcc and clang", Run::Make),
+        benchmark("gfxpack, by hipcc and clang", Run::Cold(&["--via", "hipcc"])),
+        benchmark("gfxpack, direct starts alone", Run::Cold(&["--via", "direct"])),
+        benchmark("gfxpack without the fork server", Run::Cold(&["--no-shortcut", "fork-server"])),
+        benchmark(
             "gfxpack without precompiled headers",
             Run::Cold(&["--no-shortcut", "precompiled-header"]),
         ),
-        way("gfxpack", Run::Cold(&[])),
-        way("gfxpack, all in the cache", Run::Warm),
-        way("gfxpack, planning only", Run::Plan),
+        benchmark("gfxpack", Run::Cold(&[])),
+        benchmark("gfxpack, all in the cache", Run::Warm),
+        benchmark("gfxpack, planning only", Run::Plan),
     ]
 }
 
@@ -179,10 +193,10 @@ fn ways() -> Vec<Way> {
 fn cpu_by(sample: &Sample, types: &[&str], field: &str) -> BTreeMap<String, f64> {
     let mut sums = BTreeMap::new();
     for message in sample.output.lines().filter_map(|line| line.parse::<Value>().ok()) {
-        let word = |name: &str| message[name].as_str().unwrap_or_default();
-        if types.contains(&word("type")) {
+        let field_text = |name: &str| message[name].as_str().unwrap_or_default();
+        if types.contains(&field_text("type")) {
             let cpu = message["cpu_milliseconds"].as_f64().unwrap_or_default() / 1000.0;
-            *sums.entry(word(field).to_owned()).or_default() += cpu;
+            *sums.entry(field_text(field).to_owned()).or_default() += cpu;
         }
     }
     sums
@@ -194,10 +208,11 @@ fn languages(sample: &Sample) -> BTreeMap<String, f64> {
 }
 
 /// Text: CPU seconds of each language's compilers.
-fn by_language(ways: &[Way]) -> String {
+fn by_language(benchmarks: &[BuildBenchmark]) -> String {
     let of = |name: &str, language: &str| -> Option<f64> {
-        let Way { way, .. } = ways.iter().find(|one| one.way.name == name)?;
-        let all = way.samples.iter().map(|sample| languages(sample).get(language).copied());
+        let BuildBenchmark { benchmark, .. } =
+            benchmarks.iter().find(|one| one.benchmark.name == name)?;
+        let all = benchmark.samples.iter().map(|sample| languages(sample).get(language).copied());
         Some(median(&all.collect::<Option<Vec<f64>>>()?))
     };
     let mut text = "\n| language | hipcc and clang | gfxpack | times less CPU |\n\
@@ -215,13 +230,16 @@ fn by_language(ways: &[Way]) -> String {
 }
 
 /// Text: where a cold build's CPU time is spent.
-fn profile(ways: &[Way]) -> String {
-    let Some(Way { way, .. }) = ways.iter().find(|one| one.way.name == "gfxpack") else {
+fn profile(benchmarks: &[BuildBenchmark]) -> String {
+    let Some(BuildBenchmark { benchmark, .. }) =
+        benchmarks.iter().find(|one| one.benchmark.name == "gfxpack")
+    else {
         return String::new();
     };
-    let part =
-        |of: &dyn Fn(&Sample) -> f64| median(&way.samples.iter().map(of).collect::<Vec<f64>>());
-    let whole = way.cpu();
+    let part = |of: &dyn Fn(&Sample) -> f64| {
+        median(&benchmark.samples.iter().map(of).collect::<Vec<f64>>())
+    };
+    let whole = benchmark.cpu();
     let kernels = |one: &Sample| languages(one).values().sum::<f64>();
     let shared = |one: &Sample| cpu_by(one, &["prepared"], "what");
     let mut text =
@@ -245,7 +263,7 @@ fn profile(ways: &[Way]) -> String {
     text
 }
 
-impl Ground {
+impl Workspace {
     /// Stages the sources, and returns the number of commands.
     fn stage(&self, sh: &Shell) -> anyhow::Result<usize> {
         let stage = self.dir.join("stage");
@@ -275,14 +293,14 @@ impl Ground {
         Ok(commands.lines().count())
     }
 
-    fn measure(&self, sh: &Shell, way: &Run) -> anyhow::Result<Sample> {
+    fn measure(&self, sh: &Shell, method: &Run) -> anyhow::Result<Sample> {
         let (stage, cores) = (self.dir.join("stage"), &self.cores);
         let (cache, objects) = (self.dir.join("cache"), stage.join("objects"));
-        if matches!(way, Run::Xargs | Run::Make) {
+        if matches!(method, Run::Xargs | Run::Make) {
             sh.remove_path(&objects)?;
             sh.create_dir(&objects)?;
         }
-        match way {
+        match method {
             Run::Xargs => {
                 let mut all = Sample::default();
                 for language in LANGUAGES.iter().filter(|language| stage.join(language).is_file()) {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use xshell::Shell;
 
 use super::built;
-use super::measure::{Way, cores, rounds};
+use super::measure::{Benchmark, cores, rounds};
 use super::table::{Row, Table, median};
 use crate::root::root;
 
@@ -62,15 +62,16 @@ impl Kdb {
         let out = built::dir().join("assembled");
         let script = root().join("xtask/src/bench/plain.py");
         let paths = [assemble, &script, kdb, &out].map(|path| path.display().to_string());
-        let [assemble, script, kdb, out_word] = paths.each_ref().map(String::as_str);
+        let [assemble, script, kdb, out_path] = paths.each_ref().map(String::as_str);
         let count = rows.to_string();
-        let ours =
-            |name: &str, mode| Way::new(name, &root(), &[assemble, kdb, &count, out_word, mode]);
-        let plain = |mode| {
-            let arguments = ["python3", script, kdb, &count, out_word, mode];
-            Way::new("Python, row by row", &root(), &arguments)
+        let ours = |name: &str, mode| {
+            Benchmark::new(name, &root(), &[assemble, kdb, &count, out_path, mode])
         };
-        let mut ways = [
+        let plain = |mode| {
+            let arguments = ["python3", script, kdb, &count, out_path, mode];
+            Benchmark::new("Python, row by row", &root(), &arguments)
+        };
+        let mut benchmarks = [
             ours("the codec alone, one core", "codec"),
             plain("bz2"),
             ours("gfxpack, bz2", "bz2"),
@@ -78,30 +79,30 @@ impl Kdb {
             plain("raw"),
             ours("gfxpack, raw", "raw"),
         ];
-        rounds(sh, &mut ways, 0, self.rounds)?;
+        rounds(sh, &mut benchmarks, 0, self.rounds)?;
         fs::remove_file(&out).ok();
-        let table = |title: &str, ways: &[Way]| -> anyhow::Result<Table> {
+        let table = |title: &str, benchmarks: &[Benchmark]| -> anyhow::Result<Table> {
             Ok(Table {
                 title: format!("{rows} objects, {title}"),
                 columns: vec!["written", "speed", "peak memory"],
-                rows: ways.iter().map(row).collect::<anyhow::Result<_>>()?,
+                rows: benchmarks.iter().map(row).collect::<anyhow::Result<_>>()?,
             })
         };
-        Ok([table("bz2", &ways[..3])?, table("raw", &ways[3..])?])
+        Ok([table("bz2", &benchmarks[..3])?, table("raw", &benchmarks[3..])?])
     }
 }
 
-fn row(way: &Way) -> anyhow::Result<Row> {
+fn row(benchmark: &Benchmark) -> anyhow::Result<Row> {
     let (mut seconds, mut megabytes) = (Vec::new(), 0.0);
-    for sample in &way.samples {
+    for sample in &benchmark.samples {
         let measured: Value = serde_json::from_str(&sample.output)
-            .with_context(|| format!("failed to read what `{}` measured", way.words[0]))?;
+            .with_context(|| format!("failed to read what `{}` measured", benchmark.args[0]))?;
         let number = |name: &str| measured[name].as_f64().context("failed to find a number");
         seconds.push(number("seconds")?);
         megabytes = number("bytes")? / 1e6;
     }
     let speed = megabytes / median(&seconds);
-    let peak = way.peak_megabytes();
+    let peak = benchmark.peak_megabytes();
     let more = vec![format!("{megabytes:.0} MB"), format!("{speed:.0} MB/s"), format!("{peak} MB")];
-    Ok(Row { seconds, ..way.row(more) })
+    Ok(Row { seconds, ..benchmark.row(more) })
 }

@@ -1,4 +1,4 @@
-//! Runs and times commands, several ways of doing the same in turn.
+//! Runs and times commands, several commands that do the same in turn.
 
 use std::fs;
 use std::io::{Read as _, Seek as _};
@@ -57,25 +57,25 @@ fn finish(mut command: Command) -> anyhow::Result<(Sample, Option<String>)> {
     Ok((Sample { seconds, cpu, peak: used.rusage.maxrss, output }, error))
 }
 
-/// A way to do something.
+/// A command that is measured.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct Benchmark {
     pub(super) name: String,
     /// Program and arguments.
-    pub(super) words: Vec<String>,
+    pub(super) args: Vec<String>,
     /// The working directory.
     pub(super) dir: PathBuf,
     pub(super) samples: Vec<Sample>,
 }
 
-impl Way {
-    pub(super) fn new(name: impl Into<String>, dir: &Path, words: &[&str]) -> Self {
-        let words = words.iter().map(|word| (*word).to_owned()).collect();
-        Self { name: name.into(), words, dir: dir.to_owned(), samples: Vec::new() }
+impl Benchmark {
+    pub(super) fn new(name: impl Into<String>, dir: &Path, args: &[&str]) -> Self {
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        Self { name: name.into(), args, dir: dir.to_owned(), samples: Vec::new() }
     }
 
     pub(super) fn measure(&mut self, sh: &Shell) -> anyhow::Result<()> {
-        let (program, args) = self.words.split_first().context("a program")?;
+        let (program, args) = self.args.split_first().context("a program")?;
         let _dir = sh.push_dir(&self.dir);
         let sample = run(cmd!(sh, "{program} {args...}"))?;
         print(&format!("{}: {:.2} s, CPU {:.2} s", self.name, sample.seconds, sample.cpu));
@@ -107,21 +107,21 @@ impl Way {
     }
 }
 
-/// The columns of [`Way::usual_row`].
+/// The columns of [`Benchmark::usual_row`].
 pub(super) const USUAL_COLUMNS: [&str; 2] = ["CPU time", "peak memory"];
 
-/// Measures each way `rounds` times in turn, after some rounds that do not count.
+/// Runs each benchmark `rounds` times in turn, after some rounds that do not count.
 pub(super) fn rounds(
     sh: &Shell,
-    ways: &mut [Way],
+    benchmarks: &mut [Benchmark],
     warm_up: u32,
     rounds: u32,
 ) -> anyhow::Result<()> {
     for round in 0..warm_up + rounds {
         if round == warm_up {
-            ways.iter_mut().for_each(|way| way.samples.clear());
+            benchmarks.iter_mut().for_each(|benchmark| benchmark.samples.clear());
         }
-        ways.iter_mut().try_for_each(|way| way.measure(sh))?;
+        benchmarks.iter_mut().try_for_each(|benchmark| benchmark.measure(sh))?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask bench package`: `gfxpack package` with a large kdb, compared with
 //! dpkg-deb, rpmbuild, and tar with zstd or pigz at the same settings.
 
-mod ways;
+mod packers;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::Args;
 use xshell::Shell;
 
-use self::ways::{Packer, Setting};
+use self::packers::{Packer, Setting};
 use super::built;
 use super::measure::cores;
 use super::table::Table;
@@ -71,20 +71,20 @@ impl Package {
         let mut tables = Vec::new();
         for setting in SETTINGS.iter().filter(|setting| self.is_wanted(setting.title)) {
             print(setting.title);
-            let mut packers = ways::all(setting, &gfxpack, &dir, (&kdb, &copy))?;
+            let mut packers = packers::all(setting, &gfxpack, &dir, (&kdb, &copy))?;
             // The first round verifies the kdb, whose result later rounds reuse, and fills the
             // system's cache.
             for round in 0..=self.rounds {
                 for packer in &mut packers {
-                    packer.way.measure(sh)?;
-                    packer.size = newest(&packer.way.dir.join("out"), packer.ending)?;
+                    packer.benchmark.measure(sh)?;
+                    packer.size = newest(&packer.benchmark.dir.join("out"), packer.ending)?;
                     if round == 0 {
-                        packer.way.samples.clear();
+                        packer.benchmark.samples.clear();
                     }
                 }
             }
             tables.push((slowness(&packers), table(setting.title.to_owned(), &packers)));
-            packers.iter().try_for_each(|packer| sh.remove_path(&packer.way.dir))?;
+            packers.iter().try_for_each(|packer| sh.remove_path(&packer.benchmark.dir))?;
         }
         // The slowest in comparison with its rivals is first.
         tables.sort_by(|(one, _), (other, _)| other.total_cmp(one));
@@ -145,9 +145,9 @@ fn table(title: String, packers: &[Packer]) -> Table {
     let row = |packer: &Packer| {
         let ratios = packer.ratios(packers);
         let ratios = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect::<Vec<_>>();
-        packer.way.row(vec![
-            format!("{:.1} s", packer.way.cpu()),
-            format!("{} MB", packer.way.peak_megabytes()),
+        packer.benchmark.row(vec![
+            format!("{:.1} s", packer.benchmark.cpu()),
+            format!("{} MB", packer.benchmark.peak_megabytes()),
             format!("{:.1} MB", packer.size as f64 / 1e6),
             ratios.join(", "),
         ])

@@ -8,7 +8,7 @@ use clap::Args;
 use xshell::{Shell, cmd};
 
 use super::built;
-use super::measure::{USUAL_COLUMNS, Way, cores, rounds};
+use super::measure::{Benchmark, USUAL_COLUMNS, cores, rounds};
 use super::table::Table;
 use crate::root::root;
 
@@ -90,12 +90,12 @@ impl Read {
         kdb: &Path,
     ) -> anyhow::Result<String> {
         let (gfxpack, kdb) = (gfxpack.display().to_string(), kdb.display().to_string());
-        let mut ways = [
-            Way::new("Python", &root(), &["python3", "-c", script, &kdb]),
-            Way::new("gfxpack", &root(), &[&gfxpack, "kdb", command, &kdb]),
+        let mut benchmarks = [
+            Benchmark::new("Python", &root(), &["python3", "-c", script, &kdb]),
+            Benchmark::new("gfxpack", &root(), &[&gfxpack, "kdb", command, &kdb]),
         ];
-        rounds(sh, &mut ways, 0, self.rounds)?;
-        let rows = ways.iter().map(Way::usual_row).collect();
+        rounds(sh, &mut benchmarks, 0, self.rounds)?;
+        let rows = benchmarks.iter().map(Benchmark::usual_row).collect();
         Ok(format!("\n{}", Table { title, columns: USUAL_COLUMNS.into(), rows }.markdown()))
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use xshell::{Shell, cmd};
 
 use super::built;
-use super::measure::{Sample, Way, cores, run};
+use super::measure::{Benchmark, Sample, cores, run};
 use super::table::Table;
 use crate::print::print;
 use crate::root::root;
@@ -67,21 +67,22 @@ impl Remote {
         print(&format!("filling the service with {} objects", self.jobs));
         let Sample { seconds, .. } = build(sh, &gfxpack, dir, &address, 32, false)?;
         print(&format!("{seconds:.1} s, {:.3} s a job", seconds / self.jobs as f64));
-        let way = |at_once: &usize| Way::new(format!("--remote-jobs {at_once}"), dir, &[]);
-        let mut ways: Vec<Way> = self.at_once.iter().map(way).collect();
+        let benchmark =
+            |at_once: &usize| Benchmark::new(format!("--remote-jobs {at_once}"), dir, &[]);
+        let mut benchmarks: Vec<Benchmark> = self.at_once.iter().map(benchmark).collect();
         for _ in 0..self.rounds.max(1) {
-            for (at_once, way) in self.at_once.iter().zip(&mut ways) {
-                way.samples.push(build(sh, &gfxpack, dir, &address, *at_once, true)?);
+            for (at_once, benchmark) in self.at_once.iter().zip(&mut benchmarks) {
+                benchmark.samples.push(build(sh, &gfxpack, dir, &address, *at_once, true)?);
             }
         }
-        let row = |way: &Way| {
-            let rate = format!("{:.0}", self.jobs as f64 / way.seconds());
-            way.row(vec![rate, format!("{:.1} s", way.cpu())])
+        let row = |benchmark: &Benchmark| {
+            let rate = format!("{:.0}", self.jobs as f64 / benchmark.seconds());
+            benchmark.row(vec![rate, format!("{:.1} s", benchmark.cpu())])
         };
         let table = Table {
             title: format!("{} objects that the service has", self.jobs),
             columns: vec!["jobs a second", "CPU time"],
-            rows: ways.iter().map(row).collect(),
+            rows: benchmarks.iter().map(row).collect(),
         };
         let about = format!(
             "buildbox-casd on the same machine ({} cores), one connection, an empty cache of our \

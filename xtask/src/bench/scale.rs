@@ -10,7 +10,7 @@ use xshell::{Shell, cmd};
 
 use super::built;
 use super::keys::{SYMBOLS, write_keys};
-use super::measure::{Sample, Way, cores};
+use super::measure::{Benchmark, Sample, cores};
 
 /// Plan, shard and merge stand-in jobs
 #[derive(Debug, Args)]
@@ -58,8 +58,8 @@ impl Scale {
         let _cache = sh.push_env("GFXPACK_CACHE_DIR", dir.join("cache"));
         let key = write_keys(&dir, jobs)?;
         let [gfxpack, stand_in] = programs.map(|program| program.display().to_string());
-        let measure = |name: &str, program: &str, words: &[&str]| -> anyhow::Result<Way> {
-            let mut step = Way::new(name, &dir, &[&[program], words].concat());
+        let measure = |name: &str, program: &str, args: &[&str]| -> anyhow::Result<Benchmark> {
+            let mut step = Benchmark::new(name, &dir, &[&[program], args].concat());
             step.measure(sh)?;
             Ok(step)
         };
@@ -87,7 +87,7 @@ impl Scale {
             (all.seconds, all.cpu) = (all.seconds + one.seconds, all.cpu + one.cpu);
             all.peak = all.peak.max(one.peak);
         }
-        steps.push(Way { samples: vec![all], ..Way::new("all shards", &dir, &[]) });
+        steps.push(Benchmark { samples: vec![all], ..Benchmark::new("all shards", &dir, &[]) });
         steps.push(measure("status", &gfxpack, &["status", "shards", "--missing"])?);
         let merge = ["merge", "--plan", "plan", "--out", "merged", "shards"];
         steps.push(measure("merge", &gfxpack, &merge)?);

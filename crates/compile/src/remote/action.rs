@@ -21,7 +21,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_launch::{CommandTemplate, Defines, TemplateValues, Word, searched};
+use gfxpack_launch::{CommandTemplate, Defines, TemplateArg, TemplateValues, searched};
 use gfxpack_model::{Digest, Language, relative_path};
 use gfxpack_plan::include::{self, Include};
 use gfxpack_plan::plan::{Job, StagedFile};
@@ -125,9 +125,9 @@ impl ActionTemplate {
         let record = format!("export {RECORD_VARIABLE}=\"$PWD/{RECORD}\"");
         let mut lines: Vec<String> = self.before.iter().cloned().chain([record]).collect();
         for command in &self.commands {
-            let words = command.fill(&values);
-            let words: Option<Vec<&str>> = words.iter().map(|word| word.to_str()).collect();
-            lines.push(shlex::try_join(words?).ok()?);
+            let args = command.fill(&values);
+            let args: Option<Vec<&str>> = args.iter().map(|arg| arg.to_str()).collect();
+            lines.push(shlex::try_join(args?).ok()?);
         }
         let arguments = ["/bin/sh".to_owned(), "-c".to_owned(), lines.join(" && ")].into();
         let digest = context.toolchains[job.toolchain.0].digest;
@@ -188,10 +188,10 @@ impl<'a> InputTree<'a> {
         let mut names = Vec::new();
         let mut sent = Vec::with_capacity(commands.len());
         for command in commands {
-            let Some(words) = self.words(command, &loader, &mut dirs, &mut names)? else {
+            let Some(args) = self.send_args(command, &loader, &mut dirs, &mut names)? else {
                 return Ok(None);
             };
-            sent.push(CommandTemplate { words });
+            sent.push(CommandTemplate { args });
         }
         names.extend(self.named_by_source());
         let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();
@@ -225,7 +225,7 @@ impl<'a> InputTree<'a> {
     /// Adds the libraries of the toolchain's programs, all in one directory. Returns the arguments
     /// that start a program with them and with none of the worker's own; `None` if two have the
     /// same name.
-    fn libraries(&mut self) -> Result<Option<Vec<Word>>, CompileError> {
+    fn libraries(&mut self) -> Result<Option<Vec<TemplateArg>>, CompileError> {
         let mut loader = None;
         for file in self.toolchain.files() {
             let Some(name) = file.file_name().and_then(|name| name.to_str()) else { continue };
@@ -242,11 +242,11 @@ impl<'a> InputTree<'a> {
         }
         let Some(loader) = loader else { return Ok(Some(Vec::new())) };
         let libraries = format!("../{SENT}/lib");
-        let mut words = vec![&*loader, "--inhibit-cache", "--library-path", &libraries];
+        let mut args = vec![&*loader, "--inhibit-cache", "--library-path", &libraries];
         if self.add_preload() {
-            words.extend(["--preload", PRELOAD_FROM_SOURCE]);
+            args.extend(["--preload", PRELOAD_FROM_SOURCE]);
         }
-        Ok(Some(words.into_iter().map(|word| Word::Text(word.to_owned())).collect()))
+        Ok(Some(args.into_iter().map(|arg| TemplateArg::Text(arg.to_owned())).collect()))
     }
 
     /// Adds the preload library, which makes a compiler's output reproducible, as here. Returns
@@ -264,18 +264,18 @@ impl<'a> InputTree<'a> {
         self.files.insert(path, file);
     }
 
-    fn words(
+    fn send_args(
         &mut self,
         command: &CommandTemplate,
-        loader: &[Word],
+        loader: &[TemplateArg],
         dirs: &mut BTreeSet<PathBuf>,
         names: &mut Vec<Include>,
-    ) -> Result<Option<Vec<Word>>, CompileError> {
-        let mut words = loader.to_vec();
+    ) -> Result<Option<Vec<TemplateArg>>, CompileError> {
+        let mut args = loader.to_vec();
         let mut previous = "";
-        for (at, word) in command.words.iter().enumerate() {
-            let Word::Text(text) = word else {
-                words.push(word.clone());
+        for (at, arg) in command.args.iter().enumerate() {
+            let TemplateArg::Text(text) = arg else {
+                args.push(arg.clone());
                 previous = "";
                 continue;
             };
@@ -287,21 +287,21 @@ impl<'a> InputTree<'a> {
                 names.push(Include { path: text.clone(), quoted: true });
                 Some(text.clone())
             } else {
-                self.word(text, previous, dirs)?
+                self.send_arg(text, previous, dirs)?
             };
             let Some(sent) = sent else { return Ok(None) };
-            words.push(Word::Text(sent));
+            args.push(TemplateArg::Text(sent));
             if at > 0 && text == "-cc1" {
                 let maps = ["-fmacro-prefix-map", "-fdebug-prefix-map"];
-                words.extend(maps.map(|map| Word::Text(format!("{map}={SYSTEM}/=/"))));
+                args.extend(maps.map(|map| TemplateArg::Text(format!("{map}={SYSTEM}/=/"))));
             }
             previous = text;
         }
-        Ok(Some(words))
+        Ok(Some(args))
     }
 
     /// An argument with its paths replaced by those in the tree.
-    fn word(
+    fn send_arg(
         &mut self,
         text: &str,
         previous: &str,

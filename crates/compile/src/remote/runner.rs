@@ -91,8 +91,8 @@ impl<'a> RemoteContext<'a> {
         let bytes = match job::checked(job, object.unwrap_or_default()) {
             Ok(bytes) if outcome.exit_code == 0 => bytes,
             _ => {
-                let words = outcome.words.as_str();
-                tracing::debug!(key = %job.key, outcome.exit_code, words, "no object from elsewhere");
+                let diagnostics = outcome.diagnostics.as_str();
+                tracing::debug!(key = %job.key, outcome.exit_code, words = diagnostics, "no object from elsewhere");
                 return Ok(RemoteOutcome::Here(None));
             }
         };

@@ -119,7 +119,7 @@ pub struct ActionOutcome {
     /// The exit code of its command.
     pub exit_code: i32,
     /// The output of the command, standard error first.
-    pub words: String,
+    pub diagnostics: String,
     /// The content of [`Action::outputs`], digests checked.
     pub outputs: [Option<Vec<u8>>; 2],
     /// The worker, as the service calls it.

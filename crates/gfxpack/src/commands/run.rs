@@ -22,7 +22,7 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
     let Context { environment, output, .. } = context;
     let fft_logs = args.plans.as_ref().map(|_| FftLogs::create()).transpose()?;
     let run = ProgramRun {
-        words: &args.command,
+        args: &args.command,
         fft_logs: fft_logs.as_ref(),
         log_level: environment.miopen_log_level,
         output_to_stderr: output.json,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use gfxpack_model::KernelKey;
 
 use super::row::RowError;
-use crate::fault::Fault;
+use crate::error_kind::KdbErrorKind;
 use crate::schema::MIN_FILE_BYTES;
 
 /// What to do about another journal mode than DELETE.
@@ -188,29 +188,31 @@ impl ReadError {
 
     /// The kind of error.
     #[must_use]
-    pub fn fault(&self) -> Fault {
+    pub fn kind(&self) -> KdbErrorKind {
         match self {
-            Self::Io { source, .. } => Fault::from_io(source),
+            Self::Io { source, .. } => KdbErrorKind::from_io(source),
             Self::NotAFile { .. }
             | Self::Interrupted { .. }
             | Self::HotJournal { .. }
-            | Self::Transient { .. } => Fault::Denied,
-            Self::KeepsChanging { .. } => Fault::Busy,
-            Self::TooSmall { .. } => Fault::TooSmall,
-            Self::NotSqlite { .. } | Self::Runaway { .. } | Self::Order { .. } => Fault::Corrupt,
+            | Self::Transient { .. } => KdbErrorKind::Denied,
+            Self::KeepsChanging { .. } => KdbErrorKind::Busy,
+            Self::TooSmall { .. } => KdbErrorKind::TooSmall,
+            Self::NotSqlite { .. } | Self::Runaway { .. } | Self::Order { .. } => {
+                KdbErrorKind::Corrupt
+            }
             Self::JournalMode { .. } | Self::Unfinished { .. } | Self::TooLargeToCopy { .. } => {
-                Fault::Journal
+                KdbErrorKind::Journal
             }
             Self::Schema { .. }
             | Self::Statement { .. }
             | Self::NoIndex { .. }
-            | Self::Encoding { .. } => Fault::Schema,
-            Self::Sqlite { source, .. } => Fault::from_sqlite(source),
+            | Self::Encoding { .. } => KdbErrorKind::Schema,
+            Self::Sqlite { source, .. } => KdbErrorKind::from_sqlite(source),
             // Damage in an index concerns more than this one row.
             Self::Row { source: RowError::OtherKey(_) | RowError::Unreachable, .. } => {
-                Fault::Corrupt
+                KdbErrorKind::Corrupt
             }
-            Self::Row { .. } => Fault::Row,
+            Self::Row { .. } => KdbErrorKind::Row,
         }
     }
 
@@ -256,10 +258,10 @@ impl ReadError {
                 "check the permissions of the file and its directory, and that the program may \
                  open more files (`ulimit -n`)"
             }
-            Self::Sqlite { .. } if self.fault() == Fault::Denied => {
+            Self::Sqlite { .. } if self.kind() == KdbErrorKind::Denied => {
                 "try again; if that changes nothing, check the system's memory and its disk"
             }
-            Self::Sqlite { .. } if self.fault() == Fault::Busy => {
+            Self::Sqlite { .. } if self.kind() == KdbErrorKind::Busy => {
                 "find the program that keeps it locked"
             }
             Self::Sqlite { .. } | Self::Row { .. } | Self::Order { .. } => {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use gfxpack_model::{KernelKey, KeyError};
 
-use crate::fault::Fault;
+use crate::error_kind::KdbErrorKind;
 use crate::schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES};
 
 /// Why a kdb was not written. The destination is then unchanged.
@@ -86,17 +86,17 @@ pub enum WriteError {
 impl WriteError {
     /// The kind of error.
     #[must_use]
-    pub fn fault(&self) -> Fault {
+    pub fn kind(&self) -> KdbErrorKind {
         match self {
-            Self::Io { source, .. } => Fault::from_io(source),
-            Self::Sqlite { source, .. } => Fault::from_sqlite(source),
-            Self::ReadBack { .. } => Fault::Corrupt,
+            Self::Io { source, .. } => KdbErrorKind::from_io(source),
+            Self::Sqlite { source, .. } => KdbErrorKind::from_sqlite(source),
+            Self::ReadBack { .. } => KdbErrorKind::Corrupt,
             Self::Key(_)
             | Self::KeyTooLong { .. }
             | Self::Duplicate(_)
             | Self::Order { .. }
             | Self::Object { .. }
-            | Self::ObjectSize { .. } => Fault::Input,
+            | Self::ObjectSize { .. } => KdbErrorKind::Input,
         }
     }
 

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use crate::encode::{Blob, encode};
 use crate::error::{ReadError, WriteError};
-use crate::fault::Fault;
+use crate::error_kind::KdbErrorKind;
 use crate::header::{Header, Journal};
 use crate::key::check_key;
 use crate::open::{has_log, sqlite_error};
@@ -92,7 +92,7 @@ impl UserKdb {
     ///
     /// # Errors
     /// [`ReadError`] as for [`Reader::open`], and if the file can't be created;
-    /// [`Fault::Busy`] if others have it locked, or open in WAL mode. With
+    /// [`KdbErrorKind::Busy`] if others have it locked, or open in WAL mode. With
     /// [`UserOptions::look_only`] also if its content can't be read without
     /// changing it: [`ReadError::HotJournal`], or [`ReadError::JournalMode`]
     /// for a log, of which [`KdbSnapshot`](crate::KdbSnapshot) makes a copy.
@@ -108,7 +108,7 @@ impl UserKdb {
         };
         busy_handler::wait_up_to(Duration::ZERO);
         match connect() {
-            Err(error) if error.fault() == Fault::Busy && !has_log(path) => {
+            Err(error) if error.kind() == KdbErrorKind::Busy && !has_log(path) => {
                 busy_handler::wait_up_to(options.busy);
                 connect()
             }
@@ -184,7 +184,7 @@ impl UserKdb {
     /// if the file does not have the key.
     ///
     /// # Errors
-    /// As [`Reader::get`]; [`Fault::Busy`] as for [`UserKdb::open`].
+    /// As [`Reader::get`]; [`KdbErrorKind::Busy`] as for [`UserKdb::open`].
     pub fn get(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, ReadError> {
         if self.keeps_lock {
             return self.reader.get(key);
@@ -201,7 +201,8 @@ impl UserKdb {
         busy_handler::wait_up_to(Duration::ZERO);
         let begun = match transaction::begin(self.reader.connection()) {
             Err(error)
-                if Fault::from_sqlite(&error) == Fault::Busy && !has_log(self.reader.path()) =>
+                if KdbErrorKind::from_sqlite(&error) == KdbErrorKind::Busy
+                    && !has_log(self.reader.path()) =>
             {
                 busy_handler::wait_up_to(self.busy);
                 return transaction::begin(self.reader.connection());
@@ -252,7 +253,7 @@ impl UserKdb {
         match self.get(key) {
             // Another process may have stored its own code object meanwhile.
             Ok(Some(_)) => Ok(gone),
-            Err(error) if error.fault() == Fault::Busy => Ok(gone),
+            Err(error) if error.kind() == KdbErrorKind::Busy => Ok(gone),
             Ok(None) | Err(_) => Err(WriteError::ReadBack { path, key: Box::new(key.clone()) }),
         }
     }

@@ -8,8 +8,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use gfxpack_kdb::{
-    DamagedKdb, Fault, KdbSnapshot, ReadError, UserKdb, UserOptions, VerifyOptions, WriteError,
-    verify,
+    DamagedKdb, KdbErrorKind, KdbSnapshot, ReadError, UserKdb, UserOptions, VerifyOptions,
+    WriteError, verify,
 };
 use gfxpack_model::KernelKey;
 use rusqlite::Connection;
@@ -47,7 +47,7 @@ fn keys_and_objects_that_no_kdb_accepts_are_rejected() {
     assert!(matches!(fault(&"x".repeat(2 << 20), b"x"), WriteError::KeyTooLong { .. }));
     let error = fault(" -DX", b"");
     assert!(matches!(error, WriteError::ObjectSize { size: 0, .. }));
-    assert_eq!(error.fault(), Fault::Input);
+    assert_eq!(error.kind(), KdbErrorKind::Input);
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn look_only_creates_no_file_and_no_table() {
     let path = directory.path().join("a.ukdb");
     let mut options = UserOptions::default();
     options.look_only = true;
-    assert_eq!(UserKdb::open(&path, &options).err().unwrap().fault(), Fault::Absent);
+    assert_eq!(UserKdb::open(&path, &options).err().unwrap().kind(), KdbErrorKind::Absent);
     std::fs::write(&path, "").unwrap();
-    assert_eq!(UserKdb::open(&path, &options).err().unwrap().fault(), Fault::Schema);
+    assert_eq!(UserKdb::open(&path, &options).err().unwrap().kind(), KdbErrorKind::Schema);
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
 }
 
@@ -115,8 +115,8 @@ fn wal_mode_ends_when_nobody_else_has_the_file_open() {
     let early = stored.open().unwrap();
     let other = stored.in_wal_mode();
     // At once, however long the timeout for locks is.
-    assert_eq!(early.get(&stored.key).unwrap_err().fault(), Fault::Busy);
-    assert_eq!(stored.open().err().unwrap().fault(), Fault::Busy);
+    assert_eq!(early.get(&stored.key).unwrap_err().kind(), KdbErrorKind::Busy);
+    assert_eq!(stored.open().err().unwrap().kind(), KdbErrorKind::Busy);
     assert_eq!(listing(stored.directory.path()), ["a.ukdb", "a.ukdb-shm", "a.ukdb-wal"]);
     drop((early, other));
     // A program that was killed leaves its log and shared memory.
@@ -198,7 +198,7 @@ fn a_snapshot_contains_the_log() {
     File::options().write(true).open(&log).unwrap().set_len(300 << 20).unwrap();
     let error = stored.copy().err().unwrap();
     assert!(matches!(error, ReadError::TooLargeToCopy { .. }), "{error}");
-    assert_eq!(error.fault(), Fault::Journal);
+    assert_eq!(error.kind(), KdbErrorKind::Journal);
     File::options().write(true).open(&log).unwrap().set_len(size).unwrap();
     other.execute_batch("PRAGMA integrity_check").unwrap();
 }
@@ -208,7 +208,7 @@ fn only_damaged_bytes_are_confirmed_as_damaged() {
     let stored = Stored::new();
     let options = UserOptions::default();
     let fails = |key: &KernelKey, kdb: Result<UserKdb, ReadError>| {
-        kdb.and_then(|kdb| kdb.get(key)).is_err_and(|error| error.fault() == Fault::Corrupt)
+        kdb.and_then(|kdb| kdb.get(key)).is_err_and(|error| error.kind() == KdbErrorKind::Corrupt)
     };
     let confirm =
         || DamagedKdb::confirm(&stored.path, &options, |kdb| fails(&stored.key, kdb)).unwrap();

@@ -48,10 +48,10 @@ pub(super) fn built_names(
             .enumerate()
             .map(|(number, name)| ["-D".to_owned(), format!("{name}={}", value(number))])
             .collect();
-        let Some(words) = recipe.preprocess(scratch.path(), macros, &file)? else {
+        let Some(args) = recipe.preprocess(scratch.path(), macros, &file)? else {
             return Ok(None);
         };
-        let text = run(words, scratch.path())?.then(|| fs::read(&file).ok()).flatten();
+        let text = run(args, scratch.path())?.then(|| fs::read(&file).ok()).flatten();
         Ok(text.filter(|text| !text.is_empty()).map(|text| {
             let text = String::from_utf8_lossy(&text);
             let (macros, text): (Vec<&str>, Vec<&str>) =

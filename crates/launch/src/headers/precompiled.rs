@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use gfxpack_process::watch::StoredPathStates;
 
-use crate::template::{CommandTemplate, Define, Word};
+use crate::template::{CommandTemplate, Define, TemplateArg};
 
 /// The header that clang's HIP driver includes before the source.
 pub(crate) const WRAPPER: &str = "__clang_hip_runtime_wrapper.h";
@@ -91,14 +91,14 @@ impl PrecompiledHeader {
     /// The command with the precompiled header instead of the one that the driver includes.
     pub(crate) fn apply(&self, command: &CommandTemplate) -> Option<CommandTemplate> {
         let at = command.position("-include", WRAPPER)?;
-        let mut words = command.words.clone();
+        let mut args = command.args.clone();
         let instead = [
             "-include-pch".into(),
             self.file.to_string_lossy().into_owned(),
             "-fno-validate-pch".into(),
         ];
-        words.splice(at..at + 2, instead.map(Word::Text));
-        Some(CommandTemplate { words })
+        args.splice(at..at + 2, instead.map(TemplateArg::Text));
+        Some(CommandTemplate { args })
     }
 }
 
@@ -190,9 +190,9 @@ mod tests {
 
     #[test]
     fn the_precompiled_header_replaces_the_drivers_include() {
-        let words = ["clang", "-include", WRAPPER, "-O3"].map(|word| Word::Text(word.into()));
-        let applied = header("").apply(&CommandTemplate { words: words.into() }).unwrap();
+        let args = ["clang", "-include", WRAPPER, "-O3"].map(|arg| TemplateArg::Text(arg.into()));
+        let applied = header("").apply(&CommandTemplate { args: args.into() }).unwrap();
         let expected = ["clang", "-include-pch", "/c/x.pch", "-fno-validate-pch", "-O3"];
-        assert_eq!(applied.words, expected.map(|word| Word::Text(word.into())));
+        assert_eq!(applied.args, expected.map(|arg| TemplateArg::Text(arg.into())));
     }
 }

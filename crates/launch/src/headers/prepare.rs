@@ -212,8 +212,8 @@ impl<'a> HeaderMaker<'a> {
         if !unknown.is_empty() {
             let work = self.options.scratch;
             let built = self.while_unchanged(index, |headers| {
-                built_names(&recipe, &unknown, &|| scratch(work, "names-"), &mut |words, dir| {
-                    Ok(headers.run(index, words, dir)?.0.ok())
+                built_names(&recipe, &unknown, &|| scratch(work, "names-"), &mut |args, dir| {
+                    Ok(headers.run(index, args, dir)?.0.ok())
                 })
             })?;
             recipe.learn(&mut header, built)?;
@@ -231,9 +231,9 @@ impl<'a> HeaderMaker<'a> {
         let HeaderOptions { file_system, path_roles, .. } = *self.options;
         let (scratch, since, output, record) = self.while_unchanged(index, |headers| {
             let scratch = scratch(headers.options.scratch, "header-")?;
-            let words = recipe.prepare(scratch.path())?;
+            let args = recipe.prepare(scratch.path())?;
             let since = Timestamp::now();
-            let (output, record) = headers.run(index, words, scratch.path())?;
+            let (output, record) = headers.run(index, args, scratch.path())?;
             Ok((scratch, since, output, record))
         })?;
         let made = match record {
@@ -283,8 +283,8 @@ impl<'a> HeaderMaker<'a> {
             let values = TemplateValues { input, defines: &[], output, deps_file, scratch: dir };
             for command in commands {
                 let with_header = Some(header).filter(|_| with).and_then(|it| it.apply(command));
-                let words = with_header.as_ref().unwrap_or(command).fill(&values);
-                if !self.run(toolchain, words, dir)?.0.ok() {
+                let args = with_header.as_ref().unwrap_or(command).fill(&values);
+                if !self.run(toolchain, args, dir)?.0.ok() {
                     return Ok(None);
                 }
             }
@@ -309,11 +309,11 @@ impl<'a> HeaderMaker<'a> {
     fn run(
         &mut self,
         toolchain: ToolchainId,
-        words: Vec<OsString>,
+        args: Vec<OsString>,
         dir: &Path,
     ) -> Result<(Output, Result<Record, WatchError>), ToolchainError> {
         let (output, record) = recorded(Recorder::of_compiler(dir), |record| {
-            self.starter.run(toolchain, words, (dir, dir), record)
+            self.starter.run(toolchain, args, (dir, dir), record)
         })?;
         self.usage = self.usage.then(output.usage);
         if self.session.cancel.is_cancelled() {
@@ -330,8 +330,8 @@ fn scratch(work: &Path, prefix: &str) -> Result<TempDir, FileError> {
 
 /// The directories of its sources that a command searches.
 fn own_dirs(command: &CommandTemplate) -> Vec<PathBuf> {
-    let words: Vec<&str> = command.texts().into_iter().map(Option::unwrap_or_default).collect();
-    searched(&words).filter(|dir| dir.is_relative()).map(Path::to_owned).collect()
+    let args: Vec<&str> = command.texts().into_iter().map(Option::unwrap_or_default).collect();
+    searched(&args).filter(|dir| dir.is_relative()).map(Path::to_owned).collect()
 }
 
 /// The commands that may use precompiled headers, grouped by header.

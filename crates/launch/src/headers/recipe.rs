@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::exposed_names::exposed_names;
 use super::precompiled::{PrecompiledHeader, WRAPPER};
 use crate::arguments::{depfile_paths, searched};
-use crate::template::{CommandTemplate, Define, TemplateValues, Word};
+use crate::template::{CommandTemplate, Define, TemplateArg, TemplateValues};
 
 /// Macros whose value depends on the includer.
 const FROZEN: [&str; 2] = ["__INCLUDE_LEVEL__", "__BASE_FILE__"];
@@ -51,38 +51,38 @@ pub(crate) struct HeaderRecord {
 pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplate> {
     command.position("-include", WRAPPER)?;
     // Headers included by a configuration file may lie beside a source.
-    let included = |word: &&Option<&str>| matches!(word, Some("-include" | "-imacros"));
+    let included = |arg: &&Option<&str>| matches!(arg, Some("-include" | "-imacros"));
     if command.texts().iter().filter(included).count() > 1 {
         return None;
     }
-    let mut words = Vec::new();
-    let mut rest = command.words.iter().peekable();
-    while let Some(word) = rest.next() {
+    let mut args = Vec::new();
+    let mut rest = command.args.iter().peekable();
+    while let Some(arg) = rest.next() {
         let next = rest.peek();
-        match word {
-            Word::Text(text) if text == "-mlink-builtin-bitcode" => {
+        match arg {
+            TemplateArg::Text(text) if text == "-mlink-builtin-bitcode" => {
                 rest.next();
             }
-            Word::Text(text)
+            TemplateArg::Text(text)
                 if text == "-I"
-                    && matches!(next, Some(Word::Text(dir)) if !dir.starts_with('/')) =>
+                    && matches!(next, Some(TemplateArg::Text(dir)) if !dir.starts_with('/')) =>
             {
                 rest.next();
             }
-            Word::Text(text) if text == "-emit-obj" => {
+            TemplateArg::Text(text) if text == "-emit-obj" => {
                 // Without this, clang compares the modification times of its headers, too.
                 let timeless = "-fno-pch-timestamp";
                 let instead = ["-emit-pch", timeless];
-                words.extend(instead.map(|word| Word::Text(word.into())));
-                words.push(Word::Defines(0));
+                args.extend(instead.map(|arg| TemplateArg::Text(arg.into())));
+                args.push(TemplateArg::Defines(0));
             }
-            Word::Defines(_) => {}
+            TemplateArg::Defines(_) => {}
             // The file that one command writes for the next is the precompiled header.
-            Word::Between(_) => words.push(Word::Output),
-            other => words.push(other.clone()),
+            TemplateArg::Between(_) => args.push(TemplateArg::Output),
+            other => args.push(other.clone()),
         }
     }
-    words.contains(&Word::Defines(0)).then_some(CommandTemplate { words })
+    args.contains(&TemplateArg::Defines(0)).then_some(CommandTemplate { args })
 }
 
 /// A precompiled header to make: its command and its path.
@@ -100,8 +100,8 @@ impl HeaderRecipe {
         dir: &Path,
     ) -> Option<Self> {
         let command = header_command(command)?;
-        let words = &command.words;
-        let named: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+        let args = &command.args;
+        let named: Vec<String> = args.iter().map(|arg| format!("{arg:?}")).collect();
         let key = Hasher::new("gfxpack precompiled header 6")
             .field(toolchain.digest.as_ref())
             .list(named.iter().map(String::as_bytes))
@@ -194,14 +194,14 @@ impl HeaderRecipe {
     ) -> Result<Option<Vec<OsString>>, FileError> {
         let source = scratch.join("k.hip");
         fs::write(&source, "").map_err(FileError::io("write", &source))?;
-        let words = self.command.fill(&TemplateValues {
+        let args = self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
             defines: &[defines],
             output: file,
             deps_file: &scratch.join("d"),
             scratch,
         });
-        Ok(preprocessing(words, file))
+        Ok(preprocessing(args, file))
     }
 
     /// The source of the precompiled header, which compilers expect at its old path.
@@ -281,24 +281,24 @@ impl HeaderRecipe {
 
 /// The command line of a compiler changed to preprocess only, into `file`, which then has the
 /// definitions of all macros too; `None` if it is not understood.
-fn preprocessing(words: Vec<OsString>, file: &Path) -> Option<Vec<OsString>> {
-    let mut changed = Vec::with_capacity(words.len());
+fn preprocessing(args: Vec<OsString>, file: &Path) -> Option<Vec<OsString>> {
+    let mut changed = Vec::with_capacity(args.len());
     let mut emits = false;
-    let mut words = words.into_iter();
-    while let Some(word) = words.next() {
-        match word.to_str() {
+    let mut args = args.into_iter();
+    while let Some(arg) = args.next() {
+        match arg.to_str() {
             Some("-mlink-builtin-bitcode" | "-dependency-file") => {
-                words.next()?;
+                args.next()?;
             }
             Some("-emit-obj" | "-emit-pch") => {
                 emits = true;
                 changed.extend(["-E".into(), "-dD".into()]);
             }
             Some("-o") => {
-                words.next()?;
-                changed.extend([word, file.into()]);
+                args.next()?;
+                changed.extend([arg, file.into()]);
             }
-            _ => changed.push(word),
+            _ => changed.push(arg),
         }
     }
     emits.then_some(changed)

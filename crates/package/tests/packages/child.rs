@@ -79,7 +79,7 @@ pub(crate) fn command(before: &str, job: Job, kind: &str, inputs: &Path, out: &P
 }
 
 /// A value that a child printed as a line `key value`.
-pub(crate) fn said(stdout: &str, key: &str) -> Option<String> {
+pub(crate) fn printed_value(stdout: &str, key: &str) -> Option<String> {
     let begin = format!("child: {key} ");
     stdout.lines().find_map(|line| Some(line.split_once(&begin)?.1.to_owned()))
 }

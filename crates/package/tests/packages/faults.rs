@@ -8,7 +8,7 @@ use std::process::Stdio;
 use gfxpack_model::package::Content;
 use gfxpack_package::{Error, Written};
 
-use crate::child::{Job, KINDS, command, said, write};
+use crate::child::{Job, KINDS, command, printed_value, write};
 use crate::support::{awkward_spec, file_names, noise, run, temp};
 
 fn refused(made: Result<Written, Error>, kind: &str) -> Error {
@@ -71,9 +71,9 @@ fn a_limit_on_file_sizes_leaves_nothing() {
         // In units of 512 bytes or of 1 KiB, depending on the shell.
         let before = "trap '' XFSZ; ulimit -f 1000;";
         let stdout = run(&mut command(before, Job::OneFile, kind, dir.path(), out.path()));
-        let failed = said(&stdout, "failed").unwrap_or_else(|| panic!("{kind}: {stdout}"));
+        let failed = printed_value(&stdout, "failed").unwrap_or_else(|| panic!("{kind}: {stdout}"));
         assert!(failed.starts_with("failed to write `"), "{kind}: {failed}");
-        let hint = said(&stdout, "hint").expect("an error has a hint");
+        let hint = printed_value(&stdout, "hint").expect("an error has a hint");
         assert!(hint.contains("ulimit"), "{kind}: {hint}");
         assert_eq!(file_names(out.path()), Vec::<String>::new(), "{kind}");
     }

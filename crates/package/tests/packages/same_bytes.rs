@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::child::{Job, KINDS, command, said, write};
+use crate::child::{Job, KINDS, command, printed_value, write};
 use crate::support::{NAME, awkward_spec, run, temp};
 
 #[test]
@@ -31,7 +31,11 @@ fn bytes_depend_on_the_spec_alone() {
         child.env("TZ", "Pacific/Kiritimati").env("LC_ALL", "tr_TR.UTF-8").env("HOSTNAME", "other");
         child.env("SOURCE_DATE_EPOCH", "1").current_dir("/");
         let stdout = run(&mut child);
-        assert_eq!(said(&stdout, "wrote").as_ref(), Some(&written.sha256), "{kind}: {stdout}");
+        assert_eq!(
+            printed_value(&stdout, "wrote").as_ref(),
+            Some(&written.sha256),
+            "{kind}: {stdout}"
+        );
         let (first, second) = (fs::read(&written.path), fs::read(other.join(&written.file_name)));
         assert!(first.expect("read") == second.expect("read"), "{kind}: other bytes");
     }
@@ -43,7 +47,7 @@ fn everyone_may_read_outputs_unless_the_umask_forbids_it() {
     for (umask, mode) in [("022", 0o644), ("077", 0o600)] {
         let before = format!("umask {umask};");
         let stdout = run(&mut command(&before, Job::Awkward, "deb-gz", dir.path(), dir.path()));
-        assert!(said(&stdout, "wrote").is_some(), "{stdout}");
+        assert!(printed_value(&stdout, "wrote").is_some(), "{stdout}");
         let name = format!("{NAME}_1.0.0-1_all.deb");
         let metadata = fs::metadata(dir.path().join(name)).expect("written");
         assert_eq!(metadata.permissions().mode() & 0o777, mode);

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use gfxpack_kdb::{Fault, ReadError, ReadOptions, Reader, VerifyOptions};
+use gfxpack_kdb::{KdbErrorKind, ReadError, ReadOptions, Reader, VerifyOptions};
 use gfxpack_model::code_object;
 use gfxpack_runtime::Target;
 use gfxpack_runtime::explain::target_of_kdb;
@@ -125,7 +125,7 @@ pub(super) fn with_pointer(kdb: &Path, error: &ReadError) -> String {
     /// Source: Git LFS, docs/spec.md, "The Pointer".
     const POINTER: &[u8] = b"version https://git-lfs";
     let text = in_full(error);
-    let pointer = error.fault() == Fault::TooSmall
+    let pointer = error.kind() == KdbErrorKind::TooSmall
         && fs::read(kdb).is_ok_and(|bytes| bytes.starts_with(POINTER));
     if pointer { format!("{text}: it is a Git LFS pointer") } else { text }
 }

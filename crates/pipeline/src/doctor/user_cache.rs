@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{Fault, ReadError, ReadOptions, Reader};
+use gfxpack_kdb::{KdbErrorKind, ReadError, ReadOptions, Reader};
 use gfxpack_runtime::explain::entries;
 use gfxpack_runtime::{KdbDirectories, UserDirectory};
 use walkdir::WalkDir;
@@ -80,7 +80,7 @@ fn cache(directory: &Path, max_object_bytes: u64, findings: &mut Findings<'_>) {
                 findings.warning(ABOUT, in_full(&error), error.hint());
             }
             // MIOpen's own databases are in WAL mode; their owner can read them.
-            Err(error) if error.fault() == Fault::Journal => {}
+            Err(error) if error.kind() == KdbErrorKind::Journal => {}
             Err(error) => findings.problem(
                 ABOUT,
                 in_full(&error),

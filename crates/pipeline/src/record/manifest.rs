@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_say_how_many_kernels_of_the_lists_are_lacking() {
+    fn notes_have_the_number_of_kernels_of_the_lists_that_are_lacking() {
         let key = json!({ "kernel_name": "a.cl.o", "kernel_args": "" });
         for (more, extent) in [
             (json!({}), "every kernel"),

@@ -12,7 +12,7 @@ use gfxpack_plan::stored::Jobs;
 use gfxpack_toolchain::{Search, Toolchain};
 
 use super::manifest_files::write_manifest;
-use super::outbox::{JobNote, Outbox};
+use super::output::{JobNote, ShardOutput};
 use super::run::ShardRun;
 use super::stored::Stored;
 use crate::build::{executor_options, reported};
@@ -88,11 +88,11 @@ pub fn run(
     let cache = Cache::open_for(cache, Purpose::Build)?;
     let prepared = stored.prepare(&Jobs::Only(&chosen), cache, search, progress.cancel())?;
     prepared.inputs.warnings.iter().for_each(|warning| progress.warning(warning));
-    let outbox = Outbox::open(&build.out)?;
+    let output = ShardOutput::open(&build.out)?;
     let remote = RemoteBackends::connect(build)?;
     let run = ShardRun {
         prepared: &prepared,
-        outbox: &outbox,
+        output: &output,
         options: executor_options(&prepared, build, &remote),
         progress,
     };
@@ -104,7 +104,7 @@ pub fn run(
             places: Some(places(&prepared.toolchains)),
             jobs: run.run(facts)?,
         };
-        let file = write_manifest(&manifest, outbox.dir())?;
+        let file = write_manifest(&manifest, output.dir())?;
         Ok(BuiltShard { manifest, file })
     })?;
     prepared.cache.shrink(progress);
@@ -128,15 +128,15 @@ pub fn run_job(
     let cache = Cache::open_for(cache, Purpose::Build)?;
     let prepared = stored.prepare(&Jobs::One(job), cache, search, progress.cancel())?;
     prepared.inputs.warnings.iter().for_each(|warning| progress.warning(warning));
-    let outbox = Outbox::open(&build.out)?;
+    let output = ShardOutput::open(&build.out)?;
     let run = ShardRun {
         prepared: &prepared,
-        outbox: &outbox,
+        output: &output,
         options: executor_options(&prepared, build, &RemoteBackends::default()),
         progress,
     };
     let ended = run.run(&mut BuildFacts::new())?;
-    Ok((ended, outbox.note(job)))
+    Ok((ended, output.note(job)))
 }
 
 /// The outcome of a shard whose jobs ended like this.

@@ -5,7 +5,7 @@ pub mod build;
 pub mod manifest_files;
 pub mod merge;
 pub mod ninja;
-mod outbox;
+mod output;
 mod run;
 mod script_args;
 pub mod slurm;
@@ -15,4 +15,4 @@ pub mod state;
 pub mod stored;
 pub mod submission;
 
-pub use outbox::JobNote;
+pub use output::JobNote;

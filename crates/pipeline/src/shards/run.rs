@@ -1,4 +1,4 @@
-//! Runs jobs of a stored plan into an outbox. Results that are there stay, jobs
+//! Runs jobs of a stored plan into an output directory. Results that are there stay, jobs
 //! with a kept refusal are not run again, and jobs that ran out of time or that
 //! the machine ended are tried once more.
 
@@ -14,7 +14,7 @@ use gfxpack_plan::shard::{FinishedJob, JobState};
 use rayon::prelude::*;
 
 use super::manifest_files::job_state;
-use super::outbox::{JobNote, Outbox};
+use super::output::{JobNote, ShardOutput};
 use crate::build::REPAIRS;
 use crate::error::{Error, Result};
 use crate::own_objects::OwnObjects;
@@ -29,12 +29,12 @@ const MORE_TIME: u32 = 2;
 /// What is needed to run a shard's jobs.
 pub(crate) struct ShardRun<'a> {
     pub(crate) prepared: &'a Prepared,
-    pub(crate) outbox: &'a Outbox,
+    pub(crate) output: &'a ShardOutput,
     pub(crate) options: ExecutorOptions,
     pub(crate) progress: &'a dyn Progress,
 }
 
-/// What the outbox knows about a job.
+/// What the output directory holds of a job.
 enum JobStatus {
     Made,
     Noted(Box<JobNote>),
@@ -108,10 +108,10 @@ impl ShardRun<'_> {
     fn known(&self, job: &Job, current: &ValidityChecker<'_>) -> JobStatus {
         let now = current.for_job(job);
         let job = job.digest;
-        if self.outbox.has(job, now) {
+        if self.output.has(job, now) {
             return JobStatus::Made;
         }
-        match self.outbox.note(job) {
+        match self.output.note(job) {
             Some(note) if !self.options.retry_refused && self.holds(job, &note, now) => {
                 JobStatus::Noted(note.into())
             }
@@ -122,7 +122,7 @@ impl ShardRun<'_> {
     /// Whether a failed job would fail again: always if it ran out of time,
     /// otherwise if there is a valid kept refusal.
     fn holds(&self, job: Digest, note: &JobNote, now: ValidityCheck<'_>) -> bool {
-        note.state == JobState::Timeout || self.outbox.store.refusal(job, now).is_some()
+        note.state == JobState::Timeout || self.output.store.refusal(job, now).is_some()
     }
 
     /// Records a failure, and copies its kept refusal from the store `from`, if
@@ -135,8 +135,8 @@ impl ShardRun<'_> {
             reason: failure.kind.to_string(),
             output: failure.output.clone(),
         };
-        self.outbox.write_note(job.digest, &note)?;
-        let store = &self.outbox.store;
+        self.output.write_note(job.digest, &note)?;
+        let store = &self.output.store;
         // In this order, since both stores may be the same.
         if !failure.is_kernels_fault() || !store.adopt_refusal(from, job.digest)? {
             // What an earlier run left may be for another plan's sources.
@@ -147,8 +147,8 @@ impl ShardRun<'_> {
 
     fn made(&self, id: JobId, state: JobState) -> Result<FinishedJob> {
         let job = self.prepared.plan[id].digest;
-        let info = self.outbox.store.info(job).ok_or(CompileError::CorruptObject(job))?;
-        self.outbox.forget(job);
+        let info = self.output.store.info(job).ok_or(CompileError::CorruptObject(job))?;
+        self.output.forget(job);
         Ok(FinishedJob { job, state, result: Ok((info.sha256, info.size)) })
     }
 
@@ -156,7 +156,7 @@ impl ShardRun<'_> {
     /// that store has removed, are added to `lost`.
     fn adopt(&self, event: &Event, from: &ObjectStore, lost: &mut HashSet<JobId>) -> Result<()> {
         let plan = &self.prepared.plan;
-        let adopt = |job: JobId| self.outbox.store.adopt(from, plan[job].digest);
+        let adopt = |job: JobId| self.output.store.adopt(from, plan[job].digest);
         let adopted: Vec<(JobId, _)> = match event {
             Event::FoundInCache { cached, .. } => {
                 cached.par_iter().map(|(job, _)| (*job, adopt(*job))).collect()
@@ -226,7 +226,7 @@ impl ShardRun<'_> {
         mut listener: Listener<'_, '_>,
     ) -> Result<()> {
         let is_other = |job: &JobId| {
-            let there = self.outbox.store.info(self.prepared.plan[*job].digest);
+            let there = self.output.store.info(self.prepared.plan[*job].digest);
             summary.objects[job.0].as_ref().is_some_and(|(made, _)| there.as_ref() != Some(made))
         };
         let others: HashSet<JobId> =
@@ -303,7 +303,7 @@ impl Listener<'_, '_> {
                     pass.failed.insert(*job, failure.clone());
                 }
                 let Some(there) = self.there else { return Ok(()) };
-                let store = &run.outbox.store;
+                let store = &run.output.store;
                 let size = |job: JobId| store.info(plan[job].digest).map_or(0, |info| info.size);
                 let there = there.iter().map(|job| (*job, size(*job)));
                 Event::FoundInCache { cached: cached.into_iter().chain(there).collect(), refused }

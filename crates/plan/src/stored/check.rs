@@ -79,11 +79,11 @@ fn has_own_arguments<A>(header: &Header<A>, group: &Group) -> bool {
     let facts = &header.toolchains[group.toolchain.0].toolchain.facts;
     let (language, clock) = (group.language, Clock::at(0));
     // A key's own standard replaces the usual one.
-    ["-std=c++17", ""].into_iter().any(|word| {
-        let words = Args::from_iter([word]);
+    ["-std=c++17", ""].into_iter().any(|standard| {
+        let options = Args::from_iter([standard]);
         let (program, frame) = arguments::around_options(
             language,
-            &words,
+            &options,
             &group.target_id,
             facts,
             main,

@@ -86,12 +86,12 @@ fn paths_out_of_the_sources_and_other_arguments_are_refused() {
     }
     check(&|header| header.sources[1].main = "d/other.cl".to_owned(), "source `b.cl`");
 
-    let group = |header: &mut Header<String>, part: usize, at: usize, word: &str| {
+    let group = |header: &mut Header<String>, part: usize, at: usize, arg: &str| {
         let group = &mut header.groups[0];
         let args = [&mut group.before, &mut group.after][part..].first_mut().map(|args| {
-            let mut words: Vec<String> = args.iter().map(str::to_owned).collect();
-            words[at] = word.to_owned();
-            **args = words.iter().map(String::as_str).collect();
+            let mut changed: Vec<String> = args.iter().map(str::to_owned).collect();
+            changed[at] = arg.to_owned();
+            **args = changed.iter().map(String::as_str).collect();
         });
         args.unwrap();
     };

@@ -179,15 +179,15 @@ static void serve(void) {
         char *at = text + sizeof count, *end = text + size;
         char *directory = next_string(&at, end), *temp_dir = next_string(&at, end);
         char *record = next_string(&at, end);
-        char **words = count <= size ? calloc((size_t)count + 1, sizeof *words) : NULL;
-        if (directory == NULL || temp_dir == NULL || record == NULL || words == NULL)
+        char **arguments = count <= size ? calloc((size_t)count + 1, sizeof *arguments) : NULL;
+        if (directory == NULL || temp_dir == NULL || record == NULL || arguments == NULL)
             _exit(125);
         for (uint32_t i = 0; i < count; i++)
-            if ((words[i] = next_string(&at, end)) == NULL)
+            if ((arguments[i] = next_string(&at, end)) == NULL)
                 _exit(125);
         pid_t pid = fork();
         if (pid == 0)
-            run_job(directory, temp_dir, record, (int)count, words);
+            run_job(directory, temp_dir, record, (int)count, arguments);
         if (pid > 0) {
             /* Called by both processes, so that it is done before either goes on. */
             setpgid(pid, pid);
@@ -212,7 +212,7 @@ static void serve(void) {
         };
         if (write_all(answer, sizeof answer) != 0)
             _exit(0);
-        free(words);
+        free(arguments);
         free(text);
     }
 }

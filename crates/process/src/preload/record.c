@@ -217,9 +217,9 @@ static int count_libraries(struct dl_phdr_info *library, size_t size, void *coun
     return 1;
 }
 
-/* The next word, or the end. */
-static const char *next_word(const char *word, const char *end) {
-    return word < end ? word + strlen(word) + 1 : end;
+/* The next argument, or the end. */
+static const char *next_argument(const char *argument, const char *end) {
+    return argument < end ? argument + strlen(argument) + 1 : end;
 }
 
 /* The class of a program, by its arguments: those of the compiler and the assembler name it, or
@@ -230,13 +230,13 @@ static enum class class_of(const char *arguments, size_t length) {
     const char *file = length > 0 ? strrchr(arguments, '/') : NULL;
     if (length > 0 && strncmp(file != NULL ? file + 1 : arguments, "ld", 2) == 0 &&
         strstr(file != NULL ? file : arguments, ".so") != NULL) {
-        const char *word = next_word(arguments, end);
-        while (word < end && strncmp(word, "--", 2) == 0) {
-            int alone = strcmp(word, "--inhibit-cache") == 0;
-            word = next_word(word, end);
-            word = alone ? word : next_word(word, end);
+        const char *argument = next_argument(arguments, end);
+        while (argument < end && strncmp(argument, "--", 2) == 0) {
+            int alone = strcmp(argument, "--inhibit-cache") == 0;
+            argument = next_argument(argument, end);
+            argument = alone ? argument : next_argument(argument, end);
         }
-        return word < end ? class_of(word, (size_t)(end - word)) : CLASS_OTHER;
+        return argument < end ? class_of(argument, (size_t)(end - argument)) : CLASS_OTHER;
     }
     const char *zero = memchr(arguments, 0, length);
     const char *second = zero != NULL && zero + 1 < end ? zero + 1 : "";

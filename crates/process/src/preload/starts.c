@@ -341,10 +341,10 @@ static int is_harmless(long number) {
 
 PUBLIC long syscall(long number, ...) {
     va_list rest;
-    long words[6];
+    long args[6];
     va_start(rest, number);
     for (int i = 0; i < 6; i++)
-        words[i] = va_arg(rest, long);
+        args[i] = va_arg(rest, long);
     va_end(rest);
     if (starts(number) && start_refused("syscall"))
         return -1;
@@ -352,7 +352,7 @@ PUBLIC long syscall(long number, ...) {
         untold("syscall");
         leave();
     }
-    return raw(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+    return raw(number, args[0], args[1], args[2], args[3], args[4], args[5]);
 }
 
 #endif

@@ -304,7 +304,7 @@ impl Reader {
             Process {
                 pid: entry.pid,
                 program: entry.path(entry.first)?,
-                arguments: arguments.map(|word| OsStr::from_bytes(word).to_owned()).collect(),
+                arguments: arguments.map(|arg| OsStr::from_bytes(arg).to_owned()).collect(),
                 directory: PathBuf::new(),
                 class,
                 libraries: Vec::new(),

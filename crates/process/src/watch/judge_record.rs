@@ -185,7 +185,7 @@ fn fits(state: &PathState, access: &FileAccess) -> bool {
             _ => access.error.is_some() || !access.file.is_some_and(|file| file.is_dir()),
         },
         PathState::Directory | PathState::LinkedDirectory(_) | PathState::Listing(_) => {
-            let told = match &access.operation {
+            let resolved = match &access.operation {
                 Operation::Realpath(real) => real.as_deref(),
                 _ => None,
             };
@@ -193,7 +193,8 @@ fn fits(state: &PathState, access: &FileAccess) -> bool {
                 PathState::LinkedDirectory(real) => real,
                 _ => &access.path,
             };
-            access.file.is_none_or(|file| file.is_dir()) && told.is_none_or(|told| told == real)
+            access.file.is_none_or(|file| file.is_dir())
+                && resolved.is_none_or(|resolved| resolved == real)
         }
         // No access has only this answer.
         PathState::Executable(_) | PathState::NoLink => true,

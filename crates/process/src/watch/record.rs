@@ -62,13 +62,13 @@ pub enum ProcessClass {
 impl ProcessClass {
     /// The class of a program with this name and these arguments, as the recorder decides it.
     #[must_use]
-    pub fn from_arguments(words: &[OsString]) -> Self {
-        let second = words.get(1).map(|word| word.as_bytes()).unwrap_or_default();
-        let name = words.first().and_then(|word| Path::new(word).file_name());
+    pub fn from_arguments(args: &[OsString]) -> Self {
+        let second = args.get(1).map(|arg| arg.as_bytes()).unwrap_or_default();
+        let name = args.first().and_then(|arg| Path::new(arg).file_name());
         match second {
             b"-cc1" => Self::Compiler,
             b"-cc1as" => Self::Assembler,
-            word if word.starts_with(b"@") => Self::Compiler,
+            arg if arg.starts_with(b"@") => Self::Compiler,
             _ if name.is_some_and(|name| contains(name.as_bytes(), b"lld")) => Self::Linker,
             _ => Self::Other,
         }

@@ -14,7 +14,7 @@ use super::tree::{Blob, Tree};
 
 /// The most output of a command that is kept. It is only logged, since a job that is refused
 /// remotely runs again here.
-const MAX_WORDS: usize = 64 << 10;
+const MAX_DIAGNOSTICS: usize = 64 << 10;
 
 /// An action with its digests.
 pub(crate) struct ActionRequest {
@@ -90,16 +90,16 @@ pub(crate) async fn outcome(
     });
     // Output is fetched only if nothing else explains what happened.
     let failed = result.exit_code != 0;
-    let mut words = Vec::new();
+    let mut diagnostics = Vec::new();
     for (raw, digest) in
         [(result.stderr_raw, result.stderr_digest), (result.stdout_raw, result.stdout_digest)]
     {
         match digest.filter(|digest| digest.size_bytes > 0 && raw.is_empty() && failed) {
-            Some(digest) if digest.size_bytes <= MAX_WORDS as i64 => {
+            Some(digest) if digest.size_bytes <= MAX_DIAGNOSTICS as i64 => {
                 wanted.push(digest.clone());
-                words.push(Err(digest));
+                diagnostics.push(Err(digest));
             }
-            _ => words.push(Ok(raw)),
+            _ => diagnostics.push(Ok(raw)),
         }
     }
     let mut fetched = service.blobs.fetch(&service.connection, &wanted, purpose).await?;
@@ -109,17 +109,17 @@ pub(crate) async fn outcome(
         Err(digest) => fetched.get(&digest.hash).cloned(),
     };
     let outputs = [take(object), take(deps)];
-    let words: Vec<String> = words
+    let diagnostics: Vec<String> = diagnostics
         .into_iter()
         .map(|part| part.unwrap_or_else(|digest| fetched.remove(&digest.hash).unwrap_or_default()))
         .map(|part| {
-            String::from_utf8_lossy(&part[..part.len().min(MAX_WORDS)]).trim_end().to_owned()
+            String::from_utf8_lossy(&part[..part.len().min(MAX_DIAGNOSTICS)]).trim_end().to_owned()
         })
         .filter(|part| !part.is_empty())
         .collect();
     Ok(ActionOutcome {
         exit_code: result.exit_code,
-        words: words.join("\n"),
+        diagnostics: diagnostics.join("\n"),
         outputs,
         worker: metadata.worker,
         cached,

@@ -208,7 +208,7 @@ impl State {
         // buildbox-casd reports missing inputs in this way.
         let (Some(action), Some(command)) = (action, command) else { return failed(13) };
         let refuses =
-            self.fails(&Fault::Refuses) || command.arguments.iter().any(|word| word == "refuse");
+            self.fails(&Fault::Refuses) || command.arguments.iter().any(|arg| arg == "refuse");
         let mut result = ActionResult::default();
         if refuses {
             result.exit_code = 1;
@@ -228,7 +228,7 @@ impl State {
 
 /// The object of its compiler; large if the last argument is a number.
 pub(crate) fn object(arguments: &[String]) -> Vec<u8> {
-    let size = arguments.last().and_then(|word| word.parse().ok()).unwrap_or(0_usize);
+    let size = arguments.last().and_then(|arg| arg.parse().ok()).unwrap_or(0_usize);
     let mut bytes = format!("object of {arguments:?}").into_bytes();
     bytes.resize(bytes.len().max(size), 7);
     bytes

@@ -37,7 +37,7 @@ fn the_header_matches_the_sources() {
 
 /// Ownership and threads must be documented.
 #[test]
-fn every_function_says_which_threads_may_call_it() {
+fn every_function_documents_which_threads_may_call_it() {
     let header = include_str!("../../include/gfxpack_runtime.h");
     let mut comment = String::new();
     let mut functions = 0;

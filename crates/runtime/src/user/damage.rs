@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{DamagedKdb, Fault, ReadError, UserKdb};
+use gfxpack_kdb::{DamagedKdb, KdbErrorKind, ReadError, UserKdb};
 use gfxpack_model::KernelKey;
 
 use super::ask_error::missed;
@@ -31,13 +31,13 @@ impl UserFile {
         error: ReadError,
         key: &KernelKey,
     ) -> MissReason {
-        if !is_damage(error.fault()) || self.settings.look_only {
+        if !is_damage(error.kind()) || self.settings.look_only {
             return missed(error);
         }
         let Ok(directory) = trust::check_directory(&self.directory, self.group()) else {
             return missed(error);
         };
-        let get = |kdb: UserKdb| kdb.get(key).map(drop).map_err(|error| error.fault());
+        let get = |kdb: UserKdb| kdb.get(key).map(drop).map_err(|error| error.kind());
         match self.check_damage(&directory, file, get) {
             Ok(DamageCheck::Quarantined(kept_as)) => {
                 MissReason::MovedAside { kept_as, source: error }
@@ -62,7 +62,7 @@ impl UserFile {
         &self,
         directory: &Path,
         file: FileIdentity,
-        again: impl FnOnce(UserKdb) -> Result<(), Fault>,
+        again: impl FnOnce(UserKdb) -> Result<(), KdbErrorKind>,
     ) -> Result<DamageCheck, ReadError> {
         let path = directory.join(&self.name);
         let io = |source| ReadError::Io { path: path.clone(), source };
@@ -77,7 +77,7 @@ impl UserFile {
             return Ok(DamageCheck::Gone);
         }
         let fails = |kdb: Result<UserKdb, ReadError>| {
-            let again = kdb.map_err(|error| error.fault()).and_then(again);
+            let again = kdb.map_err(|error| error.kind()).and_then(again);
             again.is_err_and(is_damage)
         };
         match DamagedKdb::confirm(&path, &self.options(wait), fails)? {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use gfxpack_kdb::{Fault, KdbSnapshot, ReadError};
+use gfxpack_kdb::{KdbErrorKind, KdbSnapshot, ReadError};
 use gfxpack_model::KernelKey;
 
 use super::ask_error::{AskError, missed, missed_by};
@@ -91,5 +91,5 @@ impl UserFile {
 /// Whether a private copy may have what the file did not provide: another
 /// program has the file open in WAL mode.
 fn is_live(error: &ReadError, path: &Path) -> bool {
-    matches!(error.fault(), Fault::Busy | Fault::Journal) && KdbSnapshot::has_log(path)
+    matches!(error.kind(), KdbErrorKind::Busy | KdbErrorKind::Journal) && KdbSnapshot::has_log(path)
 }

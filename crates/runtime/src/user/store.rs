@@ -69,7 +69,7 @@ impl UserFile {
             again = false;
             let Some(file) = file.filter(|_| !replaced) else { continue };
             let store = |mut kdb: UserKdb| {
-                kdb.store(key, code_object, 0, &[]).map(drop).map_err(|error| error.fault())
+                kdb.store(key, code_object, 0, &[]).map(drop).map_err(|error| error.kind())
             };
             match self.check_damage(&directory, file, store) {
                 Ok(DamageCheck::Quarantined(kept_as)) => {

@@ -137,17 +137,17 @@ fn the_cache_can_be_switched_off() {
     assert!(
         matches!(directories.user, UserDirectory::Disabled { .. }) && directories.system.is_empty()
     );
-    let told = Told::default();
+    let warnings = RecordedWarnings::default();
     let mut config = gfxpack_runtime::Config::new("gfx906@60".parse().unwrap(), directories);
-    config.warnings = told.sink();
-    let cache = Cache::open((config, told));
+    config.warnings = warnings.sink();
+    let cache = Cache::open((config, warnings));
     assert_eq!(cache.layer(0), None, "neither file is read");
     for _ in 0..2 {
         let kernel = cache.kernel(0);
         assert_eq!(kernel.origin, gfxpack_runtime::Origin::Compiled, "and nothing is kept");
         assert!(kernel.misses.is_empty() && kernel.not_stored.is_some());
     }
-    assert!(cache.told.texts().is_empty(), "the user wants it so");
+    assert!(cache.warnings.texts().is_empty(), "the user wants it so");
 }
 
 #[test]

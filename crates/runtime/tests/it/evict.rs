@@ -19,9 +19,9 @@ fn bulky(number: usize) -> (KernelKey, Vec<u8>) {
 }
 
 fn limited(machine: &Machine, bytes: u64) -> Cache {
-    let (mut config, told) = machine.config();
+    let (mut config, warnings) = machine.config();
     config.limits.user_cache_bytes = bytes;
-    Cache::open((config, told))
+    Cache::open((config, warnings))
 }
 
 fn store(cache: &Cache, number: usize) {
@@ -83,10 +83,10 @@ fn a_kernel_in_use_is_kept() {
 fn a_failed_store_does_not_lose_a_use() {
     const LIMIT: u64 = 512 << 10;
     let machine = Machine::new(0);
-    let (mut config, told) = machine.config();
+    let (mut config, warnings) = machine.config();
     config.limits.user_cache_bytes = LIMIT;
     config.limits.busy_wait = Duration::from_millis(20);
-    let cache = Cache::open((config, told));
+    let cache = Cache::open((config, warnings));
     (0..18).for_each(|number| store(&cache, number));
     used(&machine, "id");
     assert!(has(&cache, 0));

@@ -19,9 +19,10 @@ const FORKS: usize = 20;
 const PATIENCE: u32 = 120;
 
 fn open(root: &Path) -> Cache {
-    let (mut config, told) = config(&root.join("system"), UserDirectory::Dir(root.join("user")));
+    let (mut config, warnings) =
+        config(&root.join("system"), UserDirectory::Dir(root.join("user")));
     config.limits.busy_wait = Duration::from_secs(60);
-    Cache::open((config, told))
+    Cache::open((config, warnings))
 }
 
 /// Every second kernel is installed; the others are in the user's kdb.
@@ -60,7 +61,7 @@ fn forked(what: &str, child: impl FnOnce()) {
 fn assert_all_found(cache: &Cache) {
     for number in 0..KERNELS {
         let layer = if number % 2 == 0 { "system" } else { "user" };
-        assert_eq!(cache.layer(number), Some(layer), "{:?}", cache.told.texts());
+        assert_eq!(cache.layer(number), Some(layer), "{:?}", cache.warnings.texts());
     }
 }
 
@@ -68,7 +69,7 @@ fn assert_all_found(cache: &Cache) {
 /// was still reading one after the second that `fork` waits.
 fn reads_kdbs(cache: &Cache) -> bool {
     cache.layer(0);
-    !cache.told.texts().iter().any(|text| text.contains("forked while another thread"))
+    !cache.warnings.texts().iter().any(|text| text.contains("forked while another thread"))
 }
 
 fn start(test: &str) {
@@ -157,7 +158,7 @@ fn child_process_that_forks_among_threads() {
     });
     let stored = (0..FORKS).filter(|fork| cache.layer(100_000 + fork) == Some("user")).count();
     assert!(stored > FORKS / 2, "{stored} of {FORKS} children stored their kernel");
-    assert!(cache.told.texts().is_empty(), "{:?}", cache.told.texts());
+    assert!(cache.warnings.texts().is_empty(), "{:?}", cache.warnings.texts());
 }
 
 /// A compiler that forks, with a child that returns from it as well.

@@ -84,7 +84,7 @@ fn a_compiled_kernel_is_stored_and_found() {
     assert_eq!(machine.open().kernel(1).origin, Origin::User(machine.ukdb()), "by another cache");
     assert_eq!((mode(&machine.user), mode(&machine.ukdb())), (0o700, 0o600));
     assert_eq!(listing(&machine.user.join(".gfxpack-locks")), Vec::<String>::new());
-    assert_eq!(cache.told.texts(), Vec::<String>::new());
+    assert_eq!(cache.warnings.texts(), Vec::<String>::new());
     assert_whole(&machine.ukdb());
 }
 
@@ -151,11 +151,11 @@ fn code_for_another_device_is_not_returned() {
     xnack[49] = 3;
     damage(xnack, "system other-target");
     damage(b"text that is no code object".to_vec(), "system no-code-object");
-    let (mut config, told) = machine.config();
+    let (mut config, warnings) = machine.config();
     config.verify_target = false;
     let unverified = KernelCache::open(config);
     assert_eq!(&unverified.get(&key(BOTH)).found.unwrap().code_object[..4], b"text");
-    assert!(told.texts().is_empty());
+    assert!(warnings.texts().is_empty());
 }
 
 #[test]
@@ -227,9 +227,9 @@ fn a_device_newer_than_the_table_is_served() {
 #[test]
 fn memory_is_a_layer_if_it_is_enabled() {
     let machine = Machine::new(1);
-    let (mut config, told) = machine.config();
+    let (mut config, warnings) = machine.config();
     config.keep_hits = true;
-    let cache = Cache::open((config, told));
+    let cache = Cache::open((config, warnings));
     assert_eq!(cache.layer(0), Some("system"));
     std::fs::remove_file(machine.kdb()).unwrap();
     assert_eq!(cache.layer(0), Some("memory"));
@@ -271,9 +271,9 @@ fn look_only_changes_nothing() {
     let state = || (std::fs::read(machine.ukdb()).unwrap(), listing(&machine.user));
     let before = state();
     let look = || {
-        let (mut config, told) = machine.config();
+        let (mut config, warnings) = machine.config();
         config.look_only = true;
-        Cache::open((config, told))
+        Cache::open((config, warnings))
     };
     let cache = look();
     assert_eq!(cache.layer(0), Some("user"));

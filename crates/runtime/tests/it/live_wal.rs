@@ -25,8 +25,8 @@ fn machine() -> Machine {
 /// Starts another program with the file open in WAL mode.
 fn program(machine: &Machine) -> OtherProgram {
     let mut program = OtherProgram::start(&machine.ukdb());
-    program.tell("PRAGMA journal_mode = WAL");
-    program.tell("SELECT * FROM kern_db");
+    program.execute("PRAGMA journal_mode = WAL");
+    program.execute("SELECT * FROM kern_db");
     assert!(machine.user.join(format!("{USER_NAME}-wal")).exists());
     program
 }
@@ -35,7 +35,7 @@ fn program(machine: &Machine) -> OtherProgram {
 fn store(program: &mut OtherProgram, number: usize, like: usize) {
     let columns = "kernel_blob, kernel_hash, uncompressed_size FROM kern_db";
     let (key, like) = (numbered(number), numbered(like));
-    program.tell(&format!(
+    program.execute(&format!(
         "INSERT INTO kern_db (kernel_name, kernel_args, kernel_blob, kernel_hash, \
          uncompressed_size) SELECT kernel_name, '{}', {columns} WHERE kernel_args = '{}'",
         key.kernel_args, like.kernel_args
@@ -70,15 +70,16 @@ fn truncating_the_shared_memory_kills_no_process() {
 fn child_process_of_a_shared_file() {
     let arguments = child_arguments();
     let root = PathBuf::from(&arguments[0]);
-    let (mut config, told) = config(&root.join("system"), UserDirectory::Dir(root.join("user")));
+    let (mut config, warnings) =
+        config(&root.join("system"), UserDirectory::Dir(root.join("user")));
     config.look_only = arguments[1] == "look";
     config.limits.busy_wait = Duration::from_millis(20);
-    let cache = Cache::open((config, told));
+    let cache = Cache::open((config, warnings));
     assert_eq!(cache.layer(0), Some("user"));
-    say("opened");
+    print_line("opened");
     std::io::stdin().read_line(&mut String::new()).unwrap();
     for number in 0..10 {
-        assert_eq!(cache.layer(number), Some("user"), "{:?}", cache.told.texts());
+        assert_eq!(cache.layer(number), Some("user"), "{:?}", cache.warnings.texts());
     }
     if arguments[1] != "look" {
         cache.kernel(10);
@@ -90,13 +91,13 @@ fn child_process_of_a_shared_file() {
 #[test]
 fn a_file_put_into_wal_mode_is_read_through_a_copy() {
     let machine = machine();
-    let (mut config, told) = machine.config();
+    let (mut config, warnings) = machine.config();
     config.limits.busy_wait = Duration::from_millis(20);
-    let cache = Cache::open((config, told));
+    let cache = Cache::open((config, warnings));
     assert_eq!(cache.layer(0), Some("user"));
     let mut program = program(&machine);
     for number in 0..10 {
-        assert_eq!(cache.layer(number), Some("user"), "{:?}", cache.told.texts());
+        assert_eq!(cache.layer(number), Some("user"), "{:?}", cache.warnings.texts());
     }
     assert_eq!(cache.layer(20), None);
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -110,7 +111,7 @@ fn a_file_put_into_wal_mode_is_read_through_a_copy() {
     assert_eq!(kernel.origin, Origin::Compiled);
     assert!(matches!(kernel.not_stored, Some(NotStored::Failed(_))), "{:?}", kernel.not_stored);
     assert_eq!(cache.layer(21), Some("memory"));
-    assert_eq!(cache.told.classes(), [WarningClass::NotStored]);
+    assert_eq!(cache.warnings.classes(), [WarningClass::NotStored]);
     program.close();
     // After it has closed the file, kernels are stored there again.
     assert_eq!(cache.layer(3), Some("user"));
@@ -126,16 +127,16 @@ fn a_file_put_into_wal_mode_is_read_through_a_copy() {
 fn a_store_waits_until_the_other_program_closes_the_file() {
     let machine = machine();
     let program = program(&machine);
-    let (mut config, told) = machine.config();
+    let (mut config, warnings) = machine.config();
     config.limits.busy_wait = Duration::from_secs(600);
-    let cache = Cache::open((config, told));
+    let cache = Cache::open((config, warnings));
     std::thread::scope(|scope| {
         let stored = scope.spawn(|| cache.kernel(30));
         program.close();
         assert!(stored.join().unwrap().not_stored.is_none());
     });
     assert_eq!(cache.layer(30), Some("user"));
-    assert!(cache.told.texts().is_empty(), "{:?}", cache.told.texts());
+    assert!(cache.warnings.texts().is_empty(), "{:?}", cache.warnings.texts());
 }
 
 /// A large file is not copied.
@@ -145,13 +146,13 @@ fn a_large_file_is_a_miss_while_it_is_in_wal_mode() {
     let program = program(&machine);
     let log = machine.user.join(format!("{USER_NAME}-wal"));
     File::options().write(true).open(log).unwrap().set_len(300 << 20).unwrap();
-    let (mut config, told) = machine.config();
+    let (mut config, warnings) = machine.config();
     config.limits.busy_wait = Duration::from_millis(20);
-    let cache = Cache::open((config, told));
+    let cache = Cache::open((config, warnings));
     let lookup = cache.cache.get(&numbered(0));
     assert_eq!(lookup_reasons(&lookup)[2], "user unreadable");
-    assert_eq!(cache.told.classes(), [WalMode], "{:?}", cache.told.texts());
-    assert!(cache.told.texts()[0].contains("too many to copy"), "{:?}", cache.told.texts());
+    assert_eq!(cache.warnings.classes(), [WalMode], "{:?}", cache.warnings.texts());
+    assert!(cache.warnings.texts()[0].contains("too many to copy"), "{:?}", cache.warnings.texts());
     program.close();
     assert_eq!(cache.layer(0), Some("user"));
 }

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout};
 
-use crate::support::{child, child_arguments, say, spawn};
+use crate::support::{child, child_arguments, print_line, spawn};
 
 /// A child process that runs the SQL statements it receives.
 pub(crate) struct OtherProgram {
@@ -30,7 +30,7 @@ impl OtherProgram {
 
     /// Makes the process run a statement, given on one line.
     #[track_caller]
-    pub(crate) fn tell(&mut self, sql: &str) {
+    pub(crate) fn execute(&mut self, sql: &str) {
         writeln!(self.child.stdin.as_ref().unwrap(), "{sql}").unwrap();
         self.expect("done");
     }
@@ -47,13 +47,13 @@ impl OtherProgram {
 #[ignore = "the child of other tests, started in a process of its own"]
 fn child_process_that_runs_sql() {
     let connection = rusqlite::Connection::open(&child_arguments()[0]).unwrap();
-    say("open");
+    print_line("open");
     for line in std::io::stdin().lines() {
         let mut statement = connection.prepare(&line.unwrap()).unwrap();
         let mut rows = statement.query(()).unwrap();
         while rows.next().unwrap().is_some() {}
-        say("done");
+        print_line("done");
     }
     connection.close().unwrap();
-    say("closed");
+    print_line("closed");
 }

@@ -59,10 +59,11 @@ fn start(machine: &Machine, test: &str, seed: usize, keys: usize) -> Child {
 }
 
 fn child_cache(root: &Path) -> Cache {
-    let (mut config, told) = config(&root.join("system"), UserDirectory::Dir(root.join("user")));
+    let (mut config, warnings) =
+        config(&root.join("system"), UserDirectory::Dir(root.join("user")));
     // Test machines may have slow disks, to which all processes write at once.
     config.limits.busy_wait = Duration::from_secs(120);
-    Cache::open((config, told))
+    Cache::open((config, warnings))
 }
 
 /// Requests every key, in a different order in each thread, and reports each to
@@ -91,13 +92,13 @@ fn child_process_that_requests_all_keys() {
                     assert!(kernel.code_object[..] == object(number)[..]);
                     assert!(kernel.not_stored.is_none(), "{:?}", kernel.not_stored);
                     if kernel.origin == Origin::Compiled {
-                        say("compiled");
+                        print_line("compiled");
                     }
                 }
             });
         }
     });
-    let texts: Vec<String> = cache.told.texts();
+    let texts: Vec<String> = cache.warnings.texts();
     assert!(texts.iter().all(|text| text.contains("Missing system database")), "{texts:?}");
 }
 
@@ -162,7 +163,7 @@ fn killed_processes_lose_only_their_own_work() {
 fn child_process_that_never_finishes() {
     let cache = child_cache(Path::new(&child_arguments()[0]));
     let hangs = || {
-        say("compiling");
+        print_line("compiling");
         std::io::stdin().read_exact(&mut [0]).unwrap();
         Ok::<_, Infallible>(object(0))
     };
@@ -194,9 +195,9 @@ fn a_dead_lock_holder_does_not_block() {
 fn the_wait_for_a_hung_lock_holder_is_limited() {
     let machine = Machine::new(0);
     let (mut holder, _output) = start_hanging(&machine);
-    let (mut config, told) = machine.config();
+    let (mut config, warnings) = machine.config();
     config.limits.compile_wait = Duration::from_millis(50);
-    let cache = Cache::open((config, told));
+    let cache = Cache::open((config, warnings));
     assert_eq!(cache.kernel(0).origin, Origin::Compiled);
     assert_eq!(cache.kernel(0).origin, Origin::User(machine.ukdb()));
     // The holder continues, and replaces the kernel by the same.

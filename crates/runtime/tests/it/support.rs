@@ -101,7 +101,7 @@ impl Machine {
         self.user.join(USER_NAME)
     }
 
-    pub(crate) fn config(&self) -> (Config, Told) {
+    pub(crate) fn config(&self) -> (Config, RecordedWarnings) {
         config(&self.system, UserDirectory::Dir(self.user.clone()))
     }
 
@@ -111,22 +111,22 @@ impl Machine {
 }
 
 /// A configuration for a gfx906 with 60 compute units.
-pub(crate) fn config(system: &Path, user: UserDirectory) -> (Config, Told) {
-    let told = Told::default();
+pub(crate) fn config(system: &Path, user: UserDirectory) -> (Config, RecordedWarnings) {
+    let warnings = RecordedWarnings::default();
     let mut config = Config::new("gfx906@60".parse().unwrap(), KdbDirectories::new([system], user));
-    config.warnings = told.sink();
-    (config, told)
+    config.warnings = warnings.sink();
+    (config, warnings)
 }
 
 /// The recorded warnings of a cache.
 #[derive(Clone, Default)]
-pub(crate) struct Told(Arc<Mutex<Vec<Warning>>>);
+pub(crate) struct RecordedWarnings(Arc<Mutex<Vec<Warning>>>);
 
-impl Told {
+impl RecordedWarnings {
     pub(crate) fn sink(&self) -> WarningSink {
-        let told = Arc::clone(&self.0);
+        let warnings = Arc::clone(&self.0);
         WarningSink::Callback(Arc::new(move |warning: &Warning| {
-            told.lock().unwrap().push(warning.clone());
+            warnings.lock().unwrap().push(warning.clone());
         }))
     }
 
@@ -142,12 +142,12 @@ impl Told {
 /// A cache and its warnings.
 pub(crate) struct Cache {
     pub(crate) cache: KernelCache,
-    pub(crate) told: Told,
+    pub(crate) warnings: RecordedWarnings,
 }
 
 impl Cache {
-    pub(crate) fn open((config, told): (Config, Told)) -> Self {
-        Self { cache: KernelCache::open(config), told }
+    pub(crate) fn open((config, warnings): (Config, RecordedWarnings)) -> Self {
+        Self { cache: KernelCache::open(config), warnings }
     }
 
     /// Gets or compiles a numbered kernel, and checks its bytes.
@@ -267,7 +267,7 @@ pub(crate) fn spawn(command: &mut Command) -> Child {
 }
 
 /// Prints a line for the parent.
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_line(line: &str) {
     let mut stdout = io::stdout();
     // The test harness has not ended its own line.
     stdout.write_all(format!("\n{line}\n").as_bytes()).unwrap();

@@ -30,8 +30,8 @@ fn check(damage: impl FnOnce(&Path), reason: &str, class: WarningClass) -> Strin
     assert_eq!(reasons(&kernel.misses), expected);
     assert!(kernel.not_stored.is_none());
     assert_eq!(cache.kernel(0).origin, Origin::User(machine.ukdb()));
-    assert_eq!(cache.told.classes(), [class], "{:?}", cache.told.texts());
-    let text = cache.told.texts().remove(0);
+    assert_eq!(cache.warnings.classes(), [class], "{:?}", cache.warnings.texts());
+    let text = cache.warnings.texts().remove(0);
     if class != MissingSystemKdb {
         assert_eq!(text.lines().count(), 1, "{text}");
         assert!(text.starts_with("gfxpack: warning: failed to "), "{text}");
@@ -114,12 +114,12 @@ fn bombs_cost_a_bounded_number_of_lookups() {
     let bomb = "UPDATE kern_db SET kernel_blob = ?, uncompressed_size = ?";
     connection.execute(bomb, (packed(&body), body.len() as i64)).unwrap();
     connection.close().unwrap();
-    let (mut config, told) = machine.config();
+    let (mut config, warnings) = machine.config();
     config.limits.max_object_bytes = 4 << 20;
     config.look_only = true;
     let file_bytes = std::fs::metadata(machine.kdb()).unwrap().len();
     let unpacked = (config.limits.max_object_bytes + 256 * file_bytes) / (2 << 20) + 1;
-    let cache = Cache::open((config, told));
+    let cache = Cache::open((config, warnings));
     let asked: Vec<String> =
         (0..40).map(|_| lookup_reasons(&cache.cache.get(&numbered(0))).remove(0)).collect();
     assert_eq!(asked.iter().filter(|reason| *reason == "system damaged").count() as u64, unpacked);
@@ -127,7 +127,7 @@ fn bombs_cost_a_bounded_number_of_lookups() {
         asked.iter().filter(|reason| *reason == "system unreadable").count() as u64,
         40 - unpacked
     );
-    assert_eq!(cache.told.classes(), [Corrupt], "{:?}", cache.told.texts());
+    assert_eq!(cache.warnings.classes(), [Corrupt], "{:?}", cache.warnings.texts());
 }
 
 #[test]
@@ -182,13 +182,13 @@ fn a_flipped_bit_in_any_column_is_a_miss() {
         connection.pragma_update(None, "synchronous", "OFF").unwrap();
         connection.execute(&format!("UPDATE kern_db SET {column}"), [value]).unwrap();
         connection.close().unwrap();
-        let (mut config, told) = machine.config();
+        let (mut config, warnings) = machine.config();
         config.look_only = true;
-        let cache = Cache::open((config, told));
+        let cache = Cache::open((config, warnings));
         let lookup = cache.cache.get(&numbered(0));
         assert!(lookup.found.is_none(), "{column}");
         assert_eq!(lookup_reasons(&lookup)[0], "system damaged", "{column}");
-        assert_eq!(cache.told.classes(), [Corrupt], "{:?}", cache.told.texts());
+        assert_eq!(cache.warnings.classes(), [Corrupt], "{:?}", cache.warnings.texts());
     };
     let flipped = |bytes: &[u8], bit: usize| {
         let mut bytes = bytes.to_vec();
@@ -212,7 +212,7 @@ fn a_flipped_bit_in_the_key_is_another_key() {
     sql(&machine.kdb(), "UPDATE kern_db SET kernel_args = replace(kernel_args, 'N=0', 'N=p')");
     let cache = machine.open();
     assert_eq!(cache.kernel(0).origin, Origin::Compiled);
-    assert!(cache.told.texts().is_empty(), "it could be anybody's kernel");
+    assert!(cache.warnings.texts().is_empty(), "it could be anybody's kernel");
 }
 
 #[test]
@@ -233,9 +233,9 @@ fn a_bz2_bomb_is_a_miss() {
     // The declared size is right, but above the limit.
     let machine = Machine::new(1);
     bomb(64 << 20)(&machine.kdb());
-    let (mut config, told) = machine.config();
+    let (mut config, warnings) = machine.config();
     config.limits.max_object_bytes = 1 << 20;
-    let cache = Cache::open((config, told));
+    let cache = Cache::open((config, warnings));
     assert_eq!(reasons(&cache.kernel(0).misses)[0], "system damaged");
 }
 
@@ -260,7 +260,7 @@ fn a_directory_or_pipe_in_its_place_is_a_miss() {
     mknodat(CWD, machine.kdb(), FileType::Fifo, mode, 0).unwrap();
     let cache = machine.open();
     assert_eq!(cache.kernel(0).origin, Origin::Compiled, "a pipe without writer does not block");
-    assert_eq!(cache.told.classes(), [Unreadable]);
+    assert_eq!(cache.warnings.classes(), [Unreadable]);
     let dangling = replace(|path| symlink("/nonexistent/x.kdb", path).unwrap());
     check(dangling, "unreadable", Unreadable);
 }
@@ -293,14 +293,14 @@ fn flipped_bits_never_give_other_bytes() {
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
         std::fs::write(machine.kdb(), &bytes).unwrap();
-        let (mut config, told) = machine.config();
+        let (mut config, warnings) = machine.config();
         config.look_only = true;
-        let cache = Cache::open((config, told));
+        let cache = Cache::open((config, warnings));
         for number in 0..KERNELS {
             // `layer` checks the bytes.
             misses += usize::from(cache.layer(number).is_none());
         }
-        let texts = cache.told.texts();
+        let texts = cache.warnings.texts();
         assert!(texts.len() <= 2, "once per kind of fault: {texts:?}");
         assert!(texts.iter().all(|text| text.lines().count() == 1), "{texts:?}");
     }
@@ -342,5 +342,5 @@ fn child_process_without_files_to_spare() {
     assert_eq!(lookup_reasons(&lookup)[0], "system unreadable");
     assert!(lookup.misses[0].reason.hint().contains("ulimit"), "{:?}", lookup.misses[0]);
     assert_eq!(cache.layer(0), Some("system"));
-    assert_eq!(cache.told.classes(), [Unreadable], "{:?}", cache.told.texts());
+    assert_eq!(cache.warnings.classes(), [Unreadable], "{:?}", cache.warnings.texts());
 }

@@ -72,7 +72,7 @@ fn child_process_without_rights() {
             cache.kernel(0);
         }
         assert_eq!(cache.kernel(0).origin, Origin::Memory);
-        assert_eq!(cache.told.classes(), [class], "{name}: {:?}", cache.told.texts());
+        assert_eq!(cache.warnings.classes(), [class], "{name}: {:?}", cache.warnings.texts());
     };
     system("unreadable", Unreadable);
     system("wal", WalMode);
@@ -80,7 +80,7 @@ fn child_process_without_rights() {
     // each.
     let cache = Cache::open(config(&root.join("closed"), memory()));
     cache.kernel(0);
-    assert_eq!(cache.told.classes(), [Unreadable, Unreadable], "{:?}", cache.told.texts());
+    assert_eq!(cache.warnings.classes(), [Unreadable, Unreadable], "{:?}", cache.warnings.texts());
 
     // A user cache that can only be read is read.
     let installed = root.join("installed-user");
@@ -90,18 +90,18 @@ fn child_process_without_rights() {
     assert_eq!(kernel.origin, Origin::Compiled);
     assert!(kernel.not_stored.is_some());
     assert_eq!(cache.kernel(6).origin, Origin::Memory);
-    assert_eq!(cache.told.classes(), [WarningClass::NotStored]);
+    assert_eq!(cache.warnings.classes(), [WarningClass::NotStored]);
     // In WAL mode it can't be read.
     let cache =
         Cache::open(config(&root.join("system"), UserDirectory::Dir(root.join("user-wal"))));
     assert_eq!(reasons(&cache.kernel(7).misses)[2], "user unreadable");
-    assert_eq!(cache.told.classes(), [WalMode], "{:?}", cache.told.texts());
+    assert_eq!(cache.warnings.classes(), [WalMode], "{:?}", cache.warnings.texts());
     // No directory can be created here.
     let cache =
         Cache::open(config(&root.join("system"), UserDirectory::Dir(root.join("wal/new/user"))));
     assert!(cache.kernel(8).not_stored.is_some());
     assert_eq!(cache.kernel(8).origin, Origin::Memory);
-    assert_eq!(cache.told.classes(), [WarningClass::NotStored]);
+    assert_eq!(cache.warnings.classes(), [WarningClass::NotStored]);
 }
 
 #[test]
@@ -140,10 +140,10 @@ fn child_process_with_a_read_only_home() {
         options.version = "1.0".to_owned();
         options.root = root.clone();
         let directories = KdbDirectories::resolve(&Environment::from_pairs(pairs), &options);
-        let told = Told::default();
+        let warnings = RecordedWarnings::default();
         let mut config = Config::new("gfx906@60".parse().unwrap(), directories);
-        config.warnings = told.sink();
-        Cache::open((config, told))
+        config.warnings = warnings.sink();
+        Cache::open((config, warnings))
     };
     let private = root.join(format!("temp/gfxpack-{user}/miopen/1.0")).join(USER_NAME);
     // Stores go to the private directory; kernels in the home directory are
@@ -154,10 +154,10 @@ fn child_process_with_a_read_only_home() {
     let found = cache.kernel(5).origin;
     assert_eq!(found, Origin::User(root.join("home/.cache/miopen/1.0").join(USER_NAME)));
     assert_eq!(
-        cache.told.classes(),
+        cache.warnings.classes(),
         [WarningClass::UserDirectory, MissingSystemKdb],
         "{:?}",
-        cache.told.texts()
+        cache.warnings.texts()
     );
     for directory in private.ancestors().skip(1).take(3) {
         assert_eq!(mode(directory), 0o700, "{}", directory.display());
@@ -173,7 +173,7 @@ fn child_process_with_a_read_only_home() {
         ));
         assert_eq!(cache.kernel(0).origin, Origin::Compiled);
         assert_eq!(cache.kernel(0).origin, Origin::Memory);
-        assert_eq!(cache.told.classes(), [WarningClass::UserDirectory, MissingSystemKdb]);
+        assert_eq!(cache.warnings.classes(), [WarningClass::UserDirectory, MissingSystemKdb]);
         assert_eq!(listing(Path::new(&root.join(temp))).len(), usize::from(temp == "taken-temp"));
     }
 }

@@ -32,7 +32,7 @@ fn moved_aside(damage: impl Fn(&Path)) {
         let cache = machine.open();
         assert_eq!(cache.kernel(0).origin, Origin::Compiled);
         let kept = machine.user.join(format!("{USER_NAME}.corrupt-1"));
-        let warned = cache.told.texts().iter().any(|text| text.contains("corrupt-1"));
+        let warned = cache.warnings.texts().iter().any(|text| text.contains("corrupt-1"));
         if kept.exists() && warned || again.next().is_none() {
             break (machine, damaged, cache, kept);
         }
@@ -41,10 +41,10 @@ fn moved_aside(damage: impl Fn(&Path)) {
     assert!(
         std::fs::read(&kept).unwrap() == damaged,
         "the old one is kept as it was: {:?}",
-        cache.told.texts()
+        cache.warnings.texts()
     );
-    assert_eq!(cache.told.classes(), [Corrupt], "{:?}", cache.told.texts());
-    let text = cache.told.texts().remove(0);
+    assert_eq!(cache.warnings.classes(), [Corrupt], "{:?}", cache.warnings.texts());
+    let text = cache.warnings.texts().remove(0);
     assert!(text.contains("corrupt-1") && text.lines().count() == 1, "{text}");
     assert_whole(&machine.ukdb());
     // A second damaged file is kept beside the first.
@@ -76,7 +76,7 @@ fn an_empty_file_is_a_new_one() {
     let cache = machine.open();
     assert_eq!(cache.kernel(0).origin, Origin::Compiled);
     assert_eq!(cache.kernel(0).origin, Origin::User(machine.ukdb()));
-    assert!(cache.told.texts().is_empty());
+    assert!(cache.warnings.texts().is_empty());
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_damaged_kernel_is_replaced() {
         assert_eq!(reasons(&kernel.misses)[2], "user damaged");
         assert_eq!(cache.kernel(0).origin, Origin::User(machine.ukdb()));
         assert_eq!(cache.kernel(1).origin, Origin::User(machine.ukdb()), "the others stay");
-        assert_eq!(cache.told.classes(), [Corrupt]);
+        assert_eq!(cache.warnings.classes(), [Corrupt]);
         assert_whole(&machine.ukdb());
     }
 }
@@ -149,7 +149,7 @@ fn left_alone(machine: &Machine, class: WarningClass, reason: &str) {
     assert!(matches!(kernel.not_stored, Some(NotStored::Failed(_))), "{:?}", kernel.not_stored);
     assert_eq!(cache.kernel(0).origin, Origin::Memory, "it is not compiled again");
     assert_eq!(cache.kernel(999).origin, Origin::System(machine.kdb()));
-    assert_eq!(cache.told.classes(), [class], "{:?}", cache.told.texts());
+    assert_eq!(cache.warnings.classes(), [class], "{:?}", cache.warnings.texts());
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_groups_right_to_write_is_taken_away() {
     let cache = machine.open();
     assert_eq!(cache.kernel(0).origin, Origin::User(machine.ukdb()));
     assert_eq!((mode(&machine.user), mode(&machine.ukdb())), (0o755, 0o644));
-    assert!(cache.told.texts().is_empty());
+    assert!(cache.warnings.texts().is_empty());
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn another_users_link_is_not_followed() {
     let through = |name: &str| {
         let user = gfxpack_runtime::UserDirectory::Dir(link.join(name));
         let cache = Cache::open(config(&machine.system, user));
-        (cache.kernel(0), cache.told.classes())
+        (cache.kernel(0), cache.warnings.classes())
     };
     assert!(through("mine").0.not_stored.is_none(), "one's own link is followed");
     std::os::unix::fs::lchown(&link, Some(1234), None).unwrap();
@@ -280,7 +280,7 @@ fn a_removed_directory_is_created_again() {
     std::fs::remove_dir_all(&machine.user).unwrap();
     assert_eq!(cache.kernel(0).origin, Origin::Compiled);
     assert_eq!(cache.kernel(0).origin, Origin::User(machine.ukdb()));
-    assert!(cache.told.texts().is_empty());
+    assert!(cache.warnings.texts().is_empty());
 }
 
 /// While a program keeps the file locked, there is one wait for all kernels.
@@ -290,9 +290,9 @@ fn a_file_that_stays_locked_causes_one_wait() {
     let machine = machine();
     let other = rusqlite::Connection::open(machine.ukdb()).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let (mut config, told) = machine.config();
+    let (mut config, warnings) = machine.config();
     config.limits.busy_wait = Duration::from_secs(1);
-    let cache = Cache::open((config, told));
+    let cache = Cache::open((config, warnings));
     let began = Instant::now();
     for number in 0..KERNELS {
         assert_eq!(reasons(&cache.kernel(number).misses)[2], "user busy");
@@ -311,17 +311,17 @@ fn a_file_that_stays_locked_causes_one_wait() {
 fn a_file_that_another_program_keeps_locked_is_a_miss() {
     let machine = machine();
     let mut holder = OtherProgram::start(&machine.ukdb());
-    holder.tell("BEGIN EXCLUSIVE");
-    let (mut config, told) = machine.config();
+    holder.execute("BEGIN EXCLUSIVE");
+    let (mut config, warnings) = machine.config();
     config.limits.busy_wait = Duration::from_millis(20);
-    let cache = Cache::open((config, told));
+    let cache = Cache::open((config, warnings));
     let kernel = cache.kernel(0);
     assert_eq!(kernel.origin, Origin::Compiled);
     assert_eq!(reasons(&kernel.misses)[2], "user busy");
     assert!(matches!(kernel.not_stored, Some(NotStored::Failed(_))));
     assert_eq!(cache.kernel(0).origin, Origin::Memory);
-    assert_eq!(cache.told.classes(), [Busy], "once, though it is not stored either");
-    holder.tell("COMMIT");
+    assert_eq!(cache.warnings.classes(), [Busy], "once, though it is not stored either");
+    holder.execute("COMMIT");
     holder.close();
     assert_eq!(machine.open().kernel(0).origin, Origin::User(machine.ukdb()), "nothing is moved");
 }

@@ -71,15 +71,15 @@ fn levels_1_to_3_are_quiet() {
 fn the_warning_names_the_package_for_the_device() {
     let text = |target: &str| {
         let machine = Machine::new(0);
-        let told = Told::default();
+        let warnings = RecordedWarnings::default();
         let directories = KdbDirectories::new(
             [&machine.system],
             UserDirectory::Disabled { why: "of the test".to_owned() },
         );
         let mut config = Config::new(target.parse().unwrap(), directories);
-        config.warnings = told.sink();
+        config.warnings = warnings.sink();
         drop(KernelCache::open(config).get(&numbered(0)));
-        told.texts().remove(0)
+        warnings.texts().remove(0)
     };
     let warning = |file: &str, hint: &str| {
         format!(
@@ -104,7 +104,7 @@ fn a_device_wide_kdb_gives_no_missing_kdb_warning() {
     write_kdb(&machine.system.join("gfx906.kdb"), &[(numbered(0), object(0))]);
     let cache = machine.open();
     assert_eq!((cache.layer(0), cache.layer(1)), (Some("system"), None));
-    assert!(cache.told.texts().is_empty());
+    assert!(cache.warnings.texts().is_empty());
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn each_callback_gets_each_warning_once() {
         for number in 0..3 {
             assert_eq!(cache.layer(number), None);
         }
-        assert_eq!(cache.told.texts().len(), 1);
+        assert_eq!(cache.warnings.texts().len(), 1);
     }
 }
 
@@ -128,6 +128,6 @@ fn file_names_cannot_break_lines() {
     let user = UserDirectory::Disabled { why: "of the test".to_owned() };
     let cache = Cache::open(config(&system, user));
     assert_eq!(cache.layer(0), None);
-    let text = cache.told.texts().remove(0);
+    let text = cache.warnings.texts().remove(0);
     assert!(!text.contains(char::is_control), "{text:?}");
 }

@@ -124,7 +124,7 @@ fn a_compiler_that_writes_elsewhere_is_refused() {
     machine.put("llvm/bin/clang", &text.replace("for out", &format!("echo >> {log}; for out")));
     let refused = machine.listed().refused;
     assert_eq!(refused.len(), 2);
-    assert!(refused.iter().all(|(_, words)| words.contains(&log)), "{refused:?}");
+    assert!(refused.iter().all(|(_, diagnostics)| diagnostics.contains(&log)), "{refused:?}");
 }
 
 #[test]

@@ -235,8 +235,8 @@ impl Object {
             (".private_segment_fixed_size", self.descriptor_u32(4) as usize),
             (".max_flat_workgroup_size", group as usize),
         ] {
-            let said = self.metadata_number(name)?;
-            ensure!(said == wanted, "{name} is {said} in the metadata, should be {wanted}");
+            let declared = self.metadata_number(name)?;
+            ensure!(declared == wanted, "{name} is {declared} in the metadata, should be {wanted}");
         }
         let names = [format!(".name:           {}", self.kernel), format!("{}.kd", self.kernel)];
         for name in names {

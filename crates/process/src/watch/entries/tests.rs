@@ -56,8 +56,8 @@ impl Making {
         self.with(5, &[1]).with(40, &inode.to_ne_bytes())
     }
 
-    fn program(self, pid: u32, class: u32, words: &str) -> Self {
-        self.entry(1, pid, class, "/bin/p", words).entry(3, pid, 0, "/stage", "")
+    fn program(self, pid: u32, class: u32, args: &str) -> Self {
+        self.entry(1, pid, class, "/bin/p", args).entry(3, pid, 0, "/stage", "")
     }
 
     fn end(self, pid: u32) -> Self {

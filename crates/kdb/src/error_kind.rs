@@ -7,7 +7,7 @@ use rusqlite::ErrorCode;
 /// The kind of an error, by what can be done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum KdbErrorKind {
     /// The file does not exist.
     Absent,
     /// The operating system refuses, the path is not a regular file, or the
@@ -31,7 +31,7 @@ pub enum Fault {
     Input,
 }
 
-impl Fault {
+impl KdbErrorKind {
     /// Classifies an error of the file system.
     pub(crate) fn from_io(error: &io::Error) -> Self {
         match error.kind() {
@@ -92,6 +92,6 @@ mod tests {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         let asked =
             connection.query_row("SELECT CAST(x'ff' AS TEXT)", [], |row| row.get::<_, String>(0));
-        assert_eq!(Fault::from_sqlite(&asked.unwrap_err()), Fault::Corrupt);
+        assert_eq!(KdbErrorKind::from_sqlite(&asked.unwrap_err()), KdbErrorKind::Corrupt);
     }
 }

@@ -16,7 +16,7 @@ use crate::error::{self, Result};
 const FAILED: &str = "failed";
 
 /// The output of any number of shards of a plan.
-pub(crate) struct Outbox {
+pub(crate) struct ShardOutput {
     dir: PathBuf,
     pub(crate) store: ObjectStore,
 }
@@ -34,7 +34,7 @@ pub struct JobNote {
     pub output: String,
 }
 
-impl Outbox {
+impl ShardOutput {
     /// Opens the directory, and creates it if necessary.
     pub(crate) fn open(dir: &Path) -> Result<Self> {
         fs::create_dir_all(dir).map_err(error::io("create", dir))?;

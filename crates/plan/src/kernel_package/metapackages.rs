@@ -11,7 +11,7 @@ use gfxpack_model::package::{Content, PackageFile, PackageSpec, Relation, Relati
 use gfxpack_model::package_name::{self, expand};
 use gfxpack_model::processors::{self, PROCESSORS};
 
-use super::bare::{bare, in_words, summary};
+use super::base_spec::{base_spec, in_words, summary};
 use super::hardware;
 use super::names;
 use super::release::Release;
@@ -66,7 +66,7 @@ impl FromStr for Family {
 pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     let rocm = release.layout.version()?;
     let name = package_name::for_target(&release.name_template, target);
-    let mut spec = bare(release, name.clone(), format!("{rocm}+{}", release.version));
+    let mut spec = base_spec(release, name.clone(), format!("{rocm}+{}", release.version));
     let aliases = hardware::wanted(release.consumer, target);
     spec.summary = summary(release, &in_words(target), " (metapackage)");
     spec.description = format!(
@@ -100,7 +100,7 @@ pub fn family(release: &Release, family: &Family, targets: &[Target]) -> Option<
     let processors: BTreeSet<&str> = members.iter().map(|target| target.id().processor()).collect();
     let processors: Vec<&str> = processors.into_iter().collect();
     let name = expand(&release.name_template, &family.0, rocm);
-    let mut spec = bare(release, name, release.version.clone());
+    let mut spec = base_spec(release, name, release.version.clone());
     let whose = if family.0 == "all" { "all GPUs".to_owned() } else { format!("{family} GPUs") };
     spec.summary = summary(release, &whose, " (metapackage)");
     spec.description = format!(
@@ -130,7 +130,7 @@ pub fn merged(
     let first = members.first()?;
     let rocm = release.layout.version().unwrap_or_default();
     let name = expand(&release.name_template, &family.0, rocm);
-    let mut spec = bare(release, name, release.version.clone());
+    let mut spec = base_spec(release, name, release.version.clone());
     let whose = if family.0 == "all" { "all GPUs".to_owned() } else { format!("{family} GPUs") };
     let dir = release.kdb_dir();
     let names: Vec<String> = members.iter().map(|target| in_words(target)).collect();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::super::measure::Way;
+use super::super::measure::Benchmark;
 
 /// The checks and digests that gfxpack makes, with other tools.
 const CHECKS: &str = "sqlite3 \"$KDB\" 'PRAGMA integrity_check' >/dev/null && \
@@ -20,8 +20,8 @@ pub(super) struct Setting {
 /// A program that makes packages, with everything that it needs.
 pub(super) struct Packer {
     /// It writes to `out` in its directory.
-    pub(super) way: Way,
-    /// The names of the ways with which gfxpack is compared; empty for others.
+    pub(super) benchmark: Benchmark,
+    /// The names of the benchmarks with which gfxpack is compared; empty for others.
     rivals: Vec<String>,
     /// The extension of the package.
     pub(super) ending: &'static str,
@@ -30,15 +30,16 @@ pub(super) struct Packer {
 }
 
 impl Packer {
-    fn new(name: &str, dir: &Path, ending: &'static str, words: &[&str]) -> Self {
-        Self { way: Way::new(name, dir, words), rivals: Vec::new(), ending, size: 0 }
+    fn new(name: &str, dir: &Path, ending: &'static str, args: &[&str]) -> Self {
+        Self { benchmark: Benchmark::new(name, dir, args), rivals: Vec::new(), ending, size: 0 }
     }
 
     /// How many times as fast it is as each of its rivals.
     pub(super) fn ratios(&self, packers: &[Self]) -> Vec<f64> {
         let rivals = self.rivals.iter();
-        let rivals = rivals.filter_map(|name| packers.iter().find(|one| one.way.name == *name));
-        rivals.map(|rival| rival.way.seconds() / self.way.seconds()).collect()
+        let rivals =
+            rivals.filter_map(|name| packers.iter().find(|one| one.benchmark.name == *name));
+        rivals.map(|rival| rival.benchmark.seconds() / self.benchmark.seconds()).collect()
     }
 }
 
@@ -49,16 +50,16 @@ pub(super) fn all(
     dir: &Path,
     (kdb, copy): (&Path, &Path),
 ) -> anyhow::Result<Vec<Packer>> {
-    let mut ways = match setting.format {
+    let mut packers = match setting.format {
         "rpm" => rpms(dir, copy)?,
         "deb" => debs(dir, copy, setting.codec, setting.level)?,
         _ => tarballs(dir, copy, setting.format)?,
     };
-    let rivals = [1, 0].map(|at: usize| ways[at].way.name.clone());
+    let rivals = [1, 0].map(|at: usize| packers[at].benchmark.name.clone());
     for (name, more) in [("gfxpack", None), ("gfxpack --verify-all", Some("--verify-all"))] {
-        ways.push(ours(gfxpack, dir, kdb, setting, (name, more), &rivals)?);
+        packers.push(ours(gfxpack, dir, kdb, setting, (name, more), &rivals)?);
     }
-    Ok(ways)
+    Ok(packers)
 }
 
 /// An empty directory with this name, with `out` in it.
@@ -75,7 +76,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("the checkout's path is UTF-8")
 }
 
-/// gfxpack itself, which is compared with other ways.
+/// gfxpack itself, which is compared with the others.
 fn ours(
     gfxpack: &Path,
     dir: &Path,
@@ -160,13 +161,13 @@ fn rpms(dir: &Path, kdb: &Path) -> anyhow::Result<Vec<Packer>> {
     let pack = "rpmbuild -bb --quiet --define \"_topdir $PWD\" --define \"_rpmdir $PWD/out\" \
                 --define '_binary_payload w3T0.zstdio' --define '__os_install_post %{nil}' bench.spec";
     let whole = format!("{CHECKS}{pack}");
-    let mut ways = Vec::new();
+    let mut packers = Vec::new();
     for (name, directory, pack) in
         [("rpmbuild", "rpmbuild", pack), ("checks, rpmbuild", "rpmbuild-checked", &whole)]
     {
         let place = fresh(dir, directory)?;
         fs::write(place.join("bench.spec"), &spec)?;
-        ways.push(script(name, &place, kdb, "rpm", pack));
+        packers.push(script(name, &place, kdb, "rpm", pack));
     }
-    Ok(ways)
+    Ok(packers)
 }

@@ -40,7 +40,7 @@ impl Default for Options<'_> {
 }
 
 /// The state that all threads share.
-pub(crate) struct Shared<'a> {
+pub(crate) struct SharedState<'a> {
     pub(crate) options: &'a Options<'a>,
     pub(crate) targets: Targets,
     pub(crate) tables: Mutex<Vec<Table>>,
@@ -49,7 +49,7 @@ pub(crate) struct Shared<'a> {
     pub(crate) limit: usize,
 }
 
-impl Shared<'_> {
+impl SharedState<'_> {
     pub(crate) fn max_object_bytes(&self) -> u64 {
         self.options.max_object_bytes
     }

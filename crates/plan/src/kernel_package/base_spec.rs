@@ -8,7 +8,7 @@ use gfxpack_model::package::{ChangelogEntry, PackageSpec};
 use super::release::Release;
 
 /// The common part of all specs of a release.
-pub(super) fn bare(release: &Release, name: String, version: String) -> PackageSpec {
+pub(super) fn base_spec(release: &Release, name: String, version: String) -> PackageSpec {
     let licenses: BTreeSet<&str> =
         release.licenses.iter().map(|(_, license)| license.license.as_str()).collect();
     PackageSpec {
