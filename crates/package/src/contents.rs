@@ -217,11 +217,8 @@ mod tests {
     use crate::test_support::empty_spec;
 
     fn spec(paths: &[&str]) -> PackageSpec {
-        let file = |path: &&str| PackageFile {
-            path: (*path).to_owned(),
-            content: Content::Bytes(path.as_bytes().to_vec()),
-            mode: 0o644,
-        };
+        let file =
+            |path: &&str| PackageFile::readable(*path, Content::Bytes(path.as_bytes().to_vec()));
         PackageSpec { files: paths.iter().map(file).collect(), ..empty_spec() }
     }
 
@@ -290,8 +287,7 @@ mod tests {
         let pack = |meddle: &dyn Fn()| {
             write(CHUNK * 3);
             let mut spec = spec(&[]);
-            let content = Content::File(path.clone());
-            spec.files.push(PackageFile { path: "/f".to_owned(), content, mode: 0o644 });
+            spec.files.push(PackageFile::readable("/f", Content::File(path.clone())));
             let contents = Contents::from_spec(&spec).expect("the input is there");
             let (_, item) = contents.iter().next().expect("one file");
             item.copy_to(&mut Meddler(meddle, false), None).map_err(|e| e.of(Path::new("out")))
@@ -311,8 +307,7 @@ mod tests {
         let path = dir.path().join("input");
         std::fs::write(&path, "one").expect("written");
         let mut spec = spec(&[]);
-        let content = Content::File(path.clone());
-        spec.files.push(PackageFile { path: "/f".to_owned(), content, mode: 0o644 });
+        spec.files.push(PackageFile::readable("/f", Content::File(path.clone())));
         let contents = Contents::from_spec(&spec).expect("the input is there");
         let (_, item) = contents.iter().next().expect("one file");
         std::fs::remove_file(&path).expect("removed");

@@ -61,17 +61,14 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     spec.description = description(release, contents, &place);
     spec.relations = names::relations(release, target);
     spec.relations.extend(hardware::supplements(release.consumer, &aliases));
-    spec.deb_fields = hardware::deb_fields(&[target.id().processor()], &aliases);
-    spec.files.push(PackageFile {
-        path: format!("{dir}/{}", release.installed_name(target)),
-        content: Content::File(contents.kdb.clone()),
-        mode: 0o644,
-    });
-    spec.files.extend(contents.tuning.iter().map(|(name, file)| PackageFile {
-        path: format!("{dir}/{name}"),
-        content: Content::File(file.clone()),
-        mode: 0o644,
-    }));
+    spec.deb_fields = hardware::deb_fields([target.id().processor()], &aliases);
+    let kdb = (release.installed_name(target), contents.kdb.clone());
+    let files = [kdb].into_iter().chain(contents.tuning.iter().cloned());
+    spec.files.extend(
+        files.map(|(name, file)| {
+            PackageFile::readable(format!("{dir}/{name}"), Content::File(file))
+        }),
+    );
     if !contents.tuning.is_empty() {
         spec.relations.extend(names::over_databases(&release.layout, release.consumer));
     }

@@ -50,8 +50,8 @@ pub fn statements(paths: &[&str], name: &str, version: &str) -> Statements {
     }
     aliases.sort();
     aliases.dedup();
-    let processors: Vec<&str> = processors.iter().map(String::as_str).collect();
-    Statements { relations, deb_fields: hardware::deb_fields(&processors, &aliases) }
+    let processors = processors.iter().map(String::as_str);
+    Statements { relations, deb_fields: hardware::deb_fields(processors, &aliases) }
 }
 
 /// The consumer of the file, its layout, and its devices; `None` if it contains no kernels.
