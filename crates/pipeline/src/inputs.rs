@@ -240,9 +240,7 @@ impl InputCollector {
                     None => {
                         let text = "its source was not found".to_owned();
                         let reason = Reason { no_source: true, text };
-                        let key = KernelKey::clone(&key.key);
-                        let unbuildable = self.inputs.unbuildable.entry(request.target.clone());
-                        unbuildable.or_default().push(Unbuilt { key, reason });
+                        self.inputs.add_unbuildable(&request.target, &key.key, reason);
                     }
                 }
             }
@@ -255,6 +253,7 @@ impl InputCollector {
     /// Records what a manifest says about its library.
     fn describe(&mut self, manifest: &Manifest) {
         let library = &manifest.library;
+        let known = &mut self.inputs.library;
         for kernel in &manifest.kernels {
             let license = SourceLicense {
                 license: kernel.license.as_ref().unwrap_or(&library.license).clone(),
@@ -265,26 +264,21 @@ impl InputCollector {
                     .cloned()
                     .unwrap_or_else(|| format!("the authors of {}", library.name)),
             };
-            self.inputs
-                .library
-                .licenses
-                .entry(kernel.source_name.clone())
-                .or_default()
-                .insert(license);
+            known.licenses.entry(kernel.source_name.clone()).or_default().insert(license);
             if kernel.generated {
                 self.generated.insert(kernel.source_name.clone());
             }
         }
-        if self.inputs.library.name.is_none() {
-            self.inputs.library.name = Some(library.name.clone());
-            self.inputs.library.version = Some(library.version.clone());
-            self.inputs.library.maintainer = library.maintainer.clone();
-            self.inputs.library.description = library.description.clone();
-            self.inputs.library.homepage = library.homepage.clone();
-            self.inputs.library.consumer = library.consumer;
+        if known.name.is_none() {
+            known.name = Some(library.name.clone());
+            known.version = Some(library.version.clone());
+            known.maintainer = library.maintainer.clone();
+            known.description = library.description.clone();
+            known.homepage = library.homepage.clone();
+            known.consumer = library.consumer;
         } else if library.consumer == Consumer::Miopen {
             // Kernels for MIOpen must be where MIOpen looks for them.
-            self.inputs.library.consumer = Consumer::Miopen;
+            known.consumer = Consumer::Miopen;
         }
     }
 

@@ -49,7 +49,7 @@ pub mod options;
 mod outputs;
 mod own_objects;
 pub mod package_existing;
-pub mod packages;
+mod packages;
 pub mod plan_state;
 pub mod prepare;
 pub mod program_run;

@@ -12,7 +12,6 @@ use gfxpack_model::package::{Content, PackageSpec, RelationKind};
 use gfxpack_package::sbom::{BuildProvenance, Checksums};
 use gfxpack_package::signing::Signer;
 use gfxpack_package::{Compression, Format, Sign, Written, sums};
-use tempfile::TempDir;
 
 use crate::build::MadeKdb;
 use crate::destination;
@@ -50,15 +49,12 @@ pub(crate) struct PackageToWrite<'a> {
     pub target: Option<Target>,
     /// The performance and find databases in it, by their names in the package.
     pub tuning: Vec<(String, PathBuf)>,
-    /// The directory with files that were merged for families' packages; the last package holds
-    /// it.
-    pub(crate) scratch: Option<TempDir>,
 }
 
 impl PackageToWrite<'_> {
     /// A package with only a spec.
     pub(crate) fn new(spec: PackageSpec, target: Option<Target>) -> Self {
-        Self { spec, python: None, kdb: None, target, tuning: Vec::new(), scratch: None }
+        Self { spec, python: None, kdb: None, target, tuning: Vec::new() }
     }
 }
 

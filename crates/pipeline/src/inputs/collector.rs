@@ -74,6 +74,14 @@ pub struct Inputs {
     pub skipped: BTreeMap<Target, BTreeSet<KernelKey>>,
 }
 
+impl Inputs {
+    /// Records that a key can't be built for a target.
+    pub(super) fn add_unbuildable(&mut self, target: &Target, key: &KernelKey, reason: Reason) {
+        let unbuilt = Unbuilt { key: key.clone(), reason };
+        self.unbuildable.entry(target.clone()).or_default().push(unbuilt);
+    }
+}
+
 /// Takes one input after the other, and holds the result so far.
 #[derive(Default)]
 pub(super) struct InputCollector {
@@ -94,12 +102,6 @@ pub(super) struct InputCollector {
 }
 
 impl InputCollector {
-    /// Records that a key can't be built for a target.
-    pub(super) fn add_unbuildable(&mut self, target: &Target, key: &KernelKey, reason: Reason) {
-        let unbuilt = Unbuilt { key: key.clone(), reason };
-        self.inputs.unbuildable.entry(target.clone()).or_default().push(unbuilt);
-    }
-
     /// Records an error in a key.
     pub(super) fn note_unusable(&mut self, key: &KeyRequest, fault: InputFault) -> Reason {
         let reason = Reason::from(&fault);

@@ -101,8 +101,7 @@ impl InputCollector {
                 self.without_source.push(KernelKey::clone(&key.key));
             }
             FoundSource::Unbuildable(reason) => {
-                let target = request.target.clone();
-                self.add_unbuildable(&target, &key.key, reason);
+                self.inputs.add_unbuildable(&request.target, &key.key, reason);
             }
         }
     }
