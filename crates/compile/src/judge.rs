@@ -182,9 +182,12 @@ impl FileAccesses {
     /// from a stored plan.
     fn without_object(&mut self, is_stored: bool) -> Option<Judged> {
         let fresh = std::mem::take(&mut self.fresh);
-        let reads = |path: PathBuf| match path.is_relative() && is_stored {
-            true => FailureKind::NotInPlan(path),
-            false => FailureKind::Reads(path),
+        let reads = |path: PathBuf| {
+            if path.is_relative() && is_stored {
+                FailureKind::NotInPlan(path)
+            } else {
+                FailureKind::Reads(path)
+            }
         };
         let failed = self.writes.take().map(FailureKind::Writes);
         let failed = failed.or_else(|| self.reads.take().map(reads)).map(Judged::Failed);

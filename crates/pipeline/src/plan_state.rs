@@ -86,10 +86,8 @@ fn make_empty(dir: &Path) -> Result<()> {
     write_atomic(&mark, &[]).map_err(error::io("write", &mark))?;
     for path in entries.iter().filter(|it| is_staged(&it.file_name())).map(DirEntry::path) {
         // Of a link, only remove the link itself.
-        let removed = match path.is_dir() {
-            true => fs::remove_dir_all(&path),
-            false => fs::remove_file(&path),
-        };
+        let removed =
+            if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         removed.map_err(error::io("remove", &path))?;
     }
     Ok(())
