@@ -294,7 +294,7 @@ pub fn report_failures(answer: &MiopenAnswer, hint: &str, progress: &dyn Progres
     let failed: BTreeSet<u32> = answer.failures.iter().map(|(_, one)| one.problem).collect();
     let own = answer.failures.iter().find_map(|(_, one)| one.failure.hint());
     let total = counted(answer.problems.len(), "problem");
-    error::all_asked(failed.len(), &total, own.unwrap_or(hint))
+    error::check_all_asked(failed.len(), &total, own.unwrap_or(hint))
 }
 
 /// How many of the kernels that a list wants on a target were built.
