@@ -115,9 +115,9 @@ impl RunDependencies {
     }
 
     fn in_stage(&mut self, below: PathBuf, found: bool) {
-        let asked = self.stage.entry(below).or_default();
-        asked.found |= found;
-        asked.absent |= !found;
+        let lookup = self.stage.entry(below).or_default();
+        lookup.found |= found;
+        lookup.absent |= !found;
     }
 
     /// Records an access that found that a path is no link.
