@@ -29,7 +29,7 @@ use crate::write_packages::MadePackages;
 const RUN_AGAIN: &str = "remove that shard's manifest and run it again: what is compiled is kept";
 
 /// The merged shards: where the object of each job is.
-pub struct MergedObjects {
+pub(crate) struct MergedObjects {
     shards: Vec<(Shard, PathBuf, ObjectStore)>,
     /// By job: the index of its shard, and the object's SHA-256 and size.
     jobs: Vec<Option<(u32, Digest, u64)>>,
@@ -161,7 +161,7 @@ fn in_different_places(shards: &BTreeMap<u32, FoundShard>) -> Option<String> {
 impl MergedObjects {
     /// Checks shards against the plan and each other. With `allow_partial`,
     /// foreign, repeated or missing shards are only warned about.
-    pub fn new(
+    pub(crate) fn new(
         prepared: &Prepared,
         digest: Digest,
         found: Vec<FoundShard>,
@@ -274,19 +274,19 @@ impl MergedObjects {
     }
 
     /// By job: SHA-256 and size of its object.
-    pub fn known(&self) -> Vec<Option<(Digest, u64)>> {
+    pub(crate) fn known(&self) -> Vec<Option<(Digest, u64)>> {
         self.jobs.iter().map(|job| job.map(|(_, sha256, size)| (sha256, size))).collect()
     }
 
     /// Reads a job's object, which must be the one in the manifest.
-    pub fn read(&self, plan: &Plan, job: JobId) -> Result<Vec<u8>, CompileError> {
+    pub(crate) fn read(&self, plan: &Plan, job: JobId) -> Result<Vec<u8>, CompileError> {
         let digest = plan[job].digest;
         let (place, sha256, _) = self.jobs[job.0].ok_or(CompileError::CorruptObject(digest))?;
         self.shards[place as usize].2.read_known(digest, sha256)
     }
 
     /// The error for an object that could not be read.
-    pub fn damaged(&self, plan: &Plan, digest: Digest) -> Error {
+    pub(crate) fn damaged(&self, plan: &Plan, digest: Digest) -> Error {
         let job = plan.jobs.iter().position(|job| job.digest == digest).unwrap_or_default();
         let (shard, dir, _) = &self.shards[self.place(JobId(job))];
         let (key, dir) = (&plan.jobs[job].key, dir.display());
