@@ -38,7 +38,7 @@ pub mod kdb_copy;
 mod kdb_inputs;
 mod kernel_files;
 pub mod kernel_library;
-mod licence_head;
+mod license_head;
 pub mod line_file;
 pub mod lookup_answers;
 pub mod message_file;
