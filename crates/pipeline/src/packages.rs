@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use gfxpack_model::package::PackageSpec;
 use gfxpack_model::{InstallLayout, Target};
 use gfxpack_package::signing::Signer;
-use gfxpack_plan::kernel_package::{self, Contents, Family, Release, SourceLicense};
+use gfxpack_plan::kernel_package::{self, Family, KdbToPackage, Release, SourceLicense};
 use gfxpack_process::temporary_dir;
 use tempfile::TempDir;
 
@@ -67,8 +67,8 @@ fn licenses(
             known.iter().chain(unknown).map(move |license| (source.clone(), license.clone()))
         })
         .collect();
-    let known = |(source, known): (&String, &BTreeSet<_>)| known.is_empty().then(|| source.clone());
-    let silent: Vec<String> = library.licenses.iter().filter_map(known).collect();
+    let silent = library.licenses.iter().filter(|(_, known)| known.is_empty());
+    let silent: Vec<String> = silent.map(|(source, _)| source.clone()).collect();
     if silent.is_empty() {
         return licenses;
     }
@@ -250,7 +250,7 @@ pub(crate) fn to_write<'a>(
     let mut packages = Vec::new();
     let mut merged_files = None;
     for (kdb, release) in kdbs {
-        let contents = Contents {
+        let contents = KdbToPackage {
             target: kdb.target.clone(),
             kdb: kdb.path.clone(),
             kernels: kdb.kernels,
@@ -262,10 +262,10 @@ pub(crate) fn to_write<'a>(
         let release = of_kdb(release, kdb);
         let target = || Some(kdb.target.clone());
         let spec = kernel_package::spec(&release, &contents);
-        let python = kernel_package::python(&release, &contents);
+        let wheel_spec = kernel_package::wheel_spec(&release, &contents);
         let tuning = contents.tuning;
         let bare = PackageToWrite::new(spec, target());
-        packages.push(PackageToWrite { kdb: Some(kdb), python, tuning, ..bare });
+        packages.push(PackageToWrite { kdb: Some(kdb), wheel_spec, tuning, ..bare });
         if let Some(spec) = kernel_package::unversioned(&release, &kdb.target) {
             packages.push(PackageToWrite::new(spec, target()));
         }
@@ -352,10 +352,10 @@ pub(crate) fn check(release: &Release, targets: &[Target], options: &PackageOpti
         check_windows(release, options)?;
     }
     let mut specs = families(release, targets, options, &|_| Ok(PathBuf::new()))?;
-    let mut pythons = Vec::new();
+    let mut wheel_specs = Vec::new();
     for target in targets {
         specs.extend(kernel_package::unversioned(release, target));
-        let contents = Contents {
+        let contents = KdbToPackage {
             target: target.clone(),
             kdb: PathBuf::new(),
             kernels: 0,
@@ -364,10 +364,10 @@ pub(crate) fn check(release: &Release, targets: &[Target], options: &PackageOpti
             tuning: Vec::new(),
         };
         specs.push(kernel_package::spec(release, &contents));
-        pythons.extend(kernel_package::python(release, &contents));
+        wheel_specs.extend(kernel_package::wheel_spec(release, &contents));
     }
     distinct(specs.iter())?;
-    write_packages::check(&specs, &pythons, options)
+    write_packages::check(&specs, &wheel_specs, options)
 }
 
 /// Rejects options that make no sense on Windows.

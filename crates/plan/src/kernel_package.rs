@@ -25,7 +25,7 @@ pub use meta::{Family, family, merged, unversioned};
 
 /// One kdb to package.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Contents {
+pub struct KdbToPackage {
     /// The devices that it serves.
     pub target: Target,
     /// The kdb on this machine.
@@ -47,7 +47,7 @@ pub struct Contents {
 /// a package manager that selects by hardware would install all of them: [`unversioned`] claims
 /// them.
 #[must_use]
-pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
+pub fn spec(release: &Release, contents: &KdbToPackage) -> PackageSpec {
     let target = &contents.target;
     let dir = release.kdb_dir();
     let aliases = hardware::claimed(&release.layout, release.consumer, target);
@@ -79,7 +79,7 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
 /// The spec of a kdb's wheel, with paths below the Python package; `None` for kernels that nothing
 /// looks for there.
 #[must_use]
-pub fn python(release: &Release, contents: &Contents) -> Option<PackageSpec> {
+pub fn wheel_spec(release: &Release, contents: &KdbToPackage) -> Option<PackageSpec> {
     if !release.consumer.properties().supports_wheels_and_windows {
         return None;
     }
@@ -89,7 +89,7 @@ pub fn python(release: &Release, contents: &Contents) -> Option<PackageSpec> {
     Some(spec)
 }
 
-fn description(release: &Release, contents: &Contents, place: &str) -> String {
+fn description(release: &Release, contents: &KdbToPackage, place: &str) -> String {
     let target = &contents.target;
     let products = processors::by_name(target.id().processor())
         .filter(|processor| !processor.products.is_empty())
@@ -173,8 +173,8 @@ mod tests {
         }
     }
 
-    pub(super) fn contents(target: &str) -> Contents {
-        Contents {
+    pub(super) fn contents(target: &str) -> KdbToPackage {
+        KdbToPackage {
             target: target.parse().unwrap(),
             kdb: "x".into(),
             kernels: 3,

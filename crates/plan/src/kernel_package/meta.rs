@@ -184,7 +184,7 @@ mod tests {
     use super::super::tests::release;
     use gfxpack_model::InstallLayout;
 
-    use super::super::{Contents, spec};
+    use super::super::{KdbToPackage, spec};
     use super::*;
 
     fn targets(names: &[&str]) -> Vec<Target> {
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn devices_are_claimed_once_and_by_the_unversioned_package() {
         let mut release = release(&[("a.cl", "MIT")]);
-        let contents = Contents {
+        let contents = KdbToPackage {
             target: "gfx90a".parse().unwrap(),
             kdb: "x".into(),
             kernels: 1,
