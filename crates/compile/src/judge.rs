@@ -21,12 +21,12 @@ use gfxpack_process::{FileError, ProgramEnd, Timestamp};
 use gfxpack_toolchain::Toolchain;
 
 use crate::context::{BuildContext, command_of};
-use crate::current::name_of;
 use crate::error::CompileError;
 use crate::failure_kind::FailureKind;
 use crate::nearby_files::file_id_of;
 use crate::stage::Stage;
 use crate::store::Dependencies;
+use crate::validity::name_of;
 
 /// Files that had just changed when a run began, with their content when it ended.
 pub(crate) type RecentlyChanged = BTreeSet<(PathBuf, PathState)>;

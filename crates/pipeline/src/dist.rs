@@ -10,7 +10,7 @@ use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::stored::Jobs;
 
-use crate::ask::{Coverage, LibraryAnswer, MiopenAnswer, coverage};
+use crate::ask::{LibraryAnswer, ListCoverage, MiopenAnswer, coverage};
 use crate::build::{self, BuiltKdbs, MadeKdb};
 use crate::cache::Cache;
 use crate::error::{self, Result};
@@ -55,7 +55,7 @@ pub struct FinishedDist {
     /// How the jobs ended.
     pub summary: Summary,
     /// How much of every list of problems each kdb holds.
-    pub coverage: Vec<Coverage>,
+    pub coverage: Vec<ListCoverage>,
     /// Number of missing kernels; a kernel counts once for each kdb that lacks it.
     pub missing: usize,
     /// Whether no kernel is missing, or missing ones are allowed.
@@ -236,7 +236,7 @@ impl<'a> Dist<'a> {
         self.prepared.answer.miopen().zip(self.prepared.inputs.library.miopen.as_ref())
     }
 
-    fn coverage(&self, kdbs: &[MadeKdb]) -> Vec<Coverage> {
+    fn coverage(&self, kdbs: &[MadeKdb]) -> Vec<ListCoverage> {
         let Some((answer, facts)) = self.asked_miopen() else { return Vec::new() };
         let mut all = Vec::new();
         for kdb in kdbs {

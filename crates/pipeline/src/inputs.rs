@@ -27,7 +27,7 @@ use gfxpack_plan::{InputError, InputFault, Location, device_wide};
 use crate::ask::LibraryAnswer;
 use crate::error::{self, Error, Result};
 use crate::kernel_library::KernelLibrary;
-use crate::missing_from::{Coverage, ExistingKeys};
+use crate::missing_from::{ExistingCount, ExistingKeys};
 use crate::options::InputOptions;
 use crate::refused_list::SkipList;
 use crate::source_tree;
@@ -322,9 +322,9 @@ impl InputCollector {
         Ok(())
     }
 
-    /// How many keys of each target the existing kdbs have and lack. Targets that
-    /// lack none are removed.
-    fn coverage(&mut self) -> Vec<Coverage> {
+    /// Removes the targets whose keys are all in existing kdbs. Returns how many keys of each target
+    /// those kdbs have and lack.
+    fn drop_complete_targets(&mut self) -> Vec<ExistingCount> {
         if self.excluded.present.is_empty() {
             return Vec::new();
         }
@@ -334,7 +334,7 @@ impl InputCollector {
             let present = self.excluded.had.get(&target).copied().unwrap_or_default();
             let unbuilt = self.inputs.unbuildable.get(&target).map_or(0, Vec::len);
             let missing = request.keys.len() + unbuilt;
-            coverage.push(Coverage { target, present, missing });
+            coverage.push(ExistingCount { target, present, missing });
             missing > 0 || present == 0
         });
         coverage
@@ -378,7 +378,7 @@ impl InputCollector {
         device_wide::add_to_exact(&mut self.requests);
         self.describe_skipped();
         self.describe_without_source();
-        self.inputs.coverage = self.coverage();
+        self.inputs.coverage = self.drop_complete_targets();
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
             // Duplicates within one file were found when it was read.

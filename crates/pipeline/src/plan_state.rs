@@ -38,11 +38,11 @@ impl PlanState {
         let (plan, store) = (&prepared.plan, &prepared.cache.store);
         let (file_system, cancel) =
             (FileSystemCache::new(&prepared.cache.digests), Cancel::default());
-        let current = prepared.current(&file_system, &cancel, admitted).without_writing();
-        let has = |job: &Job| store.lookup(job.digest, current.for_job(job)).is_some();
+        let checker = prepared.validity_checker(&file_system, &cancel, admitted).without_writing();
+        let has = |job: &Job| store.lookup(job.digest, checker.for_job(job)).is_some();
         let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
         let is_refused = |(job, cached): (&Job, &bool)| {
-            !cached && store.refusal(job.digest, current.for_job(job)).is_some()
+            !cached && store.refusal(job.digest, checker.for_job(job)).is_some()
         };
         let refused = plan.jobs.par_iter().zip(&cached).map(is_refused).collect();
         Self { cached, refused }

@@ -11,7 +11,7 @@ use gfxpack_plan::{InputError, InputFault};
 use tempfile::TempDir;
 
 use crate::kernel_library::KernelLibrary;
-use crate::missing_from::{Coverage, ExistingKeys};
+use crate::missing_from::{ExistingCount, ExistingKeys};
 use crate::refused_list::SkipList;
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
 
@@ -62,7 +62,7 @@ pub struct Inputs {
     /// Sources that the policy on licences rejects, with the reason.
     pub left_out: LeftOut,
     /// By target: how many keys existing kdbs have; empty if no kdb was given.
-    pub coverage: Vec<Coverage>,
+    pub coverage: Vec<ExistingCount>,
     /// Keys that can't be compiled.
     pub unbuildable: Unbuildable,
     /// Errors in keys of lists. Programs write key lists, so the other keys are

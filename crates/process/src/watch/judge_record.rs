@@ -50,7 +50,7 @@ pub struct InStage {
     pub absent: bool,
 }
 
-/// Judges a record, with the places for each class of programs. A file is recorded as it is now, so
+/// Judges a record, with the roles for each class of programs. A file is recorded as it is now, so
 /// it must be the one that the run looked at. `since` is when the run began.
 #[must_use]
 pub fn judge_record<'p>(

@@ -95,7 +95,7 @@ impl PathRoles {
         Self { stage, dirs: HashMap::new() }
     }
 
-    /// The same places for another stage.
+    /// The same roles for another stage.
     #[must_use]
     pub fn with_stage(&self, stage: &Path) -> Self {
         Self { stage: stage.to_owned(), dirs: self.dirs.clone() }
