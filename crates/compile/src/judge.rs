@@ -56,7 +56,7 @@ pub(crate) fn judge(
     since: Timestamp,
     before: &RecentlyChanged,
 ) -> Result<Judged, CompileError> {
-    let records = match watched(run) {
+    let records = match compiler_records(run) {
         Ok(records) => records,
         Err(reason) => return Ok(Judged::Unknown(reason.to_string(), PathStates::default())),
     };
@@ -409,7 +409,7 @@ impl FileAccesses {
 
 /// The records of a run, if they show what the compiler itself accessed: a
 /// driver may have done its work without starting another program.
-fn watched(run: &CompilerRun) -> Result<Vec<&Record>, WatchError> {
+fn compiler_records(run: &CompilerRun) -> Result<Vec<&Record>, WatchError> {
     let records: Vec<&Record> = run
         .records
         .iter()
