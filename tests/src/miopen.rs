@@ -81,9 +81,9 @@ fn debian(product: &'static Product, suite: &str, cache: &Path) -> Option<Librar
 }
 
 /// Ignores the progress of fetching.
-struct Quiet;
+struct IgnoredProgress;
 
-impl Progress for Quiet {
+impl Progress for IgnoredProgress {
     fn event(&self, _event: Event<'_>) {}
 }
 
@@ -106,7 +106,7 @@ pub fn locate(
         proxies: Proxies::default(),
         architecture: None,
     };
-    Library::locate(product, source, None, &Archive::new(cache, options, &Quiet))
+    Library::locate(product, source, None, &Archive::new(cache, options, &IgnoredProgress))
 }
 
 /// A convolution of this many images.

@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use gfxpack_kdb::{Row, WriteOptions};
 use gfxpack_model::InstallLayout;
 use gfxpack_package::Format;
-use gfxpack_plan::kernel_package::{self, Contents, Release, SourceLicense};
+use gfxpack_plan::kernel_package::{self, KdbToPackage, Release, SourceLicense};
 use gfxpack_runtime::{
     Config, KdbDirectories, KernelCache, KernelKey, Layer, MissReason, Origin, Target,
     UserDirectory,
@@ -157,7 +157,7 @@ fn package(kdb: &Path, kernels: u64, dir: &Path) -> Result<PathBuf> {
         name_template: gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE.to_owned(),
         source_date_epoch: 1_700_000_000,
     };
-    let contents = Contents {
+    let contents = KdbToPackage {
         target: STAND_IN.parse()?,
         kdb: kdb.to_owned(),
         kernels,

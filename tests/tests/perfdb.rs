@@ -7,7 +7,7 @@ use gfxpack_kdb::{Row, WriteOptions, write};
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_model::{InstallLayout, KernelKey};
 use gfxpack_package::Format;
-use gfxpack_plan::kernel_package::{self, Contents, Release, SourceLicense};
+use gfxpack_plan::kernel_package::{self, KdbToPackage, Release, SourceLicense};
 use gfxpack_tests::project::{Project, finish, tool};
 use serde_json::{Value, json};
 
@@ -229,7 +229,7 @@ fn a_database_that_was_damaged_before_it_was_packaged_is_found() {
         source_date_epoch: 1_700_000_000,
     };
     let package = |text: &str| {
-        let contents = Contents {
+        let contents = KdbToPackage {
             target: "gfx906_60".parse().unwrap(),
             kdb: project.path().join("gfx906_60.kdb"),
             kernels: 1,

@@ -33,9 +33,10 @@ impl Destination {
     /// The directory as `sh` expands it outside of quotes.
     #[must_use]
     pub fn root(&self) -> String {
-        match self.per_rank {
-            true => format!("{}/$(uname -n)/rank-{RANK}", self.dir),
-            false => self.dir.clone(),
+        if self.per_rank {
+            format!("{}/$(uname -n)/rank-{RANK}", self.dir)
+        } else {
+            self.dir.clone()
         }
     }
 

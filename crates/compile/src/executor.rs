@@ -19,7 +19,6 @@ use rayon::prelude::*;
 
 use crate::context::BuildContext;
 use crate::costs::{CostFile, CostRecord, Expected};
-use crate::current::ValidityChecker;
 use crate::error::CompileError;
 use crate::event::Event;
 use crate::job::{FailureKind, Site};
@@ -29,7 +28,8 @@ use crate::schedule::Schedule;
 use crate::shared_cache::SharedCache;
 use crate::source::SourceSet;
 use crate::store::{HEADERS, ObjectInfo, ObjectStore};
-use crate::worker_pool::{FinishedJob, WorkerPool};
+use crate::validity::ValidityChecker;
+use crate::worker_pool::{WorkerPool, WorkerReport};
 
 /// After this many jobs, their costs are written and their objects uploaded.
 const AT_ONCE: usize = 64;
@@ -139,9 +139,9 @@ impl Executor<'_> {
         let file_system = FileSystemCache::new(self.digests);
         let (sources, toolchains, store) = (self.sources, self.toolchains, self.store);
         let admitted = &self.options.admitted;
-        let current =
+        let checker =
             ValidityChecker::new(&file_system, sources, toolchains, store, self.cancel, admitted);
-        let (summary, to_run) = self.look_up(&pool, &current, on_event);
+        let (summary, to_run) = self.look_up(&pool, &checker, on_event);
         if to_run.is_empty() {
             return Ok(summary);
         }
@@ -155,7 +155,7 @@ impl Executor<'_> {
             made: Vec::new(),
             error: None,
         };
-        self.make(&pool, &current, &to_run, &mut results, on_event)?;
+        self.make(&pool, &checker, &to_run, &mut results, on_event)?;
         results.settle()
     }
 
@@ -164,16 +164,16 @@ impl Executor<'_> {
     fn look_up(
         &self,
         pool: &ThreadPool,
-        current: &ValidityChecker<'_>,
+        checker: &ValidityChecker<'_>,
         on_event: OnEvent<'_>,
     ) -> (Summary, Vec<JobId>) {
         let Self { plan, store, options, cancel, .. } = *self;
         let wanted = self.only.map_or_else(|| plan.job_ids().collect(), <[JobId]>::to_vec);
         let lookup = |index: &JobId| {
-            let (digest, now) = (plan[*index].digest, current.for_job(&plan[*index]));
-            let object = store.lookup(digest, now);
+            let (digest, check) = (plan[*index].digest, checker.for_job(&plan[*index]));
+            let object = store.lookup(digest, check);
             let ask = object.is_none() && !options.retry_refused;
-            (object, ask.then(|| store.refusal(digest, now)).flatten())
+            (object, ask.then(|| store.refusal(digest, check)).flatten())
         };
         let found: Vec<_> = pool.install(|| wanted.par_iter().map(lookup).collect());
         let mut objects = vec![None; plan.jobs.len()];
@@ -190,7 +190,7 @@ impl Executor<'_> {
             if cache.takes_all() {
                 cache.top_up(plan, &had, store, cancel);
             }
-            for (index, object) in cache.fetch(plan, &to_run, store, current, cancel) {
+            for (index, object) in cache.fetch(plan, &to_run, store, checker, cancel) {
                 objects[index.0] = Some((object, Origin::Shared));
             }
             to_run.retain(|job| objects[job.0].is_none());
@@ -231,13 +231,13 @@ impl Executor<'_> {
     fn make(
         &self,
         pool: &ThreadPool,
-        current: &ValidityChecker<'_>,
+        checker: &ValidityChecker<'_>,
         to_run: &[JobId],
         results: &mut Results<'_>,
         on_event: OnEvent<'_>,
     ) -> Result<(), CompileError> {
         let Self { plan, sources, toolchains, options, .. } = *self;
-        let (cancel, file_system) = (&self.cancel.child(), current.file_system());
+        let (cancel, file_system) = (&self.cancel.child(), checker.file_system());
         let work = WorkDir::create(&options.cache_dir)
             .map_err(FileError::io("create", options.cache_dir.join("work")))?;
         let kept = self.store.dir().join(HEADERS);
@@ -250,7 +250,7 @@ impl Executor<'_> {
         let path_roles = roles_with(&options.admitted);
         // Other builds, which may admit no directory, use the headers too.
         let of_headers = roles_with(&[]);
-        let session = Session::new(current.drivers(), options.time_limit, cancel);
+        let session = Session::new(checker.drivers(), options.time_limit, cancel);
         let headers = HeaderOptions {
             kept: kept.clone(),
             scratch: work.path(),
@@ -264,7 +264,7 @@ impl Executor<'_> {
             toolchains,
             cancel,
             time_limit: options.time_limit,
-            drivers: current.drivers(),
+            drivers: checker.drivers(),
             fast: &FastLauncher::new(&session, options.shortcuts, headers),
             driver: &DriverLauncher::new(&session),
             file_system,
@@ -326,7 +326,7 @@ fn run_workers(
     workers: &WorkerPool<'_>,
     pool: &ThreadPool,
     remote_workers: usize,
-    take: &mut dyn FnMut(Result<FinishedJob, CompileError>),
+    take: &mut dyn FnMut(Result<WorkerReport, CompileError>),
 ) {
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -361,11 +361,11 @@ impl Results<'_> {
     /// Handles a worker's report.
     fn take(
         &mut self,
-        message: Result<FinishedJob, CompileError>,
+        message: Result<WorkerReport, CompileError>,
         upload: &dyn Fn(JobId),
         on_event: OnEvent<'_>,
     ) {
-        let FinishedJob { event, object } = match message {
+        let WorkerReport { event, object } = match message {
             Ok(done) => done,
             // The first error is reported; the others were stopped because of it.
             Err(fatal) => {

@@ -10,10 +10,10 @@ use gfxpack_plan::plan::{Job, Plan, Source};
 use gfxpack_process::watch::{PathState, PathStates};
 use serde::Serialize;
 
-use crate::current::{ValidityChecker, name_of};
 use crate::history::{self, History, HistoryRecord};
 use crate::job::Failure;
 use crate::store::{ObjectInfo, ObjectPurpose, ObjectStore, ValidityCheck};
+use crate::validity::{ValidityChecker, name_of};
 
 /// At most this many earlier keys of the same kernel are compared to find the nearest.
 const CANDIDATES: usize = 1000;
@@ -138,12 +138,12 @@ pub fn explain(
     plan: &Plan,
     job: &Job,
     key: &KernelKey,
-    current: &ValidityChecker<'_>,
+    checker: &ValidityChecker<'_>,
     store: &ObjectStore,
     history: &History,
 ) -> Explanation {
-    let asked = current.for_job(job);
-    let toolchain = &current.drivers().toolchains()[job.toolchain.0];
+    let check = checker.for_job(job);
+    let toolchain = &checker.drivers().toolchains()[job.toolchain.0];
     let files = toolchain.covered_files().iter();
     let files: Vec<_> = files.filter(|(name, _)| decides(name, job.language)).cloned().collect();
     let info = store.info(job.digest).or_else(|| store.refusal_info(job.digest));
@@ -151,8 +151,8 @@ pub fn explain(
     let last = info.clone().or_else(|| store.info(previous?.job));
     let states = last.map(|info| store.path_states(&info)).unwrap_or_default();
     let planned = PlannedJob { plan, job, toolchain_files: &files, store, history };
-    let refusal = store.refusal(job.digest, asked);
-    let state = match (store.lookup(job.digest, asked).ok_or(refusal), previous) {
+    let refusal = store.refusal(job.digest, check);
+    let state = match (store.lookup(job.digest, check).ok_or(refusal), previous) {
         (Ok(info), _) => State::Stored(info),
         (Err(Some(failure)), _) => State::Refused(failure),
         (Err(None), _) if info.as_ref().is_some_and(ObjectInfo::is_for_one_build) => {
@@ -161,15 +161,15 @@ pub fn explain(
         (Err(None), _) if info.is_some() => {
             let all = states.iter().flat_map(PathStates::iter);
             let mut changes: Vec<Change> =
-                all.filter_map(|(path, then)| change(path, then, asked)).collect();
-            if info.as_ref().is_some_and(|info| !asked.runs(info.commands)) {
+                all.filter_map(|(path, then)| change(path, then, check)).collect();
+            if info.as_ref().is_some_and(|info| !check.runs(info.commands)) {
                 changes.push(Change::new(
                     ChangedPart::Driver,
                     "what it would run",
                     ChangeKind::Changed(None),
                 ));
             }
-            changes.extend(info.iter().flat_map(|info| withdrawn(info, &states, asked)));
+            changes.extend(info.iter().flat_map(|info| withdrawn(info, &states, check)));
             State::Changed(changes)
         }
         (Err(None), Some(record)) if record.job == job.digest => State::Gone,
@@ -192,11 +192,11 @@ pub fn explain(
 }
 
 /// The difference between a path now and what a compiler found there.
-fn change(path: &Path, then: &PathState, asked: ValidityCheck<'_>) -> Option<Change> {
+fn change(path: &Path, then: &PathState, check: ValidityCheck<'_>) -> Option<Change> {
     let now = if path.is_relative() {
-        asked.sources.path_state(asked.command.source, path, asked.file_system.digests())
+        check.sources.path_state(check.command.source, path, check.file_system.digests())
     } else {
-        asked.file_system.state(path, then.query()).unwrap_or(PathState::Other)
+        check.file_system.state(path, then.query()).unwrap_or(PathState::Other)
     };
     let how = match (then, now) {
         (then, now) if *then == now => return None,
@@ -210,12 +210,12 @@ fn change(path: &Path, then: &PathState, asked: ValidityCheck<'_>) -> Option<Cha
 
 /// Directories that a compiler read because the user had admitted them, and that are no longer
 /// admitted.
-fn withdrawn(info: &ObjectInfo, states: &[PathStates], asked: ValidityCheck<'_>) -> Vec<Change> {
+fn withdrawn(info: &ObjectInfo, states: &[PathStates], check: ValidityCheck<'_>) -> Vec<Change> {
     let read = states.iter().flat_map(PathStates::iter).map(|(path, _)| path);
-    let read = read.filter(|path| path.is_absolute()).map(|path| asked.file_system.real(path));
+    let read = read.filter(|path| path.is_absolute()).map(|path| check.file_system.real(path));
     let read: BTreeSet<PathBuf> =
         read.flat_map(|path| path.ancestors().map(Path::to_owned).collect::<Vec<_>>()).collect();
-    let withdrawn = info.admitted.iter().filter(|dir| !asked.admits(dir));
+    let withdrawn = info.admitted.iter().filter(|dir| !check.admits(dir));
     let change = |dir: &Digest| {
         let path = read.iter().find(|path| name_of(path) == *dir);
         let name = path.map_or_else(|| dir.to_string(), |path| path.display().to_string());

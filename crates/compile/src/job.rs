@@ -93,9 +93,22 @@ pub(crate) struct Outcome {
 pub(crate) enum Made {
     /// A code object that is not stored yet, with its dependencies.
     Object(Vec<u8>, Dependencies),
-    /// No object: the reason, the compiler's output, and the dependencies of this failure. `None`
-    /// if the failure is not to be kept, since the next run might end otherwise.
-    Nothing(FailureKind, String, Option<Dependencies>),
+    /// No object.
+    Nothing {
+        kind: FailureKind,
+        /// What the compiler wrote.
+        output: String,
+        /// The dependencies of the failure, if it is to be kept: the next run would not end
+        /// otherwise.
+        keep_with: Option<Dependencies>,
+    },
+}
+
+impl Made {
+    /// A failure that is not to be kept, without output.
+    pub(crate) fn nothing(kind: FailureKind) -> Self {
+        Self::Nothing { kind, output: String::new(), keep_with: None }
+    }
 }
 
 /// How often a compiler is started again because it looked for files among the sources that were
@@ -112,16 +125,18 @@ pub(crate) fn run(
 ) -> Result<Outcome, CompileError> {
     let started = Instant::now();
     let mut usage = Usage::default();
-    let mut repeated = |launcher| repeated(context, launcher, job, (stage, scratch), &mut usage);
-    let made = match repeated(context.fast)? {
-        Some(made @ (Made::Object(..) | Made::Nothing(FailureKind::TimedOut(_), ..))) => made,
+    let mut run_by = |launcher| repeated(context, launcher, job, (stage, scratch), &mut usage);
+    let made = match run_by(context.fast)? {
+        Some(made @ (Made::Object(..) | Made::Nothing { kind: FailureKind::TimedOut(_), .. })) => {
+            made
+        }
         by_shortcut => {
             // A failure of a shortcut is not reported; the driver runs next.
-            if let Some(Made::Nothing(kind, output, _)) = by_shortcut {
+            if let Some(Made::Nothing { kind, output, .. }) = by_shortcut {
                 tracing::debug!(%kind, output, "a shortcut failed");
             }
-            let endless = || Made::Nothing(FailureKind::Endless(ROUNDS), String::new(), None);
-            repeated(context.driver)?.unwrap_or_else(endless)
+            let endless = || Made::nothing(FailureKind::Endless(ROUNDS));
+            run_by(context.driver)?.unwrap_or_else(endless)
         }
     };
     Ok(Outcome { made, duration: started.elapsed(), usage, site: Site::Here })
@@ -184,8 +199,7 @@ fn attempt(
         Err(ToolchainError::Start { source, .. })
             if source.kind() == io::ErrorKind::ArgumentListTooLong =>
         {
-            let too_long = Made::Nothing(FailureKind::TooLong, String::new(), None);
-            return Ok(Attempt::Done(Box::new(too_long)));
+            return Ok(Attempt::Done(Box::new(Made::nothing(FailureKind::TooLong))));
         }
         Err(error) => return Err(error.into()),
     };
@@ -208,7 +222,7 @@ fn attempt(
     let mut made = ended(context, job, run, dependencies, &paths)?;
     match (&mut made, unknown) {
         (Made::Object(..), Some(reason)) => context.unwatched(job, &reason),
-        (Made::Nothing(.., dependencies), Some(_)) => *dependencies = None,
+        (Made::Nothing { keep_with, .. }, Some(_)) => *keep_with = None,
         (_, None) => {}
     }
     Ok(Attempt::Done(Box::new(made)))
@@ -244,7 +258,7 @@ fn ended(
     };
     // Only the driver's own failure is reported, so no other one is kept.
     let keep = run.by_driver && diagnostics::is_kernels_fault(&kind, &run.output);
-    Ok(Made::Nothing(kind, run.output, dependencies.filter(|_| keep)))
+    Ok(Made::Nothing { kind, output: run.output, keep_with: dependencies.filter(|_| keep) })
 }
 
 /// The file that a compiler wrote; empty if there is none.

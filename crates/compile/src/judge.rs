@@ -21,12 +21,12 @@ use gfxpack_process::{FileError, ProgramEnd, Timestamp};
 use gfxpack_toolchain::Toolchain;
 
 use crate::context::{BuildContext, command_of};
-use crate::current::name_of;
 use crate::error::CompileError;
 use crate::failure_kind::FailureKind;
 use crate::nearby_files::file_id_of;
 use crate::stage::Stage;
 use crate::store::Dependencies;
+use crate::validity::name_of;
 
 /// Files that had just changed when a run began, with their content when it ended.
 pub(crate) type RecentlyChanged = BTreeSet<(PathBuf, PathState)>;
@@ -56,11 +56,10 @@ pub(crate) fn judge(
     since: Timestamp,
     before: &RecentlyChanged,
 ) -> Result<Judged, CompileError> {
-    let records = match watched(run) {
+    let records = match compiler_records(run) {
         Ok(records) => records,
         Err(reason) => return Ok(Judged::Unknown(reason.to_string(), PathStates::default())),
     };
-    let toolchain = &context.toolchains[job.toolchain.0];
     let own_file_id = |dir: &Path| context.sources.file_id(job.source, dir);
     let twice = records.iter().find_map(|record| searched_twice(record, stage.dir(), own_file_id));
     if let Some(dir) = twice {
@@ -69,27 +68,29 @@ pub(crate) fn judge(
     }
     let is_stored = context.sources.is_stored(job.source);
     let direct = context.direct(job);
-    let roles = roles(context, job, stage, paths, run, &records);
+    let watched = WatchedRun { context, job, stage, paths, run, records, direct };
+    let roles = watched.roles();
     let driver =
         driver_path_roles(stage.dir().to_owned(), &context.file_system.real(paths.scratch));
     let of_class = |class| if class == ProcessClass::Other { &driver } else { &roles };
-    let mut asked = FileAccesses::default();
-    for record in &records {
+    let mut accesses = FileAccesses::default();
+    for record in &watched.records {
         let mut dependencies = judge_record(record, of_class, context.file_system, since);
         // It is not known which programs the driver would run, so the object depends on all of
         // them.
-        if direct.is_none() && run.by_driver {
+        if watched.direct.is_none() && run.by_driver {
+            let toolchain = watched.toolchain();
             let program = toolchain.program(job.program);
             let covered = toolchain.covered_paths(job.language);
             let counts = |path: &Path| !covered.iter().any(|covered| path.starts_with(covered));
             dependencies.add_programs(record, program, context.file_system, since, counts);
         }
-        asked.take(context, stage, dependencies, before)?;
+        accesses.add(context, stage, dependencies, before)?;
     }
-    if let Some(judged) = asked.without_object(is_stored) {
+    if let Some(judged) = accesses.without_object(is_stored) {
         return Ok(judged);
     }
-    let same = same_elsewhere(context, stage, &asked.sources, run, &records);
+    let same = watched.same_elsewhere(&accesses.sources);
     if let Some((below, path)) = &same {
         // A stored plan does not record which files of this machine its sources are.
         let is_admitted = |dir: &PathBuf| is_below(context, path, dir);
@@ -98,8 +99,8 @@ pub(crate) fn judge(
             return Ok(Judged::Failed(FailureKind::Reads(path.clone())));
         }
     }
-    let incomplete = incomplete(context, job, stage, paths, run, &records, direct.as_ref())?;
-    let changed = asked
+    let incomplete = watched.incomplete()?;
+    let changed = accesses
         .changed
         .take()
         .map(|path| format!("`{}` changed while it was compiled, or just before", path.display()));
@@ -107,43 +108,185 @@ pub(crate) fn judge(
         let (below, path) = (below.display(), path.display());
         format!("`{below}` has the content of `{path}`, and could become that file")
     });
-    let sources = stage.path_states(context.sources, asked.sources);
+    let sources = stage.path_states(context.sources, accesses.sources);
     if let Some(reason) = incomplete.or(changed).or(same) {
         return Ok(Judged::Unknown(reason, sources));
     }
     let shared = run.read_before.iter().flat_map(|before| before.states.iter().cloned()).collect();
     let commands = Some(context.drivers.name(&command_of(job)));
-    let admitted = admitted(context, &asked.system);
-    let system = PathStates::new(asked.system, context.file_system);
+    let admitted = admitted(context, &accesses.system);
+    let system = PathStates::new(accesses.system, context.file_system);
     Ok(Judged::Known(Dependencies { commands, system, sources, shared, admitted }))
 }
 
-/// Why the records may lack accesses that the object depends on, if they may.
-fn incomplete(
-    context: &BuildContext<'_>,
-    job: &Job,
-    stage: &Stage,
-    paths: &launch::RunPaths<'_>,
-    run: &CompilerRun,
-    records: &[&Record],
-    direct: Option<&Direct>,
-) -> Result<Option<String>, CompileError> {
-    let toolchain = &context.toolchains[job.toolchain.0];
-    if let Some(path) = unknown_program(context, toolchain, direct, records) {
-        return Ok(Some(format!("`{}` is run, and is not of the toolchain", path.display())));
+/// A run whose records show what the compiler itself accessed.
+struct WatchedRun<'a> {
+    context: &'a BuildContext<'a>,
+    job: &'a Job,
+    stage: &'a Stage,
+    paths: &'a launch::RunPaths<'a>,
+    run: &'a CompilerRun,
+    records: Vec<&'a Record>,
+    /// The commands that the driver would run, if they are known.
+    direct: Option<Direct>,
+}
+
+impl WatchedRun<'_> {
+    fn toolchain(&self) -> &Toolchain {
+        &self.context.toolchains[self.job.toolchain.0]
     }
-    let is_other = direct.is_some_and(|direct| {
-        run.by_driver && is_other_command(context, job, direct, paths, records, &run.end)
-    });
-    if is_other {
-        return Ok(Some("the driver ran other commands than it had said".to_owned()));
+
+    /// Why the records may lack accesses that the object depends on, if they may.
+    fn incomplete(&self) -> Result<Option<String>, CompileError> {
+        if let Some(path) = self.unknown_program() {
+            return Ok(Some(format!("`{}` is run, and is not of the toolchain", path.display())));
+        }
+        let is_other = |direct: &Direct| self.run.by_driver && self.is_other_command(direct);
+        if self.direct.as_ref().is_some_and(is_other) {
+            return Ok(Some("the driver ran other commands than it had said".to_owned()));
+        }
+        if let Some(path) = self.listed_unseen()? {
+            let path = path.display();
+            return Ok(Some(format!("the compiler lists `{path}`, and was not seen to read it")));
+        }
+        let short_heap = self.records.iter().any(|record| record.heap_was_short);
+        Ok(short_heap.then(|| SHORT_HEAP.to_owned()))
     }
-    if let Some(path) = listed_unseen(job, stage, paths, run, records)? {
-        let path = path.display();
-        return Ok(Some(format!("the compiler lists `{path}`, and was not seen to read it")));
+
+    /// A program that no digest covers: one of a job's commands, or a compiler, linker or library that
+    /// ran.
+    fn unknown_program(&self) -> Option<PathBuf> {
+        let known: HashSet<&Path> = self.toolchain().files().iter().map(PathBuf::as_path).collect();
+        let file_system = self.context.file_system;
+        let is_known =
+            |file: &Path| known.contains(file) || known.contains(&*file_system.real(file));
+        let compilers = self.records.iter().flat_map(|record| &record.processes);
+        let ran = compilers
+            .filter(|process| process.class != ProcessClass::Other)
+            .flat_map(|process| process.libraries.iter().chain([&process.program]));
+        let named = self.direct.iter().flat_map(|(_, commands)| commands.programs());
+        let mut all = ran.map(PathBuf::as_path).chain(named);
+        all.find(|file| !is_known(file)).map(Path::to_owned)
     }
-    let short_heap = records.iter().any(|record| record.heap_was_short);
-    Ok(short_heap.then(|| SHORT_HEAP.to_owned()))
+
+    /// Whether a driver ran other commands than it had listed. Names of temporary files, which it makes
+    /// up, may differ.
+    fn is_other_command(&self, (defines, commands): &Direct) -> bool {
+        let Self { context, job, paths, run, records, .. } = self;
+        let values = TemplateValues {
+            input: &context.plan[job.source].main,
+            defines,
+            output: paths.output,
+            deps_file: paths.deps_file,
+            scratch: paths.scratch,
+        };
+        let listed = commands.list.iter().map(|command| command.fill(&values));
+        // Programs besides compilers and linkers do not count.
+        let counts =
+            |args: &Vec<OsString>| ProcessClass::from_arguments(args) != ProcessClass::Other;
+        let listed: Vec<Vec<OsString>> = listed.filter(counts).collect();
+        let ran = records.iter().flat_map(|record| &record.processes);
+        let ran: Vec<_> = ran.filter(|process| process.class != ProcessClass::Other).collect();
+        let scratch = paths.scratch.as_os_str().as_encoded_bytes();
+        let is_own = |arg: &OsString| arg.as_encoded_bytes().starts_with(scratch);
+        let same = |(listed, ran): (&OsString, &OsString)| {
+            listed == ran || (is_own(listed) && is_own(ran))
+        };
+        // A command that fails is the last.
+        let complete = listed.len() == ran.len() || !matches!(run.end, ProgramEnd::Exited(0));
+        !complete
+            || ran.len() > listed.len()
+            || listed.iter().zip(&ran).any(|(listed, ran)| {
+                let ran = &ran.arguments;
+                // The program may be named with or without links.
+                listed.len() != ran.len() || !listed.iter().zip(ran).skip(1).all(same)
+            })
+    }
+
+    /// The directories of a run.
+    fn roles(&self) -> PathRoles {
+        let Self { context, job, stage, paths, run, records, .. } = self;
+        let base = context.path_roles[job.toolchain.0].for_language(job.language);
+        let scratch = context.file_system.real(paths.scratch);
+        let roles = base.with_stage(stage.dir()).with(PathRole::Scratch, scratch);
+        let headers = run.read_before.iter().flat_map(|before| &before.own);
+        let cover = |all: PathRoles, file: &PathBuf| {
+            all.with_linked(PathRole::Covered, file, context.file_system)
+        };
+        let compilers = records.iter().flat_map(|record| &record.processes);
+        let compilers = compilers.filter(|process| process.class == ProcessClass::Compiler);
+        with_searched(headers.fold(roles, cover), compilers, context.file_system)
+    }
+
+    /// A source file, and a file elsewhere with the same content that was read. Whether they are one
+    /// file decides what `#pragma once` does, and this is reproduced and recorded only for files among
+    /// the sources.
+    fn same_elsewhere(
+        &self,
+        looked_up: &BTreeSet<(PathBuf, PathState)>,
+    ) -> Option<(PathBuf, PathBuf)> {
+        let Self { context, stage, run, records, .. } = self;
+        let (all, source) = (context.sources, stage.source());
+        let digests = all.sources()[source.0].files.iter().map(|file| file.digest);
+        let planned = all.files(source).into_iter().zip(digests);
+        let planned = planned.map(|((path, bytes), it)| (Path::new(path), it, bytes.len() as u64));
+        let looked_for = looked_up.iter().filter_map(|(below, state)| {
+            let size = fs::metadata(stage.dir().join(below)).ok()?.len();
+            Some((&**below, state.digest()?, size))
+        });
+        let mut by_size: HashMap<u64, Vec<(&Path, Digest)>> = HashMap::new();
+        for (below, digest, size) in planned.chain(looked_for) {
+            by_size.entry(size).or_default().push((below, digest));
+        }
+        by_size.remove(&0);
+        let accesses = records.iter().flat_map(|record| &record.accesses);
+        let opened = accesses.filter(|access| {
+            matches!(access.operation, Operation::Open { .. }) && access.error.is_none()
+        });
+        let before = run.read_before.iter().flat_map(|before| before.files.iter());
+        let read: BTreeSet<&PathBuf> = opened.map(|access| &access.path).chain(before).collect();
+        let mut elsewhere = read.into_iter().filter(|path| !path.starts_with(stage.dir()));
+        elsewhere.find_map(|path| {
+            let size = fs::metadata(path).ok()?.len();
+            let candidates = by_size.get(&size)?;
+            let digest = context.file_system.digests().digest(path).ok()?;
+            let (below, _) = candidates.iter().find(|(_, own)| *own == digest)?;
+            Some((below.to_path_buf(), path.clone()))
+        })
+    }
+
+    /// A file that the compiler lists as read, but that was not seen to be looked up, neither in this
+    /// run nor when the precompiled header was made. The list includes files that are only looked up,
+    /// those of `__has_embed`.
+    fn listed_unseen(&self) -> Result<Option<PathBuf>, CompileError> {
+        let Self { job, stage, paths, run, records, .. } = self;
+        if job.language == Language::Assembly {
+            return Ok(None);
+        }
+        let listed = match fs::read(paths.deps_file) {
+            Ok(text) => depfile_paths(&text),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(FileError::io("read", paths.deps_file)(error).into()),
+        };
+        let accesses = records.iter().flat_map(|record| &record.accesses);
+        let found = accesses.filter(|access| access.file.is_some());
+        // Source: LLVM, `llvm/lib/Support/Path.cpp`, `native`, by which clang lists
+        // `\` in a name as `/`.
+        fn listed_as(path: &Path) -> Cow<'_, Path> {
+            match path.to_str() {
+                Some(name) if name.contains('\\') => PathBuf::from(name.replace('\\', "/")).into(),
+                _ => path.into(),
+            }
+        }
+        let looked_up: HashSet<Cow<'_, Path>> =
+            found.map(|access| listed_as(&access.path)).collect();
+        let precompiled = run.read_before.as_ref();
+        let is_seen = |path: &PathBuf| {
+            looked_up.contains(&listed_as(path))
+                || precompiled.is_some_and(|before| before.files.contains(path))
+        };
+        Ok(listed.into_iter().map(|path| stage.dir().join(path)).find(|path| !is_seen(path)))
+    }
 }
 
 /// Names of the directories that the user admitted and from which the compiler read files or names.
@@ -182,9 +325,12 @@ impl FileAccesses {
     /// from a stored plan.
     fn without_object(&mut self, is_stored: bool) -> Option<Judged> {
         let fresh = std::mem::take(&mut self.fresh);
-        let reads = |path: PathBuf| match path.is_relative() && is_stored {
-            true => FailureKind::NotInPlan(path),
-            false => FailureKind::Reads(path),
+        let reads = |path: PathBuf| {
+            if path.is_relative() && is_stored {
+                FailureKind::NotInPlan(path)
+            } else {
+                FailureKind::Reads(path)
+            }
         };
         let failed = self.writes.take().map(FailureKind::Writes);
         let failed = failed.or_else(|| self.reads.take().map(reads)).map(Judged::Failed);
@@ -192,14 +338,14 @@ impl FileAccesses {
         again.or_else(|| (!fresh.is_empty()).then_some(Judged::AgainAfter(fresh)))
     }
 
-    fn take(
+    fn add(
         &mut self,
         context: &BuildContext<'_>,
         stage: &Stage,
         dependencies: RunDependencies,
         before: &RecentlyChanged,
     ) -> Result<(), CompileError> {
-        let RunDependencies { states, stage: asked, reads, writes, changed, fresh, .. } =
+        let RunDependencies { states, stage: lookups, reads, writes, changed, fresh, .. } =
             dependencies;
         // A file that did not change between the ends of two runs is the one that the second run
         // read.
@@ -208,9 +354,9 @@ impl FileAccesses {
         self.reads = self.reads.take().or(reads);
         self.writes = self.writes.take().or(writes);
         self.changed = self.changed.take().or(changed);
-        for (below, asked) in asked {
+        for (below, lookup) in lookups {
             let laid_out = || stage.found(context.sources, &below);
-            if let Some(state) = asked.found.then(laid_out).flatten() {
+            if let Some(state) = lookup.found.then(laid_out).flatten() {
                 // `..` may lead elsewhere here than among the sources. A directory is judged by its
                 // entries.
                 let is_other = stage.is_other(context.sources, &below);
@@ -221,15 +367,15 @@ impl FileAccesses {
                     self.sources.insert((below.clone(), state));
                 }
             }
-            if asked.absent {
-                self.take_absent(context, stage, below, asked.found)?;
+            if lookup.absent {
+                self.add_absent(context, stage, below, lookup.found)?;
             }
         }
         Ok(())
     }
 
     /// Handles a path that did not exist when the compiler looked for it.
-    fn take_absent(
+    fn add_absent(
         &mut self,
         context: &BuildContext<'_>,
         stage: &Stage,
@@ -263,7 +409,7 @@ impl FileAccesses {
 
 /// The records of a run, if they show what the compiler itself accessed: a
 /// driver may have done its work without starting another program.
-fn watched(run: &CompilerRun) -> Result<Vec<&Record>, WatchError> {
+fn compiler_records(run: &CompilerRun) -> Result<Vec<&Record>, WatchError> {
     let records: Vec<&Record> = run
         .records
         .iter()
@@ -274,159 +420,4 @@ fn watched(run: &CompilerRun) -> Result<Vec<&Record>, WatchError> {
     };
     let watched = records.iter().any(|record| record.processes.iter().any(compiles));
     if watched { Ok(records) } else { Err(WatchError::Nothing) }
-}
-
-/// A program that no digest covers: one of a job's commands, or a compiler, linker or library that
-/// ran.
-fn unknown_program(
-    context: &BuildContext<'_>,
-    toolchain: &Toolchain,
-    direct: Option<&Direct>,
-    records: &[&Record],
-) -> Option<PathBuf> {
-    let known: HashSet<&Path> = toolchain.files().iter().map(PathBuf::as_path).collect();
-    let is_known =
-        |file: &Path| known.contains(file) || known.contains(&*context.file_system.real(file));
-    let compilers = records.iter().flat_map(|record| &record.processes);
-    let ran = compilers
-        .filter(|process| process.class != ProcessClass::Other)
-        .flat_map(|process| process.libraries.iter().chain([&process.program]));
-    let named = direct.into_iter().flat_map(|(_, commands)| commands.programs());
-    let mut all = ran.map(PathBuf::as_path).chain(named);
-    all.find(|file| !is_known(file)).map(Path::to_owned)
-}
-
-/// Whether a driver ran other commands than it had listed. Names of temporary files, which it makes
-/// up, may differ.
-fn is_other_command(
-    context: &BuildContext<'_>,
-    job: &Job,
-    (defines, commands): &Direct,
-    paths: &launch::RunPaths<'_>,
-    records: &[&Record],
-    end: &ProgramEnd,
-) -> bool {
-    let values = TemplateValues {
-        input: &context.plan[job.source].main,
-        defines,
-        output: paths.output,
-        deps_file: paths.deps_file,
-        scratch: paths.scratch,
-    };
-    let listed = commands.list.iter().map(|command| command.fill(&values));
-    // Programs besides compilers and linkers do not count.
-    let counts = |args: &Vec<OsString>| ProcessClass::from_arguments(args) != ProcessClass::Other;
-    let listed: Vec<Vec<OsString>> = listed.filter(counts).collect();
-    let ran = records.iter().flat_map(|record| &record.processes);
-    let ran: Vec<_> = ran.filter(|process| process.class != ProcessClass::Other).collect();
-    let scratch = paths.scratch.as_os_str().as_encoded_bytes();
-    let is_own = |arg: &OsString| arg.as_encoded_bytes().starts_with(scratch);
-    let same =
-        |(listed, ran): (&OsString, &OsString)| listed == ran || (is_own(listed) && is_own(ran));
-    // A command that fails is the last.
-    let complete = listed.len() == ran.len() || !matches!(end, ProgramEnd::Exited(0));
-    !complete
-        || ran.len() > listed.len()
-        || listed.iter().zip(&ran).any(|(listed, ran)| {
-            let ran = &ran.arguments;
-            // The program may be named with or without links.
-            listed.len() != ran.len() || !listed.iter().zip(ran).skip(1).all(same)
-        })
-}
-
-/// The directories of a run.
-fn roles(
-    context: &BuildContext<'_>,
-    job: &Job,
-    stage: &Stage,
-    paths: &launch::RunPaths<'_>,
-    run: &CompilerRun,
-    records: &[&Record],
-) -> PathRoles {
-    let base = context.path_roles[job.toolchain.0].for_language(job.language);
-    let scratch = context.file_system.real(paths.scratch);
-    let roles = base.with_stage(stage.dir()).with(PathRole::Scratch, scratch);
-    let headers = run.read_before.iter().flat_map(|before| &before.own);
-    let cover = |all: PathRoles, file: &PathBuf| {
-        all.with_linked(PathRole::Covered, file, context.file_system)
-    };
-    let compilers = records.iter().flat_map(|record| &record.processes);
-    let compilers = compilers.filter(|process| process.class == ProcessClass::Compiler);
-    with_searched(headers.fold(roles, cover), compilers, context.file_system)
-}
-
-/// A source file, and a file elsewhere with the same content that was read. Whether they are one
-/// file decides what `#pragma once` does, and this is reproduced and recorded only for files among
-/// the sources.
-fn same_elsewhere(
-    context: &BuildContext<'_>,
-    stage: &Stage,
-    asked: &BTreeSet<(PathBuf, PathState)>,
-    run: &CompilerRun,
-    records: &[&Record],
-) -> Option<(PathBuf, PathBuf)> {
-    let (all, source) = (context.sources, stage.source());
-    let digests = all.sources()[source.0].files.iter().map(|file| file.digest);
-    let planned = all.files(source).into_iter().zip(digests);
-    let planned = planned.map(|((path, bytes), it)| (Path::new(path), it, bytes.len() as u64));
-    let looked_for = asked.iter().filter_map(|(below, state)| {
-        let size = fs::metadata(stage.dir().join(below)).ok()?.len();
-        Some((&**below, state.digest()?, size))
-    });
-    let mut by_size: HashMap<u64, Vec<(&Path, Digest)>> = HashMap::new();
-    for (below, digest, size) in planned.chain(looked_for) {
-        by_size.entry(size).or_default().push((below, digest));
-    }
-    by_size.remove(&0);
-    let accesses = records.iter().flat_map(|record| &record.accesses);
-    let opened = accesses.filter(|access| {
-        matches!(access.operation, Operation::Open { .. }) && access.error.is_none()
-    });
-    let before = run.read_before.iter().flat_map(|before| before.files.iter());
-    let read: BTreeSet<&PathBuf> = opened.map(|access| &access.path).chain(before).collect();
-    let mut elsewhere = read.into_iter().filter(|path| !path.starts_with(stage.dir()));
-    elsewhere.find_map(|path| {
-        let size = fs::metadata(path).ok()?.len();
-        let candidates = by_size.get(&size)?;
-        let digest = context.file_system.digests().digest(path).ok()?;
-        let (below, _) = candidates.iter().find(|(_, own)| *own == digest)?;
-        Some((below.to_path_buf(), path.clone()))
-    })
-}
-
-/// A file that the compiler lists as read, but that was not seen to be looked up, neither in this
-/// run nor when the precompiled header was made. The list includes files that are only looked up,
-/// those of `__has_embed`.
-fn listed_unseen(
-    job: &Job,
-    stage: &Stage,
-    paths: &launch::RunPaths<'_>,
-    run: &CompilerRun,
-    records: &[&Record],
-) -> Result<Option<PathBuf>, CompileError> {
-    if job.language == Language::Assembly {
-        return Ok(None);
-    }
-    let listed = match fs::read(paths.deps_file) {
-        Ok(text) => depfile_paths(&text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(FileError::io("read", paths.deps_file)(error).into()),
-    };
-    let accesses = records.iter().flat_map(|record| &record.accesses);
-    let found = accesses.filter(|access| access.file.is_some());
-    // Source: LLVM, `llvm/lib/Support/Path.cpp`, `native`, by which clang lists
-    // `\` in a name as `/`.
-    fn listed_as(path: &Path) -> Cow<'_, Path> {
-        match path.to_str() {
-            Some(name) if name.contains('\\') => PathBuf::from(name.replace('\\', "/")).into(),
-            _ => path.into(),
-        }
-    }
-    let asked: HashSet<Cow<'_, Path>> = found.map(|access| listed_as(&access.path)).collect();
-    let precompiled = run.read_before.as_ref();
-    let is_seen = |path: &PathBuf| {
-        asked.contains(&listed_as(path))
-            || precompiled.is_some_and(|before| before.files.contains(path))
-    };
-    Ok(listed.into_iter().map(|path| stage.dir().join(path)).find(|path| !is_seen(path)))
 }

@@ -14,7 +14,6 @@
 
 mod context;
 mod costs;
-mod current;
 mod diagnostics;
 mod error;
 mod event;
@@ -34,10 +33,10 @@ mod source;
 mod source_dirs;
 mod stage;
 mod store;
+mod validity;
 mod worker_pool;
 
 pub use costs::KnownCosts;
-pub use current::ValidityChecker;
 pub use error::CompileError;
 pub use event::{Event, JobRun};
 pub use executor::{Executor, ExecutorOptions, Origin, Remote, Summary};
@@ -64,3 +63,4 @@ pub use store::{
     Damaged, Dependencies, Evicted, Limits, ObjectInfo, ObjectPurpose, ObjectStore, OldStore,
     StoreStats, ValidityCheck, is_store,
 };
+pub use validity::ValidityChecker;

@@ -12,9 +12,9 @@ use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::Cancel;
 use gfxpack_process::watch::PathStates;
 
-use crate::current::ValidityChecker;
 use crate::job;
 use crate::store::{Entry, ObjectInfo, ObjectStore};
+use crate::validity::ValidityChecker;
 
 /// The number of parallel reads and writes, which wait for the network, not for a processor.
 const AT_ONCE: usize = 32;
@@ -143,12 +143,12 @@ impl SharedCache {
         plan: &Plan,
         jobs: &[JobId],
         store: &ObjectStore,
-        current: &ValidityChecker<'_>,
+        checker: &ValidityChecker<'_>,
         cancel: &Cancel,
     ) -> Vec<(JobId, ObjectInfo)> {
         let found: Mutex<Vec<_>> = Mutex::default();
         self.each(plan, jobs, cancel, &|index, job| {
-            if let Some(info) = self.fetch_one(job, store, current) {
+            if let Some(info) = self.fetch_one(job, store, checker) {
                 found.lock().expect("no panic inside").push((index, info));
             }
         });
@@ -184,7 +184,7 @@ impl SharedCache {
         &self,
         job: &Job,
         store: &ObjectStore,
-        current: &ValidityChecker<'_>,
+        checker: &ValidityChecker<'_>,
     ) -> Option<ObjectInfo> {
         let name = ObjectStore::entry_name(job.digest);
         let bytes = self.read(&name)?;
@@ -207,7 +207,7 @@ impl SharedCache {
         }
         store.write(name.as_ref(), &[&bytes]).ok()?;
         // The system headers here may be others than those that the object depends on.
-        store.lookup(job.digest, current.for_job(job))
+        store.lookup(job.digest, checker.for_job(job))
     }
 
     /// Runs `build` with a function that takes jobs whose objects are stored and uploads these at

@@ -16,11 +16,11 @@ use crate::error::CompileError;
 use crate::nearby_files::file_id_of;
 use crate::source::{SourceSet, leads_back};
 
-/// The depth of the staged directory: so many times, `..` leads to a directory in which only staged
-/// files are.
-const DEPTH: usize = 24;
+/// How many directories are above the staged one: so many times, `..` leads to a directory in which
+/// only staged files are.
+const PARENT_LEVELS: usize = 24;
 /// The name of each of these directories, which no source writes by chance.
-const ABOVE: &str = "gfxpack-above";
+const PARENT_NAME: &str = "gfxpack-above";
 
 /// A source laid out for its compiler. A file or directory that has several names among the sources
 /// is one here too, since compilers distinguish files and directories by device and inode (`#pragma
@@ -51,7 +51,7 @@ impl Stage {
         top: PathBuf,
     ) -> Result<Self, CompileError> {
         fs::create_dir(&top).map_err(FileError::io("create", &top))?;
-        Self::lay_out(sources, source, (0..DEPTH).fold(top, |dir, _| dir.join(ABOVE)))
+        Self::lay_out(sources, source, (0..PARENT_LEVELS).fold(top, |dir, _| dir.join(PARENT_NAME)))
     }
 
     /// Lays out a source in a directory, which is created if necessary.
@@ -107,7 +107,7 @@ impl Stage {
     /// compiler goes on to look for a file in it. Returns whether it was created.
     pub(crate) fn add_above(&self, tidy: &Path) -> Result<bool, CompileError> {
         let steps = tidy.components().take_while(|part| *part == Component::ParentDir).count();
-        let Some(above) = self.dir.ancestors().nth(steps).filter(|_| steps <= DEPTH) else {
+        let Some(above) = self.dir.ancestors().nth(steps).filter(|_| steps <= PARENT_LEVELS) else {
             return Ok(false);
         };
         let dir = above.join(tidy.components().skip(steps).collect::<PathBuf>());

@@ -19,12 +19,12 @@ use crate::stage::Stage;
 use crate::store::{ObjectInfo, ObjectPurpose, ObjectStore};
 
 /// A report of a worker.
-pub(crate) struct FinishedJob {
+pub(crate) struct WorkerReport {
     pub(crate) event: Event,
     pub(crate) object: Option<ObjectInfo>,
 }
 
-type Sender = mpsc::Sender<Result<FinishedJob, CompileError>>;
+type Sender = mpsc::Sender<Result<WorkerReport, CompileError>>;
 
 /// The state that the workers share.
 pub(crate) struct WorkerPool<'a> {
@@ -151,9 +151,9 @@ impl WorkerPool<'_> {
                 let compiled = Compiled { size: info.size, duration, usage, site };
                 report(sender, Event::Finished { job: index, run, compiled }, Some(info));
             }
-            Made::Nothing(kind, output, dependencies) => {
+            Made::Nothing { kind, output, keep_with } => {
                 let failure = Failure { kind, output, duration, usage, site };
-                if let Some(dependencies) = dependencies {
+                if let Some(dependencies) = keep_with {
                     self.store.insert_refusal(job.digest, &failure, &about, &dependencies)?;
                 }
                 report(sender, Event::Failed { job: index, run, failure }, None);
@@ -165,5 +165,5 @@ impl WorkerPool<'_> {
 
 fn report(sender: &Sender, event: Event, object: Option<ObjectInfo>) {
     // The receiver is gone once the build has ended.
-    sender.send(Ok(FinishedJob { event, object })).ok();
+    sender.send(Ok(WorkerReport { event, object })).ok();
 }

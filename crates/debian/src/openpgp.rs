@@ -51,11 +51,10 @@ impl Keyring {
     /// [`SignatureError::NoKeys`] if none is left.
     pub fn read(bytes: &[u8]) -> Result<Self, SignatureError> {
         let armored = bytes.trim_ascii_start().starts_with(b"-----BEGIN");
-        let bytes = match armored {
-            true => {
-                armor::decode(std::str::from_utf8(bytes).unwrap_or_default(), "PUBLIC KEY BLOCK")
-            }
-            false => Some(bytes.to_vec()),
+        let bytes = if armored {
+            armor::decode(std::str::from_utf8(bytes).unwrap_or_default(), "PUBLIC KEY BLOCK")
+        } else {
+            Some(bytes.to_vec())
         };
         let certificates = Certificate::all(Packets::in_bytes(&bytes.unwrap_or_default()));
         if certificates.is_empty() { Err(SignatureError::NoKeys) } else { Ok(Self(certificates)) }

@@ -35,9 +35,10 @@ pub(crate) fn prepare_options(
             skip_refused: inputs.skip_refused.clone(),
             max_object_bytes: inputs.max_object.bytes,
             problems: problems.clone(),
-            library: match rocfft.plans.is_empty() {
-                true => library_options(library, environment),
-                false => rocfft_options(library, rocfft.rocfft.as_ref(), environment),
+            library: if rocfft.plans.is_empty() {
+                library_options(library, environment)
+            } else {
+                rocfft_options(library, rocfft.rocfft.as_ref(), environment)
             },
             fft_plans: rocfft.plans.clone(),
             source_dirs: inputs.source_dir.clone(),

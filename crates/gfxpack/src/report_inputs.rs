@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gfxpack_model::Target;
 use gfxpack_pipeline::inputs::Inputs;
-use gfxpack_pipeline::missing_from::Coverage;
+use gfxpack_pipeline::missing_from::ExistingCount;
 use gfxpack_pipeline::unbuildable::{self, Unbuildable, Unbuilt};
 use gfxpack_plan::InputError;
 
@@ -31,8 +31,8 @@ pub(crate) fn report(inputs: &Inputs, output: &Output) {
 }
 
 /// Reports by target how many keys existing kdbs have.
-fn report_coverage(coverage: &[Coverage], output: &Output) {
-    for Coverage { target, present, missing } in coverage {
+fn report_coverage(coverage: &[ExistingCount], output: &Output) {
+    for ExistingCount { target, present, missing } in coverage {
         message!(output, "missing-from", {
             "target": target, "present": present, "missing": missing,
         });
@@ -50,7 +50,7 @@ fn report_coverage(coverage: &[Coverage], output: &Output) {
 }
 
 /// Reports that existing kdbs have everything, or that the lists of keys are empty.
-pub(crate) fn report_nothing(coverage: &[Coverage], output: &Output) {
+pub(crate) fn report_nothing(coverage: &[ExistingCount], output: &Output) {
     if !coverage.is_empty() {
         return report_coverage(coverage, output);
     }

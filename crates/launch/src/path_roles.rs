@@ -49,7 +49,7 @@ impl ToolchainPathRoles {
     }
 }
 
-/// The places, plus the directories that these compilers search for headers, which they may read.
+/// The roles, plus the directories that these compilers search for headers, which they may read.
 #[must_use]
 pub fn with_searched<'r>(
     roles: PathRoles,

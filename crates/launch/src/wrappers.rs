@@ -49,9 +49,12 @@ pub(crate) fn stranger(program: &Path, toolchain: &Toolchain, record: &Record) -
     let interpreters = INTERPRETERS.map(|path| real(Path::new(path)));
     // A program that starts the scripts is a wrapper.
     let is_program = is_elf(&program);
-    let is_part = |path: &PathBuf| match is_program {
-        true => *path == program || *path == clang && is_elf(path),
-        false => *path == clang && is_elf(path) || is_known(path),
+    let is_part = |path: &PathBuf| {
+        if is_program {
+            *path == program || *path == clang && is_elf(path)
+        } else {
+            *path == clang && is_elf(path) || is_known(path)
+        }
     };
     let done = || record.accesses.iter().filter(|access| access.error.is_none());
     let started = done()

@@ -151,16 +151,16 @@ pub(crate) fn ignore_children(ignore: bool) {
 /// The system's error.
 pub(crate) fn receive_socket(control: &UnixStream) -> io::Result<Option<UnixStream>> {
     #[repr(C, align(8))]
-    struct Room([u8; 64]);
+    struct ControlBuffer([u8; 64]);
     let mut byte = [0_u8; 1];
-    let mut room = Room([0; 64]);
+    let mut control_buffer = ControlBuffer([0; 64]);
     let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
     // SAFETY: zeros are a valid message header.
     let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
-    message.msg_control = room.0.as_mut_ptr().cast();
-    message.msg_controllen = room.0.len() as _;
+    message.msg_control = control_buffer.0.as_mut_ptr().cast();
+    message.msg_controllen = control_buffer.0.len() as _;
     loop {
         // SAFETY: all buffers live, and have the given sizes.
         let bytes =

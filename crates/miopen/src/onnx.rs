@@ -7,7 +7,7 @@ mod layers;
 mod model;
 mod shape_table;
 mod shapes;
-mod thin;
+mod strip_weights;
 
 use std::collections::BTreeSet;
 use std::path::Path;

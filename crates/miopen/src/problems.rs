@@ -14,7 +14,7 @@ use gfxpack_harvest::{HarvestError, Input, Options, list, read_text};
 use gfxpack_tuning::sqlite_keys;
 
 use crate::problem::Problem;
-use text::Taken;
+use text::TextProblems;
 
 pub use self::problem_file::ProblemFile;
 pub use error::{BadLine, KeyError, LineError, MAX_PROBLEMS, ProblemsError};
@@ -75,19 +75,19 @@ fn read(
     let mut streams = Options::default();
     streams.read = options.read;
     streams.cancelled = options.cancelled;
-    let mut taken = Taken::new(input.name(), problems);
+    let mut text_problems = TextProblems::new(input.name(), problems);
     let mut lines = Lines::all();
-    let mut each = |number, line: &[u8], cut| taken.line(number, line, cut);
+    let mut each = |number, line: &[u8], cut| text_problems.line(number, line, cut);
     // An error in a problem is reported when the stream ends; no more problems are added.
     if read_text(input, &streams, |piece| lines.push(piece, &mut each))? {
         let lines = lines.finish(&mut each);
-        return taken.finish(Some(lines));
+        return text_problems.finish(Some(lines));
     }
     let Input::File { path, .. } = input else {
         return Err(HarvestError::PackedKdb { name: input.name() }.into());
     };
-    sqlite_keys(path, |key| taken.row(key))?;
-    taken.finish(None)
+    sqlite_keys(path, |key| text_problems.row(key))?;
+    text_problems.finish(None)
 }
 
 #[cfg(test)]

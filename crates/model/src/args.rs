@@ -49,9 +49,10 @@ impl Args {
     #[must_use]
     pub fn framed(frame: Arc<SharedArgs>, own: &Self, key: &Arc<KernelKey>) -> Self {
         let count = frame.count + own.count;
-        let own = match own.iter().eq(key.options().split_ascii_whitespace()) {
-            true => Own::Options(Arc::clone(key)),
-            false => Own::Text(text(own.iter())),
+        let own = if own.iter().eq(key.options().split_ascii_whitespace()) {
+            Own::Options(Arc::clone(key))
+        } else {
+            Own::Text(text(own.iter()))
         };
         Self { frame: Some(frame), own, count }
     }

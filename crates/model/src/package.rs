@@ -84,6 +84,14 @@ pub struct PackageFile {
     pub mode: u32,
 }
 
+impl PackageFile {
+    /// A file that all may read.
+    #[must_use]
+    pub fn readable(path: impl Into<String>, content: Content) -> Self {
+        Self { path: path.into(), content, mode: 0o644 }
+    }
+}
+
 /// The source of a file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {

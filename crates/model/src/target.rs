@@ -98,9 +98,10 @@ impl TargetError {
             Self::ComputeUnits { target, .. } => format!(
                 "{}after @ comes a decimal count from 1 to 4095; in MIOpen's own spelling _ and a \
                  decimal up to 64, above that hexadecimal without separator (gfx90a68 has 104)",
-                match target.contains(['@', '_']) {
-                    true => "",
-                    false => "if a processor is meant, none of that name is known; ",
+                if target.contains(['@', '_']) {
+""
+                } else {
+"if a processor is meant, none of that name is known; "
                 }
             ),
             Self::Counted(_) => "leave the count out, as in gfx90a:xnack+".to_owned(),

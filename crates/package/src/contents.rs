@@ -217,11 +217,8 @@ mod tests {
     use crate::test_support::empty_spec;
 
     fn spec(paths: &[&str]) -> PackageSpec {
-        let file = |path: &&str| PackageFile {
-            path: (*path).to_owned(),
-            content: Content::Bytes(path.as_bytes().to_vec()),
-            mode: 0o644,
-        };
+        let file =
+            |path: &&str| PackageFile::readable(*path, Content::Bytes(path.as_bytes().to_vec()));
         PackageSpec { files: paths.iter().map(file).collect(), ..empty_spec() }
     }
 
@@ -256,9 +253,9 @@ mod tests {
     }
 
     /// A writer that changes the file being packed after the first write.
-    struct Meddler<'a>(&'a dyn Fn(), bool);
+    struct ChangingWriter<'a>(&'a dyn Fn(), bool);
 
-    impl Write for Meddler<'_> {
+    impl Write for ChangingWriter<'_> {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             if !std::mem::replace(&mut self.1, true) {
                 (self.0)();
@@ -287,18 +284,18 @@ mod tests {
             let later = std::time::UNIX_EPOCH + std::time::Duration::from_secs(4_000_000_000);
             file.set_modified(later).expect("stamped");
         };
-        let pack = |meddle: &dyn Fn()| {
+        let pack = |change: &dyn Fn()| {
             write(CHUNK * 3);
             let mut spec = spec(&[]);
-            let content = Content::File(path.clone());
-            spec.files.push(PackageFile { path: "/f".to_owned(), content, mode: 0o644 });
+            spec.files.push(PackageFile::readable("/f", Content::File(path.clone())));
             let contents = Contents::from_spec(&spec).expect("the input is there");
             let (_, item) = contents.iter().next().expect("one file");
-            item.copy_to(&mut Meddler(meddle, false), None).map_err(|e| e.of(Path::new("out")))
+            item.copy_to(&mut ChangingWriter(change, false), None)
+                .map_err(|e| e.of(Path::new("out")))
         };
         assert!(pack(&|| ()).is_ok());
-        for meddle in [&append as &dyn Fn(), &overwrite, &|| write(CHUNK + 5), &|| write(0)] {
-            match pack(meddle) {
+        for change in [&append as &dyn Fn(), &overwrite, &|| write(CHUNK + 5), &|| write(0)] {
+            match pack(change) {
                 Err(Error::Changed { path: named }) => assert_eq!(named, path),
                 other => panic!("gave {other:?}"),
             }
@@ -311,8 +308,7 @@ mod tests {
         let path = dir.path().join("input");
         std::fs::write(&path, "one").expect("written");
         let mut spec = spec(&[]);
-        let content = Content::File(path.clone());
-        spec.files.push(PackageFile { path: "/f".to_owned(), content, mode: 0o644 });
+        spec.files.push(PackageFile::readable("/f", Content::File(path.clone())));
         let contents = Contents::from_spec(&spec).expect("the input is there");
         let (_, item) = contents.iter().next().expect("one file");
         std::fs::remove_file(&path).expect("removed");

@@ -27,7 +27,7 @@ const SHARED_DIRECTORIES: [&str; 10] =
 /// Writes `spec` as an .rpm. If there is a `signer`, it signs the header, which
 /// has the payload's digests.
 ///
-/// The file at `licence` is listed as the licence. The package owns the
+/// The file at `license` is listed as the licence. The package owns the
 /// directories of its files up to the first shared one, such as `share`.
 /// `Replaces`, [`PackageSpec::deb_fields`] and [`PackageSpec::section`] have no
 /// counterpart. The signature header has reserved room, so that a signature can
@@ -39,7 +39,7 @@ pub(crate) fn write(
     spec: &PackageSpec,
     contents: &Contents<'_>,
     output: &mut Output,
-    licence: &str,
+    license: &str,
     compression: Compression,
     threads: usize,
     signer: Option<&dyn Sign>,
@@ -49,7 +49,7 @@ pub(crate) fn write(
     let entries = payload::entries(contents, &directories);
     let mut payload = output.scratch()?;
     let digests = payload::write_payload(spec, &entries, &mut payload, compression, threads)?;
-    let header = header::Layout { spec, entries: &entries, licence, compression, path };
+    let header = header::Layout { spec, entries: &entries, license, compression, path };
     header.metadata(&digests, signer)?.write(output).map_err(|e| header.failed(e))?;
     payload.rewind()?;
     io::copy(&mut payload, output)?;

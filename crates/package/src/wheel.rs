@@ -187,9 +187,10 @@ impl<'o> Wheel<'o> {
 
 /// A field of a CSV line.
 fn quoted(name: &str) -> String {
-    match name.contains([',', '"']) {
-        true => format!("\"{}\"", name.replace('"', "\"\"")),
-        false => name.to_owned(),
+    if name.contains([',', '"']) {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    } else {
+        name.to_owned()
     }
 }
 

@@ -294,12 +294,12 @@ pub fn report_failures(answer: &MiopenAnswer, hint: &str, progress: &dyn Progres
     let failed: BTreeSet<u32> = answer.failures.iter().map(|(_, one)| one.problem).collect();
     let own = answer.failures.iter().find_map(|(_, one)| one.failure.hint());
     let total = counted(answer.problems.len(), "problem");
-    error::all_asked(failed.len(), &total, own.unwrap_or(hint))
+    error::check_all_asked(failed.len(), &total, own.unwrap_or(hint))
 }
 
 /// How many of the kernels that a list wants on a target were built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Coverage {
+pub struct ListCoverage {
     /// The list's name.
     pub list: String,
     /// The GPU.
@@ -318,12 +318,12 @@ pub fn coverage<'k>(
     facts: &MiopenFacts,
     target: &Target,
     built: impl Iterator<Item = &'k KernelKey>,
-) -> Vec<Coverage> {
+) -> Vec<ListCoverage> {
     let without: HashSet<&KernelKey> = facts.without_source.iter().collect();
     let built: HashSet<&KernelKey> = built.collect();
     let one = |(list, problems): &(String, BTreeSet<u32>)| {
         let wants = |key: &&AskedKey| key.wanted.iter().any(|one| problems.contains(&one.problem));
-        let mut coverage = Coverage {
+        let mut coverage = ListCoverage {
             list: list.clone(),
             target: target.clone(),
             wanted: 0,

@@ -17,7 +17,7 @@ use crate::failure_log::FailureFiles;
 use crate::kdb_inputs::KdbInputs;
 use crate::kernel_files::{self, FormatOperations, Rows};
 use crate::options::{BuildOptions, KdbForm, processes};
-use crate::outputs::{FileInputs, Outputs};
+use crate::outputs::{OutputDigest, Outputs};
 use crate::own_objects::{self, OwnObjects};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
@@ -294,8 +294,8 @@ impl KdbAssembly<'_> {
         }));
         missing.sort();
         let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row).is_none()).collect();
-        let inputs = self.inputs(files, id, &missing);
-        let kernels = if inputs.as_ref().and_then(|inputs| outputs.unchanged(inputs)).is_some() {
+        let output = self.output_digest(files, id, &missing);
+        let kernels = if output.as_ref().and_then(|output| outputs.unchanged(output)).is_some() {
             let rows = rows.len() as u64;
             let (total, unchanged) = (rows, true);
             progress.event(Event::KdbProgress { plan, kdb: id, rows, total, unchanged });
@@ -304,8 +304,8 @@ impl KdbAssembly<'_> {
             let kernels = self.write(files, id, &path, &rows)?;
             let file = outputs.records().described(&path).map_err(error::io("read", &path))?;
             outputs.records().note_verified(&file, &kdb.target, MAX_OBJECT_BYTES, kernels);
-            if let Some(inputs) = &inputs {
-                outputs.remember(inputs, &file);
+            if let Some(output) = &output {
+                outputs.remember(output, &file);
             }
             kernels
         };
@@ -354,34 +354,34 @@ impl KdbAssembly<'_> {
         Ok(kernels)
     }
 
-    /// Everything that determines a kdb's bytes; `None` if the inputs cannot be
-    /// listed.
-    fn inputs(
+    /// The digest of everything that determines a kdb's bytes; `None` if that cannot be listed.
+    fn output_digest(
         &self,
         files: &dyn FormatOperations,
         kdb: KdbId,
         missing: &[MissingKernel],
-    ) -> Option<FileInputs> {
+    ) -> Option<OutputDigest> {
         if self.form.provenance {
             return None;
         }
         let plan = &self.prepared.plan;
-        let slot = format!("kdb {}", plan[kdb].file_name());
+        let name = format!("kdb {}", plan[kdb].file_name());
         let form = files.identity(self.form);
         // A job's digest does not cover the system's headers, so the objects
         // count too.
         let rows = &plan[kdb].rows;
-        let made = Hasher::new("gfxpack objects of a kdb 1")
+        let object_digests = Hasher::new("gfxpack objects of a kdb 1")
             .list(rows.iter().map(|row| {
                 let object = self.objects.known[row.job.0];
                 object.map_or(Digest::from_bytes([0; 32]), |(sha256, _)| sha256)
             }))
             .finish();
-        let plan = plan.kdb_digest(kdb);
-        let missing = missing.iter().map(|one| [&one.key.kernel_name, &one.key.kernel_args]);
-        let missing = missing.flatten().map(String::as_bytes);
-        let fields = [plan.as_ref(), made.as_ref(), form.as_bytes()].into_iter().chain(missing);
-        Some(self.outputs.inputs(&slot, fields))
+        let plan_digest = plan.kdb_digest(kdb);
+        let missing_keys =
+            missing.iter().flat_map(|one| [&one.key.kernel_name, &one.key.kernel_args]);
+        let fields = [plan_digest.as_ref(), object_digests.as_ref(), form.as_bytes()];
+        let fields = fields.into_iter().chain(missing_keys.map(String::as_bytes));
+        Some(self.outputs.digest_of(&name, fields))
     }
 }
 

@@ -142,9 +142,8 @@ fn check_directory(scratch: &Path) -> Result<()> {
 
 /// Whether the file system finds the path under the same name in the other case.
 pub(crate) fn ignores_case(path: &Path) -> bool {
-    let swapped = |c: char| match c.is_ascii_uppercase() {
-        true => c.to_ascii_lowercase(),
-        false => c.to_ascii_uppercase(),
+    let swapped = |c: char| {
+        if c.is_ascii_uppercase() { c.to_ascii_lowercase() } else { c.to_ascii_uppercase() }
     };
     let Some(name) = path.file_name().and_then(OsStr::to_str) else { return false };
     let other: String = name.chars().map(swapped).collect();

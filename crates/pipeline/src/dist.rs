@@ -10,11 +10,12 @@ use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::stored::Jobs;
 
-use crate::ask::{Coverage, LibraryAnswer, coverage};
+use crate::ask::{LibraryAnswer, ListCoverage, MiopenAnswer, coverage};
 use crate::build::{self, BuiltKdbs, MadeKdb};
 use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::kdb_check::{KdbCheck, TargetCheck};
+use crate::kernel_library::MiopenFacts;
 use crate::options::{BuildOptions, LayoutChoice, PackageOptions, PrepareOptions};
 use crate::prepare::{self, Preparation, Prepared};
 use crate::progress::{Event, Progress};
@@ -54,7 +55,7 @@ pub struct FinishedDist {
     /// How the jobs ended.
     pub summary: Summary,
     /// How much of every list of problems each kdb holds.
-    pub coverage: Vec<Coverage>,
+    pub coverage: Vec<ListCoverage>,
     /// Number of missing kernels; a kernel counts once for each kdb that lacks it.
     pub missing: usize,
     /// Whether no kernel is missing, or missing ones are allowed.
@@ -189,7 +190,7 @@ impl<'a> Dist<'a> {
         hidden_kdbs::warn(&kdbs, &inputs.missing_from, inputs.max_object_bytes, progress);
         let to_write = packages::to_write(&kdbs, &settings.shipped, settings.options)?;
         let outputs = prepared.cache.outputs(out)?;
-        write_packages::write(&to_write, settings.options, signer, out, &outputs, progress)
+        write_packages::write(&to_write.packages, settings.options, signer, out, &outputs, progress)
     }
 
     /// Lets the library that was asked look for its kernels in the new files, and
@@ -210,11 +211,7 @@ impl<'a> Dist<'a> {
             let files = finished.kdbs.iter().map(|kdb| (&kdb.target, kdb.path.as_path()));
             return answer.check(files, progress);
         }
-        let (Some(answer), Some(facts)) =
-            (prepared.answer.miopen(), &prepared.inputs.library.miopen)
-        else {
-            return Ok(());
-        };
+        let Some((answer, facts)) = self.asked_miopen() else { return Ok(()) };
         let files: Vec<PathBuf> = finished.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
         // Kernels that may be missing are not checked.
         let missing = finished.kdbs.iter().flat_map(|kdb| &kdb.missing).map(|one| &one.key);
@@ -234,17 +231,17 @@ impl<'a> Dist<'a> {
         check.run(&targets, progress, each)
     }
 
-    fn coverage(&self, kdbs: &[MadeKdb]) -> Vec<Coverage> {
-        let prepared = &self.prepared;
-        let (Some(answer), Some(facts)) =
-            (prepared.answer.miopen(), &prepared.inputs.library.miopen)
-        else {
-            return Vec::new();
-        };
+    /// What libMIOpen answered, and the facts about it, if it was asked.
+    fn asked_miopen(&self) -> Option<(&MiopenAnswer, &MiopenFacts)> {
+        self.prepared.answer.miopen().zip(self.prepared.inputs.library.miopen.as_ref())
+    }
+
+    fn coverage(&self, kdbs: &[MadeKdb]) -> Vec<ListCoverage> {
+        let Some((answer, facts)) = self.asked_miopen() else { return Vec::new() };
         let mut all = Vec::new();
         for kdb in kdbs {
             let missing: HashSet<&KernelKey> = kdb.missing.iter().map(|one| &one.key).collect();
-            let kdb_plans = prepared.plan.kdbs.iter().filter(|plan| plan.target == kdb.target);
+            let kdb_plans = self.prepared.plan.kdbs.iter().filter(|plan| plan.target == kdb.target);
             let rows = kdb_plans.flat_map(|plan| plan.rows.iter().map(|row| &*row.key));
             let built = rows.filter(|key| !missing.contains(key));
             all.extend(coverage(answer, facts, &kdb.target, built));

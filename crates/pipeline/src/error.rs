@@ -74,7 +74,7 @@ pub enum Error {
     /// No toolchain, or one that fails.
     #[error(transparent)]
     Toolchain(#[from] ToolchainError),
-    /// An error of another crate, with a verdict.
+    /// An error of another crate, with its kind and hint.
     #[error("{error}")]
     Other {
         /// Whose fault it is.
@@ -119,7 +119,7 @@ pub fn incomplete(failed: usize, total: usize, reasons: &str, packages: bool) ->
 
 /// Returns an error if a library could not be asked for all problems or plans.
 /// `total` is their number, as text.
-pub(crate) fn all_asked(failed: usize, total: &str, hint: &str) -> Result {
+pub(crate) fn check_all_asked(failed: usize, total: &str, hint: &str) -> Result {
     if failed == 0 {
         return Ok(());
     }
@@ -172,8 +172,8 @@ impl Error {
 pub const SHARD_INCOMPLETE_HINT: &str = "do not run it again: the compiler's output is below `failed` in --out; \
      `gfxpack merge --allow-partial` makes kdbs without these kernels";
 
-/// A verdict with a hint.
-fn with(kind: ErrorKind, hint: impl ToString) -> ErrorKindAndHint {
+/// A kind of error with a hint.
+fn kind_and_hint(kind: ErrorKind, hint: impl ToString) -> ErrorKindAndHint {
     (kind, Some(hint.to_string()))
 }
 
@@ -181,72 +181,72 @@ fn usage_if(is_usage: bool) -> ErrorKind {
     if is_usage { Usage } else { Internal }
 }
 
-/// Declares the errors of other crates that end a run, each with its verdict.
-macro_rules! others {
-    ($($error:ty, |$it:ident| $verdict:expr;)*) => {
+/// Declares the errors of other crates that end a run, each with its kind and hint.
+macro_rules! error_kinds {
+    ($($error:ty, |$it:ident| $kind_and_hint:expr;)*) => {
         $(impl From<$error> for Error {
             fn from($it: $error) -> Self {
-                let (kind, hint): ErrorKindAndHint = $verdict;
+                let (kind, hint): ErrorKindAndHint = $kind_and_hint;
                 Self::Other { kind, hint, error: Box::new($it) }
             }
         })*
     };
 }
 
-others! {
-    InputError, |error| with(Usage, error.hint());
-    FileError, |error| with(usage_if(error.is_usage()), error.hint());
-    SystemToolError, |error| with(usage_if(error.is_usage()), error.hint());
-    HarvestError, |error| with(harvest_kind(&error), error.hint());
+error_kinds! {
+    InputError, |error| kind_and_hint(Usage, error.hint());
+    FileError, |error| kind_and_hint(usage_if(error.is_usage()), error.hint());
+    SystemToolError, |error| kind_and_hint(usage_if(error.is_usage()), error.hint());
+    HarvestError, |error| kind_and_hint(harvest_kind(&error), error.hint());
 
     // Stock libraries.
-    LibraryError, |error| with(library_kind(&error), error.hint());
-    DebianError, |error| with(Internal, error.hint());
-    SignatureError, |_error| with(Internal, "please report it: the keys are a part of gfxpack");
-    ElfError, |_error| with(Internal, UNREADABLE_LIBRARY);
+    LibraryError, |error| kind_and_hint(library_kind(&error), error.hint());
+    DebianError, |error| kind_and_hint(Internal, error.hint());
+    SignatureError, |_error| kind_and_hint(Internal, "please report it: the keys are a part of gfxpack");
+    ElfError, |_error| kind_and_hint(Internal, UNREADABLE_LIBRARY);
     SourcesError, |error| match &error {
-        SourcesError::Write { source, .. } => with(Internal, io_hint(source)),
-        _ => with(Internal, UNREADABLE_LIBRARY),
+        SourcesError::Write { source, .. } => kind_and_hint(Internal, io_hint(source)),
+        _ => kind_and_hint(Internal, UNREADABLE_LIBRARY),
     };
-    NetworkError, |error| with(Usage, error.hint());
-    ProblemError, |error| with(Internal, error.hint());
-    ProblemsError, |error| with(problems_kind(&error), error.hint());
+    NetworkError, |error| kind_and_hint(Usage, error.hint());
+    ProblemError, |error| kind_and_hint(Internal, error.hint());
+    ProblemsError, |error| kind_and_hint(problems_kind(&error), error.hint());
     AskError, |error| (ask_kind(&error), error.hint());
-    gfxpack_rocfft::ListError, |error| with(Usage, error.hint());
+    gfxpack_rocfft::ListError, |error| kind_and_hint(Usage, error.hint());
     gfxpack_rocfft::AskError, |error| {
         let is_cancelled = matches!(error, gfxpack_rocfft::AskError::Cancelled);
         (if is_cancelled { Interrupted } else { Internal }, error.hint().map(str::to_owned))
     };
 
     // Stored plans.
-    StoredError, |error| with(Usage, error.hint());
+    StoredError, |error| kind_and_hint(Usage, error.hint());
     PlanWriteError, |error| match &error {
-        PlanWriteError::Input(error) => with(Internal, error.hint()),
-        PlanWriteError::Io(error) => with(Internal, io_hint(error)),
+        PlanWriteError::Input(error) => kind_and_hint(Internal, error.hint()),
+        PlanWriteError::Io(error) => kind_and_hint(Internal, io_hint(error)),
         _ => (Internal, None),
     };
     shlex::QuoteError, |_error| {
-        with(Internal, "a shell script can't hold a NUL byte: take it out of the options")
+        kind_and_hint(Internal, "a shell script can't hold a NUL byte: take it out of the options")
     };
     serde_json::Error, |_error| (Internal, None);
 
     // Files of kernels and of parameters.
-    ReadError, |error| with(read_kind(&error), error.hint());
-    WriteError, |error| with(Internal, error.hint());
-    CopyError, |error| with(copy_kind(&error), error.hint());
-    gfxpack_rocfft::ReadError, |error| with(Usage, error.hint());
-    gfxpack_rocfft::WriteError, |error| with(Internal, error.hint());
-    gfxpack_tuning::ReadError, |error| with(Usage, error.hint());
+    ReadError, |error| kind_and_hint(read_kind(&error), error.hint());
+    WriteError, |error| kind_and_hint(Internal, error.hint());
+    CopyError, |error| kind_and_hint(copy_kind(&error), error.hint());
+    gfxpack_rocfft::ReadError, |error| kind_and_hint(Usage, error.hint());
+    gfxpack_rocfft::WriteError, |error| kind_and_hint(Internal, error.hint());
+    gfxpack_tuning::ReadError, |error| kind_and_hint(Usage, error.hint());
     gfxpack_tuning::MergeError, |error| {
         let is_usage = !matches!(error, gfxpack_tuning::MergeError::Write(_));
-        with(usage_if(is_usage), error.hint())
+        kind_and_hint(usage_if(is_usage), error.hint())
     };
 
     // Packages.
-    SigningError, |error| with(usage_if(error.is_usage()), error.hint());
-    RepositoryError, |error| with(usage_if(error.is_usage()), error.hint());
-    VerifyError, |error| with(usage_if(error.is_usage()), error.hint());
-    gfxpack_package::Error, |error| package_verdict(&error);
+    SigningError, |error| kind_and_hint(usage_if(error.is_usage()), error.hint());
+    RepositoryError, |error| kind_and_hint(usage_if(error.is_usage()), error.hint());
+    VerifyError, |error| kind_and_hint(usage_if(error.is_usage()), error.hint());
+    gfxpack_package::Error, |error| package_kind_and_hint(&error);
 }
 
 /// What to do about a libMIOpen whose parts can't be read.
@@ -324,16 +324,16 @@ fn copy_kind(error: &CopyError) -> ErrorKind {
     }
 }
 
-/// The verdict on a package that could not be signed is that of the signer.
-fn package_verdict(error: &gfxpack_package::Error) -> ErrorKindAndHint {
+/// Kind and hint of a package that could not be signed are those of the signer.
+fn package_kind_and_hint(error: &gfxpack_package::Error) -> ErrorKindAndHint {
     use gfxpack_package::Error as Package;
     match error {
         Package::Sign(cause) => match cause.downcast_ref::<SigningError>() {
-            Some(cause) => with(usage_if(cause.is_usage()), cause.hint()),
-            None => with(Internal, error.hint()),
+            Some(cause) => kind_and_hint(usage_if(cause.is_usage()), cause.hint()),
+            None => kind_and_hint(Internal, error.hint()),
         },
-        Package::Read { .. } | Package::Write { .. } => with(Internal, error.hint()),
-        _ => with(Usage, error.hint()),
+        Package::Read { .. } | Package::Write { .. } => kind_and_hint(Internal, error.hint()),
+        _ => kind_and_hint(Usage, error.hint()),
     }
 }
 

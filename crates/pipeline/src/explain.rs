@@ -57,12 +57,12 @@ pub fn explain_keys(
     let mut histories: BTreeMap<String, History> = BTreeMap::new();
     let (cancel, file_system) = (Cancel::default(), FileSystemCache::new(&prepared.cache.digests));
     let store = &prepared.cache.store;
-    let current = prepared.current(&file_system, &cancel, admitted).without_writing();
+    let checker = prepared.validity_checker(&file_system, &cancel, admitted).without_writing();
     for (kdb, row) in found.iter().take(most) {
         let job = &plan[row.job];
         let id = kdb.target.id();
         let history = histories.entry(id.to_string()).or_insert_with(|| History::read(store, id));
-        let explanation = explain(plan, job, &row.key, &current, store, history);
+        let explanation = explain(plan, job, &row.key, &checker, store, history);
         each(&ExplainedKey { kdb, row, job, explanation });
     }
     Ok(found.len().saturating_sub(most))

@@ -51,9 +51,10 @@ impl FailureFiles {
     pub(crate) fn write_log(&self, groups: &FailureGroups, plan: &Plan) -> Result<()> {
         let Some(path) = &self.log else { return Ok(()) };
         if groups.list().is_empty() {
-            return match is_ours(path) {
-                true => fs::remove_file(path).map_err(error::io("remove", path)),
-                false => Ok(()),
+            return if is_ours(path) {
+                fs::remove_file(path).map_err(error::io("remove", path))
+            } else {
+                Ok(())
             };
         }
         write_atomic(path, &[text(groups, plan).as_bytes()]).map_err(error::io("write", path))

@@ -27,7 +27,7 @@ use gfxpack_plan::{InputError, InputFault, Location, device_wide};
 use crate::ask::LibraryAnswer;
 use crate::error::{self, Error, Result};
 use crate::kernel_library::KernelLibrary;
-use crate::missing_from::{Coverage, ExistingKeys};
+use crate::missing_from::{ExistingCount, ExistingKeys};
 use crate::options::InputOptions;
 use crate::refused_list::SkipList;
 use crate::source_tree;
@@ -240,9 +240,7 @@ impl InputCollector {
                     None => {
                         let text = "its source was not found".to_owned();
                         let reason = Reason { no_source: true, text };
-                        let key = KernelKey::clone(&key.key);
-                        let unbuildable = self.inputs.unbuildable.entry(request.target.clone());
-                        unbuildable.or_default().push(Unbuilt { key, reason });
+                        self.inputs.add_unbuildable(&request.target, &key.key, reason);
                     }
                 }
             }
@@ -255,6 +253,7 @@ impl InputCollector {
     /// Records what a manifest says about its library.
     fn describe(&mut self, manifest: &Manifest) {
         let library = &manifest.library;
+        let known = &mut self.inputs.library;
         for kernel in &manifest.kernels {
             let license = SourceLicense {
                 license: kernel.license.as_ref().unwrap_or(&library.license).clone(),
@@ -265,26 +264,21 @@ impl InputCollector {
                     .cloned()
                     .unwrap_or_else(|| format!("the authors of {}", library.name)),
             };
-            self.inputs
-                .library
-                .licenses
-                .entry(kernel.source_name.clone())
-                .or_default()
-                .insert(license);
+            known.licenses.entry(kernel.source_name.clone()).or_default().insert(license);
             if kernel.generated {
                 self.generated.insert(kernel.source_name.clone());
             }
         }
-        if self.inputs.library.name.is_none() {
-            self.inputs.library.name = Some(library.name.clone());
-            self.inputs.library.version = Some(library.version.clone());
-            self.inputs.library.maintainer = library.maintainer.clone();
-            self.inputs.library.description = library.description.clone();
-            self.inputs.library.homepage = library.homepage.clone();
-            self.inputs.library.consumer = library.consumer;
+        if known.name.is_none() {
+            known.name = Some(library.name.clone());
+            known.version = Some(library.version.clone());
+            known.maintainer = library.maintainer.clone();
+            known.description = library.description.clone();
+            known.homepage = library.homepage.clone();
+            known.consumer = library.consumer;
         } else if library.consumer == Consumer::Miopen {
             // Kernels for MIOpen must be where MIOpen looks for them.
-            self.inputs.library.consumer = Consumer::Miopen;
+            known.consumer = Consumer::Miopen;
         }
     }
 
@@ -328,9 +322,9 @@ impl InputCollector {
         Ok(())
     }
 
-    /// How many keys of each target the existing kdbs have and lack. Targets that
-    /// lack none are removed.
-    fn coverage(&mut self) -> Vec<Coverage> {
+    /// Removes the targets whose keys are all in existing kdbs. Returns how many keys of each target
+    /// those kdbs have and lack.
+    fn drop_complete_targets(&mut self) -> Vec<ExistingCount> {
         if self.excluded.present.is_empty() {
             return Vec::new();
         }
@@ -340,7 +334,7 @@ impl InputCollector {
             let present = self.excluded.had.get(&target).copied().unwrap_or_default();
             let unbuilt = self.inputs.unbuildable.get(&target).map_or(0, Vec::len);
             let missing = request.keys.len() + unbuilt;
-            coverage.push(Coverage { target, present, missing });
+            coverage.push(ExistingCount { target, present, missing });
             missing > 0 || present == 0
         });
         coverage
@@ -384,7 +378,7 @@ impl InputCollector {
         device_wide::add_to_exact(&mut self.requests);
         self.describe_skipped();
         self.describe_without_source();
-        self.inputs.coverage = self.coverage();
+        self.inputs.coverage = self.drop_complete_targets();
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
             // Duplicates within one file were found when it was read.

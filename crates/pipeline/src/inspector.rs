@@ -8,7 +8,7 @@ use gfxpack_package::verify::{Inspected, Inspector};
 use gfxpack_tuning::{DatabaseName, ModelName, Severity};
 
 use crate::error::Result;
-use crate::{kernel_files, packages};
+use crate::kernel_files;
 
 /// How many findings of a tuning database are reported one by one.
 const TUNING_FINDINGS: usize = 20;
@@ -68,7 +68,7 @@ fn is_of_kernels(about: &PackageDescription) -> bool {
 impl DatabaseInspector {
     /// The findings of a file of kernels, and how many kernels it has.
     fn kernels(self, format: KernelFileFormat, path: &Path) -> Result<Inspected> {
-        let target = format.target_of(path).map_err(|_| packages::unnamed(path, &[format]))?;
+        let target = format.target_of(path).map_err(|_| kernel_files::unnamed(path, &[format]))?;
         let files = kernel_files::of_format(format);
         let verified = files.verify(path, target.as_ref(), self.max_object_bytes)?;
         let findings = with_rest(verified.findings, verified.total_findings);

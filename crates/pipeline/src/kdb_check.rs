@@ -13,7 +13,7 @@ use crate::error::{self, Error, ErrorKind, Result};
 use crate::options::{CacheOptions, LibraryOptions};
 use crate::progress::Progress;
 use crate::text::joined;
-use crate::{packages, stock_library};
+use crate::{kernel_files, stock_library};
 
 /// What to do about kernels that are missing.
 const BUILD_IT: &str = "build what is missing by `dist` with the same --problems, --miopen and --miopen-db, and \
@@ -64,8 +64,11 @@ pub fn check_kdbs(
     }
     let mut targets: BTreeSet<Target> = options.targets.iter().cloned().collect();
     if targets.is_empty() {
-        targets =
-            options.files.iter().map(|file| packages::target_of(file)).collect::<Result<_>>()?;
+        targets = options
+            .files
+            .iter()
+            .map(|file| kernel_files::target_of(file))
+            .collect::<Result<_>>()?;
     }
     let cache = options.cache.directory()?;
     let (problems, ..) = ask::read(&options.problems, progress)?;

@@ -17,7 +17,7 @@ pub(crate) struct ExistingKeys {
 
 /// How many of a target's keys existing kdbs have.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Coverage {
+pub struct ExistingCount {
     /// The target.
     pub target: Target,
     /// Keys in the kdbs.

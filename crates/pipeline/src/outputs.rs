@@ -3,8 +3,9 @@
 //! is.
 //!
 //! There is one small file below the cache for each output and each verified
-//! content. A record counts only if the recipe is the same, the same build of
-//! gfxpack wrote it, and the output still has the recorded SHA-256.
+//! content. A record counts only if nothing changed that determines the output's
+//! bytes, the same build of gfxpack wrote it, and the output still has the recorded
+//! SHA-256.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -40,16 +41,16 @@ pub(crate) struct FileRecords<'a> {
 
 /// A digest of all that determines an output's bytes.
 #[derive(Debug, Clone)]
-pub(crate) struct FileInputs {
+pub(crate) struct OutputDigest {
     /// The name of the output in its directory.
-    slot: String,
+    name: String,
     digest: Digest,
 }
 
 #[derive(Serialize, Deserialize)]
 struct OutputRecord {
-    #[serde(rename = "recipe")]
-    inputs: Digest,
+    /// As in [`OutputDigest`].
+    digest: Digest,
     /// Relative to the output directory.
     file: PathBuf,
     sha256: String,
@@ -66,32 +67,32 @@ impl<'a> Outputs<'a> {
         &self.records
     }
 
-    /// The recipe of the output `slot`. `fields` are everything that determines
+    /// The digest of the output `name`. `fields` are everything that determines
     /// its bytes.
-    pub(crate) fn inputs<'f>(
+    pub(crate) fn digest_of<'f>(
         &self,
-        slot: &str,
+        name: &str,
         fields: impl IntoIterator<Item = &'f [u8]>,
-    ) -> FileInputs {
+    ) -> OutputDigest {
         let program = self.records.program.as_deref().unwrap_or_default();
-        let hasher = Hasher::new("gfxpack output 1").field(slot.as_bytes()).field(program);
+        let hasher = Hasher::new("gfxpack output 1").field(name.as_bytes()).field(program);
         let hasher = fields.into_iter().fold(hasher, Hasher::field);
-        FileInputs { slot: slot.to_owned(), digest: hasher.finish() }
+        OutputDigest { name: name.to_owned(), digest: hasher.finish() }
     }
 
-    fn place(&self, inputs: &FileInputs) -> Digest {
+    fn place(&self, output: &OutputDigest) -> Digest {
         Hasher::new("gfxpack place 1")
             .field(self.out.as_os_str().as_encoded_bytes())
-            .field(inputs.slot.as_bytes())
+            .field(output.name.as_bytes())
             .finish()
     }
 
-    /// The file, if it was made by this recipe and is unchanged.
-    pub(crate) fn unchanged(&self, inputs: &FileInputs) -> Option<Written> {
-        let record: OutputRecord = self.records.read(self.place(inputs))?;
+    /// The file, if it was made with this digest and is unchanged.
+    pub(crate) fn unchanged(&self, output: &OutputDigest) -> Option<Written> {
+        let record: OutputRecord = self.records.read(self.place(output))?;
         let path = self.out.join(&record.file);
         let is_own = path.symlink_metadata().is_ok_and(|meta| meta.is_file());
-        if record.inputs != inputs.digest || !is_own {
+        if record.digest != output.digest || !is_own {
             return None;
         }
         let written = self.records.described(&path).ok()?;
@@ -99,9 +100,9 @@ impl<'a> Outputs<'a> {
         (written.sha256 == record.sha256).then_some(Written { path, ..written })
     }
 
-    /// Records a file that was made by this recipe. If that fails, the next run
+    /// Records a file that was made with this digest. If that fails, the next run
     /// makes it again.
-    pub(crate) fn remember(&self, inputs: &FileInputs, written: &Written) {
+    pub(crate) fn remember(&self, output: &OutputDigest, written: &Written) {
         let real = std::fs::canonicalize(&written.path);
         let relative =
             real.ok().and_then(|path| Some(path.strip_prefix(&self.out).ok()?.to_owned()));
@@ -109,8 +110,8 @@ impl<'a> Outputs<'a> {
         if let Ok(sha256) = written.sha256.parse() {
             self.records.digests.note_output(&self.out.join(&file), sha256);
         }
-        let record = OutputRecord { inputs: inputs.digest, file, sha256: written.sha256.clone() };
-        self.records.write(self.place(inputs), &record);
+        let record = OutputRecord { digest: output.digest, file, sha256: written.sha256.clone() };
+        self.records.write(self.place(output), &record);
     }
 }
 
@@ -199,25 +200,25 @@ mod tests {
         fs::write(&file, "content").unwrap();
         let digests = FileDigests::in_memory();
         let outputs = Outputs::in_dir(&out, FileRecords::below(&cache, &digests, false)).unwrap();
-        let inputs = outputs.inputs("x kdb", [&b"made of"[..], b"this"]);
-        assert!(outputs.unchanged(&inputs).is_none());
+        let output = outputs.digest_of("x kdb", [&b"made of"[..], b"this"]);
+        assert!(outputs.unchanged(&output).is_none());
         let written = outputs.records.described(&file).unwrap();
-        outputs.remember(&inputs, &written);
+        outputs.remember(&output, &written);
         let again = Outputs::in_dir(&out, FileRecords::below(&cache, &digests, false)).unwrap();
-        assert_eq!(again.unchanged(&inputs).unwrap().sha256, written.sha256);
+        assert_eq!(again.unchanged(&output).unwrap().sha256, written.sha256);
 
         for other in [
-            again.inputs("x kdb", [&b"made of"[..], b"that"]),
-            again.inputs("x kdb", [&b"made ofthis"[..]]),
-            again.inputs("y kdb", [&b"made of"[..], b"this"]),
+            again.digest_of("x kdb", [&b"made of"[..], b"that"]),
+            again.digest_of("x kdb", [&b"made ofthis"[..]]),
+            again.digest_of("y kdb", [&b"made of"[..], b"this"]),
         ] {
             assert!(again.unchanged(&other).is_none());
         }
         let anew = Outputs::in_dir(&out, FileRecords::below(&cache, &digests, true)).unwrap();
-        assert!(anew.unchanged(&inputs).is_none());
+        assert!(anew.unchanged(&output).is_none());
         let program = Some(b"other".to_vec());
         let other_program = Outputs { records: FileRecords { program, ..again.records }, ..again };
-        let same = other_program.inputs("x kdb", [&b"made of"[..], b"this"]);
+        let same = other_program.digest_of("x kdb", [&b"made of"[..], b"this"]);
         assert!(other_program.unchanged(&same).is_none());
         fs::create_dir(dir.path().join("p")).unwrap();
         fs::create_dir(dir.path().join("p/kdb")).unwrap();
@@ -225,20 +226,20 @@ mod tests {
         let elsewhere =
             Outputs::in_dir(&dir.path().join("p"), FileRecords::below(&cache, &digests, false))
                 .unwrap();
-        assert!(elsewhere.unchanged(&inputs).is_none());
+        assert!(elsewhere.unchanged(&output).is_none());
 
         fs::write(&file, "Content").unwrap();
-        assert!(outputs.unchanged(&inputs).is_none(), "another content of the same size");
+        assert!(outputs.unchanged(&output).is_none(), "another content of the same size");
         fs::write(&file, "content").unwrap();
-        assert!(outputs.unchanged(&inputs).is_some());
+        assert!(outputs.unchanged(&output).is_some());
         fs::rename(&file, out.join("elsewhere")).unwrap();
-        assert!(outputs.unchanged(&inputs).is_none());
+        assert!(outputs.unchanged(&output).is_none());
         std::os::unix::fs::symlink("../elsewhere", &file).unwrap();
-        assert!(outputs.unchanged(&inputs).is_none(), "a link is not what was made");
+        assert!(outputs.unchanged(&output).is_none(), "a link is not what was made");
         fs::remove_file(&file).unwrap();
         fs::rename(out.join("elsewhere"), &file).unwrap();
-        fs::write(outputs.records.dir.join(outputs.place(&inputs).to_string()), "damaged").unwrap();
-        assert!(outputs.unchanged(&inputs).is_none());
+        fs::write(outputs.records.dir.join(outputs.place(&output).to_string()), "damaged").unwrap();
+        assert!(outputs.unchanged(&output).is_none());
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl PackageKdbs<'_> {
         let mut by_target: BTreeMap<Target, &Path> = BTreeMap::new();
         let mut kdbs: Vec<(MadeKdb, Release)> = Vec::new();
         for path in self.kdbs {
-            let (format, target) = packages::format_and_target(path)?;
+            let (format, target) = kernel_files::format_and_target(path)?;
             let files = kernel_files::of_format(format);
             if let Some(other) = by_target.insert(target.clone(), path) {
                 return Err(error::usage(
@@ -89,8 +89,14 @@ impl PackageKdbs<'_> {
         crate::hidden_kdbs::warn(&of_kdbs, &[], self.max_object_bytes, progress);
         let to_write = packages::to_write(&of_kdbs, &shipped, self.options)?;
         let outputs = Outputs::in_dir(self.out, records).map_err(error::io("find", self.out))?;
-        let made =
-            write_packages::write(&to_write, self.options, signer, self.out, &outputs, progress)?;
+        let made = write_packages::write(
+            &to_write.packages,
+            self.options,
+            signer,
+            self.out,
+            &outputs,
+            progress,
+        )?;
         let kdbs = kdbs.iter().map(|(kdb, _)| kdb);
         record::write(self.out, kdbs, &made, signer, &outputs, progress)?;
         Ok(made)

@@ -1,16 +1,17 @@
 //! Which packages are made from kdbs, and what they share.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use gfxpack_model::package::PackageSpec;
-use gfxpack_model::{InstallLayout, KernelFileFormat, Target};
+use gfxpack_model::{InstallLayout, Target};
 use gfxpack_package::signing::Signer;
-use gfxpack_plan::kernel_package::{self, Contents, Family, Release, SourceLicense};
+use gfxpack_plan::kernel_package::{self, Family, KdbToPackage, Release, SourceLicense};
 use gfxpack_process::temporary_dir;
+use tempfile::TempDir;
 
 use crate::build::MadeKdb;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Result};
 use crate::kernel_files;
 use crate::kernel_library::{KernelLibrary, MiopenFacts, RocfftFacts, miopen_in_words};
 use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
@@ -66,8 +67,8 @@ fn licenses(
             known.iter().chain(unknown).map(move |license| (source.clone(), license.clone()))
         })
         .collect();
-    let known = |(source, known): (&String, &BTreeSet<_>)| known.is_empty().then(|| source.clone());
-    let silent: Vec<String> = library.licenses.iter().filter_map(known).collect();
+    let silent = library.licenses.iter().filter(|(_, known)| known.is_empty());
+    let silent: Vec<String> = silent.map(|(source, _)| source.clone()).collect();
     if silent.is_empty() {
         return licenses;
     }
@@ -231,6 +232,13 @@ fn core_version(options: &PackageOptions) -> Result<String> {
     }
 }
 
+/// Packages, and the files in them that exist only until they are written.
+pub(crate) struct PackagesToWrite<'a> {
+    pub(crate) packages: Vec<PackageToWrite<'a>>,
+    /// The directory with files that were merged for families' packages.
+    _merged_files: Option<TempDir>,
+}
+
 /// The packages for these kdbs, with the databases to ship. Each kdb gets one,
 /// and, if the layout has ROCm's version in it, another without it. Families get
 /// theirs too.
@@ -238,10 +246,11 @@ pub(crate) fn to_write<'a>(
     kdbs: &[(&'a MadeKdb, &Release)],
     shipped: &ShippedDatabases,
     options: &PackageOptions,
-) -> Result<Vec<PackageToWrite<'a>>> {
+) -> Result<PackagesToWrite<'a>> {
     let mut packages = Vec::new();
+    let mut merged_files = None;
     for (kdb, release) in kdbs {
-        let contents = Contents {
+        let contents = KdbToPackage {
             target: kdb.target.clone(),
             kdb: kdb.path.clone(),
             kernels: kdb.kernels,
@@ -253,10 +262,10 @@ pub(crate) fn to_write<'a>(
         let release = of_kdb(release, kdb);
         let target = || Some(kdb.target.clone());
         let spec = kernel_package::spec(&release, &contents);
-        let python = kernel_package::python(&release, &contents);
+        let wheel_spec = kernel_package::wheel_spec(&release, &contents);
         let tuning = contents.tuning;
         let bare = PackageToWrite::new(spec, target());
-        packages.push(PackageToWrite { kdb: Some(kdb), python, tuning, ..bare });
+        packages.push(PackageToWrite { kdb: Some(kdb), wheel_spec, tuning, ..bare });
         if let Some(spec) = kernel_package::unversioned(&release, &kdb.target) {
             packages.push(PackageToWrite::new(spec, target()));
         }
@@ -264,24 +273,21 @@ pub(crate) fn to_write<'a>(
     let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
     if let Some((_, release)) = kdbs.first() {
         let is_merged = release.shares_file && !options.families.is_empty();
-        let scratch = is_merged.then(temporary_dir).transpose()?;
+        merged_files = is_merged.then(temporary_dir).transpose()?;
         let operations = kernel_files::of_format(release.consumer.properties().format);
         let merge = |family: &Family| -> Result<PathBuf> {
-            let Some(scratch) = &scratch else { return Ok(PathBuf::new()) };
+            let Some(dir) = &merged_files else { return Ok(PathBuf::new()) };
             let members = kdbs.iter().map(|(kdb, _)| *kdb).filter(|kdb| family.has(&kdb.target));
             let files: Vec<PathBuf> = members.map(|kdb| kdb.path.clone()).collect();
-            let path = scratch.path().join(family.to_string());
+            let path = dir.path().join(family.to_string());
             operations.merge(&files, &path)?;
             Ok(path)
         };
         let specs = families(release, &targets, options, &merge)?;
         packages.extend(specs.into_iter().map(|spec| PackageToWrite::new(spec, None)));
-        if let (Some(last), Some(scratch)) = (packages.last_mut(), scratch) {
-            last.scratch = Some(scratch);
-        }
     }
     distinct(packages.iter().map(|package| &package.spec))?;
-    Ok(packages)
+    Ok(PackagesToWrite { packages, _merged_files: merged_files })
 }
 
 /// Rejects two packages with the same name: one would overwrite the other.
@@ -346,10 +352,10 @@ pub(crate) fn check(release: &Release, targets: &[Target], options: &PackageOpti
         check_windows(release, options)?;
     }
     let mut specs = families(release, targets, options, &|_| Ok(PathBuf::new()))?;
-    let mut pythons = Vec::new();
+    let mut wheel_specs = Vec::new();
     for target in targets {
         specs.extend(kernel_package::unversioned(release, target));
-        let contents = Contents {
+        let contents = KdbToPackage {
             target: target.clone(),
             kdb: PathBuf::new(),
             kernels: 0,
@@ -358,10 +364,10 @@ pub(crate) fn check(release: &Release, targets: &[Target], options: &PackageOpti
             tuning: Vec::new(),
         };
         specs.push(kernel_package::spec(release, &contents));
-        pythons.extend(kernel_package::python(release, &contents));
+        wheel_specs.extend(kernel_package::wheel_spec(release, &contents));
     }
     distinct(specs.iter())?;
-    write_packages::check(&specs, &pythons, options)
+    write_packages::check(&specs, &wheel_specs, options)
 }
 
 /// Rejects options that make no sense on Windows.
@@ -382,45 +388,4 @@ fn check_windows(release: &Release, options: &PackageOptions) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// The format of a file with kernels, and the target, both from its name.
-///
-/// # Errors
-/// If the name has no target.
-pub(crate) fn format_and_target(path: &Path) -> Result<(KernelFileFormat, Target)> {
-    let refused = |formats: &[KernelFileFormat]| match std::fs::metadata(path) {
-        Err(source) => error::io("read", path)(source),
-        Ok(metadata) if metadata.is_dir() => error::usage(
-            format!("failed to read `{}`: it is a directory", path.display()),
-            "name the files in it",
-        ),
-        Ok(_) => unnamed(path, formats),
-    };
-    let all = || refused(&KernelFileFormat::ALL);
-    let format = KernelFileFormat::of_file_name(path).ok_or_else(all)?;
-    let target = format.target_of(path).map_err(|_| refused(&[format]))?;
-    Ok((format, target.ok_or_else(all)?))
-}
-
-/// The target in the name of a file with kernels.
-///
-/// # Errors
-/// If the name has no target.
-pub fn target_of(path: &Path) -> Result<Target> {
-    format_and_target(path).map(|(_, target)| target)
-}
-
-/// The error for a file without a target in its name, in any of these formats.
-pub(crate) fn unnamed(path: &Path, formats: &[KernelFileFormat]) -> Error {
-    let (library, examples) = formats[0].expected();
-    let other = |format: &KernelFileFormat| {
-        let (library, examples) = format.expected();
-        format!(", or {library}, as {examples}")
-    };
-    let others: String = formats[1..].iter().map(other).collect();
-    error::usage(
-        format!("failed to tell the target of `{}` by its name", path.display()),
-        format!("name it as {library} looks for it, as {examples}{others}"),
-    )
 }

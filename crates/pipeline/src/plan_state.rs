@@ -38,11 +38,11 @@ impl PlanState {
         let (plan, store) = (&prepared.plan, &prepared.cache.store);
         let (file_system, cancel) =
             (FileSystemCache::new(&prepared.cache.digests), Cancel::default());
-        let current = prepared.current(&file_system, &cancel, admitted).without_writing();
-        let has = |job: &Job| store.lookup(job.digest, current.for_job(job)).is_some();
+        let checker = prepared.validity_checker(&file_system, &cancel, admitted).without_writing();
+        let has = |job: &Job| store.lookup(job.digest, checker.for_job(job)).is_some();
         let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
         let is_refused = |(job, cached): (&Job, &bool)| {
-            !cached && store.refusal(job.digest, current.for_job(job)).is_some()
+            !cached && store.refusal(job.digest, checker.for_job(job)).is_some()
         };
         let refused = plan.jobs.par_iter().zip(&cached).map(is_refused).collect();
         Self { cached, refused }
@@ -86,10 +86,8 @@ fn make_empty(dir: &Path) -> Result<()> {
     write_atomic(&mark, &[]).map_err(error::io("write", &mark))?;
     for path in entries.iter().filter(|it| is_staged(&it.file_name())).map(DirEntry::path) {
         // Of a link, only remove the link itself.
-        let removed = match path.is_dir() {
-            true => fs::remove_dir_all(&path),
-            false => fs::remove_file(&path),
-        };
+        let removed =
+            if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         removed.map_err(error::io("remove", &path))?;
     }
     Ok(())

@@ -16,7 +16,7 @@ use crate::ask::{self, LibraryAnswer};
 use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::inputs::{self, Inputs, ReadInputs};
-use crate::missing_from::Coverage;
+use crate::missing_from::ExistingCount;
 use crate::options::{PrepareOptions, Purpose};
 use crate::progress::Progress;
 use crate::rayon_workers::RayonWorkers;
@@ -43,7 +43,7 @@ pub struct Prepared {
 impl Prepared {
     /// The state against which stored results of the plan's jobs are validated.
     /// Compilers may read the directories `admitted` besides the sources.
-    pub(crate) fn current<'a>(
+    pub(crate) fn validity_checker<'a>(
         &'a self,
         file_system: &'a FileSystemCache<'a>,
         cancel: &'a Cancel,
@@ -81,7 +81,7 @@ pub enum Preparation<T> {
     ToDo(Box<T>),
     /// Nothing is to be built: existing kdbs have every kernel, or all key lists
     /// are empty and that is allowed.
-    NothingToDo(Vec<Coverage>),
+    NothingToDo(Vec<ExistingCount>),
 }
 
 /// Chooses a toolchain for each target, and sets their indices in the requests.

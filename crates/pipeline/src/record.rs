@@ -203,7 +203,7 @@ impl Listing {
                     removed.extend(kept.removed);
                 }
                 btree_map::Entry::Vacant(location) => {
-                    let there = earlier::still_there(out, &mut old);
+                    let there = earlier::existing_files(out, &mut old);
                     if !there.is_empty() {
                         self.files.extend(there);
                         location.insert(old);

@@ -67,9 +67,10 @@ fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
         headers: remote.headers.iter().map(header).collect::<Result<_>>()?,
         tls: Tls { ca: remote.ca.clone(), identity: remote.identity.clone() },
         platform: remote.platform.clone(),
-        toolchain: match remote.toolchain_in_image {
-            true => ToolchainSource::Installed,
-            false => ToolchainSource::Sent,
+        toolchain: if remote.toolchain_in_image {
+            ToolchainSource::Installed
+        } else {
+            ToolchainSource::Sent
         },
         cache_only: remote.cache_only,
         wait_limit: remote.deadline,

@@ -245,7 +245,7 @@ pub fn report_failures(answer: &RocfftAnswer, hint: &str, progress: &dyn Progres
         progress.warning(&format!("the plan `{}` for {target} {failure}", answer.plans[*plan]));
     }
     let failed: BTreeSet<usize> = answer.failures.iter().map(|(_, plan, _)| *plan).collect();
-    error::all_asked(failed.len(), &counted(answer.plans.len(), "plan"), hint)
+    error::check_all_asked(failed.len(), &counted(answer.plans.len(), "plan"), hint)
 }
 
 /// A kernel that rocFFT looks up.

@@ -12,13 +12,12 @@ use gfxpack_model::package::{Content, PackageSpec, RelationKind};
 use gfxpack_package::sbom::{BuildProvenance, Checksums};
 use gfxpack_package::signing::Signer;
 use gfxpack_package::{Compression, Format, Sign, Written, sums};
-use tempfile::TempDir;
 
 use crate::build::MadeKdb;
 use crate::destination;
 use crate::error::{self, Error, Result};
 use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
-use crate::outputs::{FileInputs, FileRecords, Outputs};
+use crate::outputs::{FileRecords, OutputDigest, Outputs};
 use crate::progress::{Event, Progress};
 
 /// A package that was written.
@@ -43,22 +42,19 @@ pub struct MadePackage {
 pub(crate) struct PackageToWrite<'a> {
     pub(crate) spec: PackageSpec,
     /// The spec of the wheel, for kernels that MIOpen reads.
-    pub(crate) python: Option<PackageSpec>,
+    pub(crate) wheel_spec: Option<PackageSpec>,
     /// The kdb in it, if any.
     pub kdb: Option<&'a MadeKdb>,
     /// The target, if the package is for a single one.
     pub target: Option<Target>,
     /// The performance and find databases in it, by their names in the package.
     pub tuning: Vec<(String, PathBuf)>,
-    /// The directory with files that were merged for families' packages; the last package holds
-    /// it.
-    pub(crate) scratch: Option<TempDir>,
 }
 
 impl PackageToWrite<'_> {
     /// A package with only a spec.
     pub(crate) fn new(spec: PackageSpec, target: Option<Target>) -> Self {
-        Self { spec, python: None, kdb: None, target, tuning: Vec::new(), scratch: None }
+        Self { spec, wheel_spec: None, kdb: None, target, tuning: Vec::new() }
     }
 }
 
@@ -70,7 +66,7 @@ pub(crate) struct BillOfMaterial {
     pub(crate) spec: PackageSpec,
     pub(crate) making: BuildProvenance,
     /// SHA-256 of the spec's files, except for those in memory.
-    pub(crate) contents: Vec<String>,
+    pub(crate) file_digests: Vec<String>,
     /// Checksums of the spec's files, if they had to be computed anyway.
     pub(crate) checksums: Option<Vec<Checksums>>,
 }
@@ -90,14 +86,13 @@ pub struct MadePackages {
 
 /// One package in one format.
 struct PackageJob<'p, 'k> {
-    /// The index of the package.
-    of: usize,
+    package_index: usize,
     package: &'p PackageToWrite<'k>,
     writer: Writer,
-    /// The recipe; `None` if the package never has the same bytes twice.
-    inputs: Option<FileInputs>,
+    /// `None` if the package never has the same bytes twice.
+    digest: Option<OutputDigest>,
     /// The existing file, if it is up to date.
-    lies_there: Option<Written>,
+    up_to_date: Option<Written>,
 }
 
 /// Writes all packages into `out`, except for those that are up to date according
@@ -110,15 +105,16 @@ pub(crate) fn write(
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
 ) -> Result<MadePackages> {
-    let contents = packages.iter().map(|package| contents(&package.spec, outputs.records()));
-    let contents: Vec<Vec<String>> = contents.collect::<Result<_>>()?;
-    let jobs = jobs(packages, options, signer, outputs, &contents);
+    let file_digests =
+        packages.iter().map(|package| file_digests(&package.spec, outputs.records()));
+    let file_digests: Vec<Vec<String>> = file_digests.collect::<Result<_>>()?;
+    let jobs = jobs(packages, options, signer, outputs, &file_digests);
     let rpms = jobs.iter().any(|job| matches!(job.writer.format, Format::Rpm { .. }));
     if let Some(why) = signer.filter(|_| rpms).and_then(Signer::unknown_to_rpm) {
         progress.warning(why);
     }
     let to_do: Vec<&PackageJob<'_, '_>> =
-        jobs.iter().filter(|job| job.lies_there.is_none()).collect();
+        jobs.iter().filter(|job| job.up_to_date.is_none()).collect();
     let (at_once, threads) = share(&to_do, options.memory);
     let write = |job: &&PackageJob<'_, '_>| {
         if progress.cancel().is_cancelled() {
@@ -127,33 +123,34 @@ pub(crate) fn write(
         let spec = job.writer.spec(job.package);
         let signer = signer.map(|signer| signer as &dyn Sign);
         let written = job.writer.format.write(spec, out, threads, signer)?;
-        if let Some(inputs) = &job.inputs {
-            outputs.remember(inputs, &written);
+        if let Some(digest) = &job.digest {
+            outputs.remember(digest, &written);
         }
         Ok(written)
     };
     let (written, mut checksums) = std::thread::scope(|scope| {
         // Computed while packages are compressed, which leaves processors idle at
         // times.
-        let checksums = scope.spawn(|| checksums(packages, &contents, &to_do, progress.cancel()));
+        let checksums =
+            scope.spawn(|| checksums(packages, &file_digests, &to_do, progress.cancel()));
         let written = each(&to_do, at_once, &write);
         (written, checksums.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
     let mut written = written?.into_iter();
     let mut made = MadePackages::default();
     for job in jobs {
-        let new = job.lies_there.is_none();
-        let Some(written) = job.lies_there.or_else(|| written.next()) else { continue };
+        let new = job.up_to_date.is_none();
+        let Some(written) = job.up_to_date.or_else(|| written.next()) else { continue };
         let (file_name, size) = (&*written.file_name, written.size);
         progress.event(Event::Package { file_name, size, new });
         made.packages.push(described(job.package, &job.writer, written));
     }
-    for (of, (package, contents)) in packages.iter().zip(contents).enumerate() {
+    for (package_index, (package, file_digests)) in packages.iter().zip(file_digests).enumerate() {
         if let Some(signer) = signer {
             sign(package, &mut made, signer, out)?;
         }
-        let checksums = checksums.remove(&of).transpose()?;
-        made.bills.push(bill(package, contents, checksums));
+        let checksums = checksums.remove(&package_index).transpose()?;
+        made.bills.push(bill(package, file_digests, checksums));
         for (name, path) in &package.tuning {
             let written = Written { file_name: name.clone(), ..sums::digest_file(path)? };
             made.tuning.push((package.target.clone(), written));
@@ -164,14 +161,14 @@ pub(crate) fn write(
 
 fn bill(
     package: &PackageToWrite<'_>,
-    contents: Vec<String>,
+    file_digests: Vec<String>,
     checksums: Option<Vec<Checksums>>,
 ) -> BillOfMaterial {
     BillOfMaterial {
         target: package.target.clone(),
         spec: package.spec.clone(),
         making: package.kdb.map(|kdb| kdb.inputs.making()).unwrap_or_default(),
-        contents,
+        file_digests,
         checksums,
     }
 }
@@ -182,16 +179,17 @@ fn jobs<'p, 'k>(
     options: &PackageOptions,
     signer: Option<&Signer>,
     outputs: &Outputs<'_>,
-    contents: &[Vec<String>],
+    file_digests: &[Vec<String>],
 ) -> Vec<PackageJob<'p, 'k>> {
     let mut jobs = Vec::new();
-    for (of, package) in packages.iter().enumerate() {
+    for (package_index, package) in packages.iter().enumerate() {
         for writer in writers(package, options) {
             // A signature contains the time.
-            let inputs = signer.is_none();
-            let inputs = inputs.then(|| inputs_of(outputs, package, &writer, &contents[of]));
-            let lies_there = inputs.as_ref().and_then(|inputs| outputs.unchanged(inputs));
-            jobs.push(PackageJob { of, package, writer, inputs, lies_there });
+            let lasting = signer.is_none();
+            let digest = lasting
+                .then(|| output_digest(outputs, package, &writer, &file_digests[package_index]));
+            let up_to_date = digest.as_ref().and_then(|digest| outputs.unchanged(digest));
+            jobs.push(PackageJob { package_index, package, writer, digest, up_to_date });
         }
     }
     jobs
@@ -225,19 +223,22 @@ fn each<J: Sync, T: Send>(
 }
 
 /// SHA-256 of a spec's files, in its order, except for those in memory.
-pub(crate) fn contents(spec: &PackageSpec, records: &FileRecords<'_>) -> Result<Vec<String>> {
-    let mut contents = Vec::new();
+pub(crate) fn file_digests(spec: &PackageSpec, records: &FileRecords<'_>) -> Result<Vec<String>> {
+    let mut file_digests = Vec::new();
     for file in &spec.files {
         if let Content::File(path) = &file.content {
-            contents.push(records.described(path).map_err(error::io("read", path))?.sha256);
+            file_digests.push(records.described(path).map_err(error::io("read", path))?.sha256);
         }
     }
-    Ok(contents)
+    Ok(file_digests)
 }
 
-/// The checksums of a spec's files, whose [`contents`] are known.
-pub(crate) fn bill_checksums(spec: &PackageSpec, contents: &[String]) -> Result<Vec<Checksums>> {
-    let mut known = contents.iter().cloned();
+/// The checksums of a spec's files, whose [`file_digests`] are known.
+pub(crate) fn bill_checksums(
+    spec: &PackageSpec,
+    file_digests: &[String],
+) -> Result<Vec<Checksums>> {
+    let mut known = file_digests.iter().cloned();
     let of_file = |content: &Content| match content {
         Content::Bytes(_) => Checksums::from_content(content, None),
         Content::File(_) => Checksums::from_content(content, known.next()),
@@ -250,13 +251,15 @@ pub(crate) fn bill_checksums(spec: &PackageSpec, contents: &[String]) -> Result<
 /// to be written.
 fn checksums(
     packages: &[PackageToWrite<'_>],
-    contents: &[Vec<String>],
+    file_digests: &[Vec<String>],
     to_do: &[&PackageJob<'_, '_>],
     cancel: &Cancel,
 ) -> BTreeMap<usize, Result<Vec<Checksums>>> {
-    let numbers: BTreeSet<usize> = to_do.iter().map(|job| job.of).collect();
+    let numbers: BTreeSet<usize> = to_do.iter().map(|job| job.package_index).collect();
     let numbers = numbers.into_iter().take_while(|_| !cancel.is_cancelled());
-    numbers.map(|of| (of, bill_checksums(&packages[of].spec, &contents[of]))).collect()
+    numbers
+        .map(|index| (index, bill_checksums(&packages[index].spec, &file_digests[index])))
+        .collect()
 }
 
 /// A package that was written or is up to date.
@@ -275,18 +278,18 @@ fn described(package: &PackageToWrite<'_>, writer: &Writer, written: Written) ->
     }
 }
 
-/// The recipe of a package. The spec has only the paths of files, so their
+/// The digest of a package. The spec has only the paths of files, so their
 /// digests are added.
-fn inputs_of(
+fn output_digest(
     outputs: &Outputs<'_>,
     package: &PackageToWrite<'_>,
     writer: &Writer,
-    contents: &[String],
-) -> FileInputs {
-    let slot = format!("{} {}", writer.name, package.spec.name);
+    file_digests: &[String],
+) -> OutputDigest {
+    let name = format!("{} {}", writer.name, package.spec.name);
     let decides = format!("{writer:?} {:?}", writer.spec(package));
-    let fields = contents.iter().map(String::as_bytes);
-    outputs.inputs(&slot, std::iter::once(decides.as_bytes()).chain(fields))
+    let fields = file_digests.iter().map(String::as_bytes);
+    outputs.digest_of(&name, std::iter::once(decides.as_bytes()).chain(fields))
 }
 
 /// How many packages are written at once, and with how many threads each.
@@ -324,14 +327,14 @@ fn sign(
     Ok(())
 }
 
-/// Checks that all formats can hold the packages; for wheels, `pythons`.
+/// Checks that all formats can hold the packages; for wheels, `wheel_specs`.
 pub(crate) fn check(
     specs: &[PackageSpec],
-    pythons: &[PackageSpec],
+    wheel_specs: &[PackageSpec],
     options: &PackageOptions,
 ) -> Result<()> {
     for writer in formats(options) {
-        let specs = if writer.format == Format::Wheel { pythons } else { specs };
+        let specs = if writer.format == Format::Wheel { wheel_specs } else { specs };
         let mut fitting = specs.iter().filter(|spec| writer.fits(spec));
         fitting.try_for_each(|spec| writer.format.check(spec))?;
     }
@@ -348,7 +351,8 @@ struct Writer {
 /// The writers of a package.
 fn writers(package: &PackageToWrite<'_>, options: &PackageOptions) -> Vec<Writer> {
     let fits = |writer: &Writer| {
-        writer.fits(&package.spec) && (writer.format != Format::Wheel || package.python.is_some())
+        writer.fits(&package.spec)
+            && (writer.format != Format::Wheel || package.wheel_spec.is_some())
     };
     formats(options).into_iter().filter(fits).collect()
 }
@@ -393,8 +397,8 @@ impl Writer {
 
     /// The spec of a package in this format.
     fn spec<'p>(&self, package: &'p PackageToWrite<'_>) -> &'p PackageSpec {
-        match (self.format, &package.python) {
-            (Format::Wheel, Some(python)) => python,
+        match (self.format, &package.wheel_spec) {
+            (Format::Wheel, Some(wheel_spec)) => wheel_spec,
             _ => &package.spec,
         }
     }

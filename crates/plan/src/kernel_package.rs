@@ -25,7 +25,7 @@ pub use metapackages::{Family, family, merged, unversioned};
 
 /// One kdb to package.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Contents {
+pub struct KdbToPackage {
     /// The devices that it serves.
     pub target: Target,
     /// The kdb on this machine.
@@ -47,7 +47,7 @@ pub struct Contents {
 /// a package manager that selects by hardware would install all of them: [`unversioned`] claims
 /// them.
 #[must_use]
-pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
+pub fn spec(release: &Release, contents: &KdbToPackage) -> PackageSpec {
     let target = &contents.target;
     let dir = release.kdb_dir();
     let aliases = hardware::claimed(&release.layout, release.consumer, target);
@@ -61,17 +61,14 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
     spec.description = description(release, contents, &place);
     spec.relations = names::relations(release, target);
     spec.relations.extend(hardware::supplements(release.consumer, &aliases));
-    spec.deb_fields = hardware::deb_fields(&[target.id().processor()], &aliases);
-    spec.files.push(PackageFile {
-        path: format!("{dir}/{}", release.installed_name(target)),
-        content: Content::File(contents.kdb.clone()),
-        mode: 0o644,
-    });
-    spec.files.extend(contents.tuning.iter().map(|(name, file)| PackageFile {
-        path: format!("{dir}/{name}"),
-        content: Content::File(file.clone()),
-        mode: 0o644,
-    }));
+    spec.deb_fields = hardware::deb_fields([target.id().processor()], &aliases);
+    let kdb = (release.installed_name(target), contents.kdb.clone());
+    let files = [kdb].into_iter().chain(contents.tuning.iter().cloned());
+    spec.files.extend(
+        files.map(|(name, file)| {
+            PackageFile::readable(format!("{dir}/{name}"), Content::File(file))
+        }),
+    );
     if !contents.tuning.is_empty() {
         spec.relations.extend(names::over_databases(&release.layout, release.consumer));
     }
@@ -82,7 +79,7 @@ pub fn spec(release: &Release, contents: &Contents) -> PackageSpec {
 /// The spec of a kdb's wheel, with paths below the Python package; `None` for kernels that nothing
 /// looks for there.
 #[must_use]
-pub fn python(release: &Release, contents: &Contents) -> Option<PackageSpec> {
+pub fn wheel_spec(release: &Release, contents: &KdbToPackage) -> Option<PackageSpec> {
     if !release.consumer.properties().supports_wheels_and_windows {
         return None;
     }
@@ -92,7 +89,7 @@ pub fn python(release: &Release, contents: &Contents) -> Option<PackageSpec> {
     Some(spec)
 }
 
-fn description(release: &Release, contents: &Contents, place: &str) -> String {
+fn description(release: &Release, contents: &KdbToPackage, place: &str) -> String {
     let target = &contents.target;
     let products = processors::by_name(target.id().processor())
         .filter(|processor| !processor.products.is_empty())
@@ -176,8 +173,8 @@ mod tests {
         }
     }
 
-    pub(super) fn contents(target: &str) -> Contents {
-        Contents {
+    pub(super) fn contents(target: &str) -> KdbToPackage {
+        KdbToPackage {
             target: target.parse().unwrap(),
             kdb: "x".into(),
             kernels: 3,

@@ -15,11 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::arguments;
 use crate::clock::Clock;
-use crate::key_list::KeyRequest;
+use crate::key_list::{KEYS_AT_ONCE, KeyRequest};
 use crate::location::InputError;
 use crate::workers::Workers;
-
-pub(crate) use crate::key_list::KEYS_AT_ONCE;
 
 /// A source with everything that it includes, as it is staged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

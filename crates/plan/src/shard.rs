@@ -9,7 +9,7 @@ use std::collections::BinaryHeap;
 use gfxpack_model::Digest;
 
 pub use self::numbered::{Shard, ShardError};
-pub use manifest::{FinishedJob, JobState, ReadError, ShardManifest};
+pub use manifest::{JobState, ReadError, ShardEntry, ShardManifest};
 
 impl From<Shard> for String {
     fn from(shard: Shard) -> Self {

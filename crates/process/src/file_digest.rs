@@ -152,9 +152,10 @@ impl Remembered {
 
     /// The map for a file's digest, and whether it is stored.
     fn known(&mut self, path: &Path, device: u64) -> (&mut Known, bool) {
-        match self.system(path, device).keeps {
-            true => (&mut self.kept, true),
-            false => (&mut self.passing, false),
+        if self.system(path, device).keeps {
+            (&mut self.kept, true)
+        } else {
+            (&mut self.passing, false)
         }
     }
 }

@@ -238,9 +238,10 @@ impl KdbDirectories {
                 let why = "the working directory is gone".to_owned();
                 return self.only_memory(why);
             };
-            let directory = match self.rules.versioned_custom_cache {
-                true => directory.join(&options.version),
-                false => directory,
+            let directory = if self.rules.versioned_custom_cache {
+                directory.join(&options.version)
+            } else {
+                directory
             };
             match unusable(&directory) {
                 None => self.user = UserDirectory::Dir(directory),

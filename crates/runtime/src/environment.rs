@@ -249,12 +249,11 @@ impl Environment {
         let value = self.value(name).map(OsStr::to_string_lossy);
         let set = value.is_some();
         if self.privileged && DIRECTORIES.contains(&name) {
-            return match set {
-                true => {
-                    "taken from the password database: this program has more rights than its \
+            return if set {
+                "taken from the password database: this program has more rights than its \
                      caller"
-                }
-                false => "ignored: this program has more rights than its caller",
+            } else {
+                "ignored: this program has more rights than its caller"
             };
         }
         self.effect_on_places(name, set).unwrap_or(match (name, value.as_deref()) {

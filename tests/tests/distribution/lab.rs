@@ -116,11 +116,7 @@ pub(crate) fn other(name: &str, version: &str, path: &str, text: &str) -> Packag
         section: "libs".to_owned(),
         relations: Vec::new(),
         deb_fields: Vec::new(),
-        files: vec![PackageFile {
-            path: path.to_owned(),
-            content: Content::Bytes(text.as_bytes().to_vec()),
-            mode: 0o644,
-        }],
+        files: vec![PackageFile::readable(path, Content::Bytes(text.into()))],
         copyright: "Nobody's.\n".to_owned(),
         changelog: vec![ChangelogEntry {
             version: format!("{version}-1"),

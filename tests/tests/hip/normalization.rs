@@ -168,9 +168,12 @@ fn batchnorm_case(
     let (mut dgamma, mut dbeta) = (Vec::new(), Vec::new());
     for channel in 0..channels {
         let places: Vec<usize> = (0..batch * pixels)
-            .map(|i| match nhwc {
-                true => i * channels + channel,
-                false => (i / pixels * channels + channel) * pixels + i % pixels,
+            .map(|i| {
+                if nhwc {
+                    i * channels + channel
+                } else {
+                    (i / pixels * channels + channel) * pixels + i % pixels
+                }
             })
             .collect();
         let (mean, scale) = statistics(places.iter().map(|&at| x[at]), true);

@@ -224,9 +224,10 @@ pub(crate) fn check_backward(case: &Case<'_>) -> Result<()> {
             .value(shape.batch as u32)?
             .value(shape.channels as u32)?
             .value(shape.places as u32)?;
-        let launch = match case.flag("USE_SAVED") {
-            true => launch.memory(&mean)?.memory(&inverse)?,
-            false => launch.value(EPSILON)?,
+        let launch = if case.flag("USE_SAVED") {
+            launch.memory(&mean)?.memory(&inverse)?
+        } else {
+            launch.value(EPSILON)?
         };
         launch.run(shape.groups(case)?)?;
 

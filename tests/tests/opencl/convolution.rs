@@ -43,9 +43,10 @@ impl Shape {
     /// product that the convolution is made of.
     fn products(&self, nhwc: bool, mut each: impl FnMut(usize, usize, usize)) {
         let at = |n: i32, c: i32, y: i32, x: i32, channels: i32, size: [i32; 2]| {
-            let index = match nhwc {
-                true => ((n * size[0] + y) * size[1] + x) * channels + c,
-                false => ((n * channels + c) * size[0] + y) * size[1] + x,
+            let index = if nhwc {
+                ((n * size[0] + y) * size[1] + x) * channels + c
+            } else {
+                ((n * channels + c) * size[0] + y) * size[1] + x
             };
             index as usize
         };

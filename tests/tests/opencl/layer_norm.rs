@@ -66,14 +66,8 @@ fn check_shape(case: &Case<'_>, rows: usize, length: usize) -> Result<()> {
     let mut random = Random::new(6);
     let x = random.values(dtype, rows * length, 1.0, 5.0);
     let dy = random.values(dtype, rows * length, -1.0, 1.0);
-    let weight = match affine {
-        true => random.values(dtype, length, 0.5, 2.0),
-        false => vec![1.0; length],
-    };
-    let bias = match affine {
-        true => random.values(dtype, length, -1.0, 1.0),
-        false => vec![0.0; length],
-    };
+    let weight = if affine { random.values(dtype, length, 0.5, 2.0) } else { vec![1.0; length] };
+    let bias = if affine { random.values(dtype, length, -1.0, 1.0) } else { vec![0.0; length] };
 
     let Reference { mean, inverse, y, dx, dweight, dbias } =
         Reference::new(rows, &x, &dy, &weight, &bias);

@@ -38,10 +38,8 @@ pub(crate) fn check_sgd(case: &Case<'_>) -> Result<()> {
         for i in 0..COUNT {
             let gradient = gradients[i] + exact(DECAY) * weights[i];
             velocity[i] = exact(momentum) * velocity[i] + (1.0 - exact(dampening)) * gradient;
-            let step = match nesterov {
-                true => gradient + exact(momentum) * velocity[i],
-                false => velocity[i],
-            };
+            let step =
+                if nesterov { gradient + exact(momentum) * velocity[i] } else { velocity[i] };
             weights[i] -= exact(RATE) * step;
         }
         let got = case.read(dtype, &weights_memory)?;

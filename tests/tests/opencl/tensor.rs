@@ -138,17 +138,17 @@ pub(crate) fn check_set_scale(case: &Case<'_>) -> Result<()> {
         for scalar in scalars {
             let count = at.len() as u32;
             let factor = if dtype.is_float() { f64::from(*scalar as f32) } else { *scalar };
-            let scale = |value: f64| match dtype.is_float() {
-                true => factor * value,
-                false => dtype.rounded(&[factor * value])[0],
+            let scale = |value: f64| {
+                if dtype.is_float() { factor * value } else { dtype.rounded(&[factor * value])[0] }
             };
 
             let set = case.memory(dtype, &before)?;
             let launch = case.kernel("gfxpack_tensor_set")?.memory(&set)?.value(count)?;
             let launch = launch.value(lengths)?.value(strides)?;
-            let launch = match dtype.is_float() {
-                true => launch.value(*scalar as f32)?,
-                false => launch.value(*scalar as i32)?,
+            let launch = if dtype.is_float() {
+                launch.value(*scalar as f32)?
+            } else {
+                launch.value(*scalar as i32)?
             };
             launch.run([2, 1, 1])?;
             let mut want = before.clone();
@@ -158,9 +158,10 @@ pub(crate) fn check_set_scale(case: &Case<'_>) -> Result<()> {
             let scaled = case.memory(dtype, &before)?;
             let launch = case.kernel("gfxpack_tensor_scale")?.memory(&scaled)?.value(count)?;
             let launch = launch.value(lengths)?.value(strides)?;
-            let launch = match dtype.is_float() {
-                true => launch.value(*scalar as f32)?,
-                false => launch.value(*scalar as i32)?,
+            let launch = if dtype.is_float() {
+                launch.value(*scalar as f32)?
+            } else {
+                launch.value(*scalar as i32)?
             };
             launch.run([2, 1, 1])?;
             let mut want = before.clone();

@@ -123,8 +123,8 @@ fn the_header_has_the_values_of_the_spec() {
         ),
         "{changelog}"
     );
-    let licences = run(tool("rpm").args(["-qp", "--licensefiles"]).arg(&written.path));
-    assert_eq!(licences, format!("/usr/share/licenses/{NAME}/copyright\n"));
+    let licenses = run(tool("rpm").args(["-qp", "--licensefiles"]).arg(&written.path));
+    assert_eq!(licenses, format!("/usr/share/licenses/{NAME}/copyright\n"));
 }
 
 #[test]
@@ -136,8 +136,8 @@ fn only_directories_of_its_own_belong_to_the_package() {
         let written = Format::RPM.write(&spec, dir.path(), 1, None).expect("written");
         let listed = query(&written.path, "[%{FILEMODES:perms} %{FILENAMES}\n]");
         let directories = listed.lines().filter_map(|line| line.strip_prefix("drwxr-xr-x "));
-        let licences = format!("/usr/share/licenses/{NAME}");
-        directories.filter(|path| *path != licences).map(str::to_owned).collect::<Vec<_>>()
+        let licenses = format!("/usr/share/licenses/{NAME}");
+        directories.filter(|path| *path != licenses).map(str::to_owned).collect::<Vec<_>>()
     };
     let check = |path, expected: &[&str]| assert_eq!(owned(path), expected, "{path}");
     check("/usr/share/miopen/db/x.kdb", &["/usr/share/miopen", "/usr/share/miopen/db"]);

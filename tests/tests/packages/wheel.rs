@@ -11,7 +11,7 @@ use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_model::{InstallLayout, Target};
 use gfxpack_package::Format;
 use gfxpack_plan::consumer::Consumer;
-use gfxpack_plan::kernel_package::{self, Contents, Release, SourceLicense};
+use gfxpack_plan::kernel_package::{self, KdbToPackage, Release, SourceLicense};
 use gfxpack_tests::project::workspace;
 use tempfile::TempDir;
 
@@ -48,7 +48,7 @@ fn spec(dir: &Path, target: &str) -> PackageSpec {
         name_template: DEFAULT_NAME_TEMPLATE.to_owned(),
         source_date_epoch: 1_700_000_000,
     };
-    let contents = Contents {
+    let contents = KdbToPackage {
         target,
         kdb,
         kernels: 3,
@@ -56,7 +56,7 @@ fn spec(dir: &Path, target: &str) -> PackageSpec {
         compiler: "clang".to_owned(),
         tuning: Vec::new(),
     };
-    kernel_package::python(&release, &contents).expect("MIOpen reads them")
+    kernel_package::wheel_spec(&release, &contents).expect("MIOpen reads them")
 }
 
 fn kernels(dir: &Path, target: &str) -> PathBuf {

@@ -153,8 +153,8 @@ mod tests {
         expect("crates/a/Cargo.toml", &readme, &["does not take `readme` from the workspace"]);
         let unpublished = readme.replace("edition.workspace", "publish = false\nedition.workspace");
         expect("crates/a/Cargo.toml", &unpublished, &[]);
-        let licence = GOOD.replace("license.workspace = true", "license = \"MIT\"");
-        expect("crates/a/Cargo.toml", &licence, &["does not take `license` from the workspace"]);
+        let license = GOOD.replace("license.workspace = true", "license = \"MIT\"");
+        expect("crates/a/Cargo.toml", &license, &["does not take `license` from the workspace"]);
         expect("Cargo.toml", "[workspace.dependencies]\nserde = \"1\"\n", &[]);
     }
 

@@ -132,7 +132,7 @@ fn without_answer(
         RemoteError::NotCached(_) => Ok(RemoteOutcome::Here(None)),
         RemoteError::TimedOut(_) => {
             let outcome = Outcome {
-                made: Made::Nothing(FailureKind::TimedOut(time_limit), String::new(), None),
+                made: Made::nothing(FailureKind::TimedOut(time_limit)),
                 duration: started.elapsed(),
                 usage: Usage::default(),
                 site: Site::Remote { worker: String::new(), cached: false },

@@ -68,12 +68,12 @@ mod tests {
         let info = from.insert(job, b"object", &about, &dependencies("1")).unwrap();
         assert_eq!(to.adopt(&from, other).unwrap(), None);
         assert_eq!(to.adopt(&from, job).unwrap(), Some(info.clone()));
-        assert_eq!(as_another_build(|now| to.lookup(job, now)), Some(info));
+        assert_eq!(as_another_build(|check| to.lookup(job, check)), Some(info));
         assert_eq!(to.read(job).unwrap(), b"object");
         assert_eq!(to.about(job), Some(about.clone()));
         fs::remove_dir_all(dirs[1].path().join(VERSION).join("answers")).unwrap();
         let store = || ObjectStore::open_to_look(dirs[1].path());
-        let found = || as_another_build(|now| store().lookup(job, now));
+        let found = || as_another_build(|check| store().lookup(job, check));
         assert_eq!(found(), None);
         assert_eq!(to.adopt(&from, job).unwrap(), found());
         assert!(found().is_some());

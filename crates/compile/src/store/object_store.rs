@@ -156,9 +156,9 @@ impl ObjectStore {
     /// Information about a job's stored object, if it is up to date: every file access of its
     /// compiler would have the same result now. Marks the object as used. Its bytes are not read.
     #[must_use]
-    pub fn lookup(&self, job: Digest, now: ValidityCheck<'_>) -> Option<ObjectInfo> {
+    pub fn lookup(&self, job: Digest, check: ValidityCheck<'_>) -> Option<ObjectInfo> {
         let file = self.open_file(&object_path(job)).ok()?;
-        let info = info_of(&file, job).filter(|info| self.all_hold(info, now))?;
+        let info = info_of(&file, job).filter(|info| self.all_hold(info, check))?;
         note_use(&file);
         Some(info)
     }
@@ -288,16 +288,16 @@ impl ObjectStore {
     }
 
     /// Whether all dependencies of an outcome still hold.
-    pub(super) fn all_hold(&self, info: &ObjectInfo, now: ValidityCheck<'_>) -> bool {
-        info.admitted.iter().all(|dir| now.admits(dir))
-            && info.states.iter().all(|name| self.holds(*name, now))
-            && now.runs(info.commands)
+    pub(super) fn all_hold(&self, info: &ObjectInfo, check: ValidityCheck<'_>) -> bool {
+        info.admitted.iter().all(|dir| check.admits(dir))
+            && info.states.iter().all(|name| self.holds(*name, check))
+            && check.runs(info.commands)
     }
 
-    pub(super) fn holds(&self, name: Digest, now: ValidityCheck<'_>) -> bool {
+    pub(super) fn holds(&self, name: Digest, check: ValidityCheck<'_>) -> bool {
         // Locked while files are hashed, so that not every worker hashes them.
         let mut known = self.hold.lock().expect("no panic inside");
-        let source = now.command.source;
+        let source = check.command.source;
         let of = |source| known.get(&(name, source)).copied();
         if let Some(holds) = of(None).or_else(|| of(Some(source))) {
             return holds;
@@ -305,9 +305,9 @@ impl ObjectStore {
         let Some(states) = self.read_states(name) else { return false };
         let is_of_sources = states.are_relative();
         let holds = if is_of_sources {
-            now.sources.first_change(source, &states, now.file_system.digests()).is_none()
+            check.sources.first_change(source, &states, check.file_system.digests()).is_none()
         } else {
-            states.hold(now.file_system)
+            states.hold(check.file_system)
         };
         known.insert((name, is_of_sources.then_some(source)), holds);
         holds
@@ -336,7 +336,7 @@ mod tests {
 
     /// The object that another build finds.
     fn found(store: &ObjectStore, job: Digest) -> Option<ObjectInfo> {
-        as_another_build(|now| store.lookup(job, now))
+        as_another_build(|check| store.lookup(job, check))
     }
 
     #[test]

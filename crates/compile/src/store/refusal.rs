@@ -48,9 +48,9 @@ impl ObjectStore {
     /// compiler would have the same result now, and this version of gfxpack
     /// judged it.
     #[must_use]
-    pub fn refusal(&self, job: Digest, now: ValidityCheck<'_>) -> Option<Failure> {
+    pub fn refusal(&self, job: Digest, check: ValidityCheck<'_>) -> Option<Failure> {
         let info = self.refusal_info(job)?;
-        if !self.all_hold(&info, now) {
+        if !self.all_hold(&info, check) {
             return None;
         }
         let bytes = self.read_entry(&refusal_path(job)).ok()?;
@@ -95,7 +95,7 @@ mod tests {
         /// The refusal as another build sees it.
         fn kept(&self) -> Option<Failure> {
             let store = ObjectStore::open(self.dir.path()).unwrap();
-            as_another_build(|now| store.refusal(self.job, now))
+            as_another_build(|check| store.refusal(self.job, check))
         }
 
         fn file(&self) -> PathBuf {

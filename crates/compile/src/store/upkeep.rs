@@ -314,7 +314,7 @@ mod tests {
         let opened = ObjectStore::open(dir.path()).unwrap();
         // Reading an object marks it as used, and so does a lookup.
         opened.read(jobs[1]).unwrap();
-        assert!(as_another_build(|now| opened.lookup(jobs[4], now)).is_some());
+        assert!(as_another_build(|check| opened.lookup(jobs[4], check)).is_some());
         let total = opened.stats().bytes();
         let limits = |size| Limits { size: Some(size), ..Limits::default() };
         let dry = Limits { dry_run: true, ..limits(0) };
@@ -400,7 +400,7 @@ mod tests {
         let jobs = store(dir.path(), &[1]);
         let opened = ObjectStore::open(dir.path()).unwrap();
         let failure = Failure::new(FailureKind::Refused(1), "k.cl:1:1: error: no\n".to_owned());
-        let refusal = || as_another_build(|now| opened.refusal(jobs[0], now));
+        let refusal = || as_another_build(|check| opened.refusal(jobs[0], check));
         let insert = || {
             opened
                 .insert_refusal(jobs[0], &failure, &about_it(), &Dependencies::default())

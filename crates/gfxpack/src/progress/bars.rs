@@ -161,10 +161,11 @@ impl BuildView for Bars {
     }
 
     fn assembled(&mut self, _: &Plan, kdb: KdbId, rows: u64, total: u64, unchanged: bool) {
-        self.targets[kdb.0].set_message(match rows == total {
-            true if unchanged => format!("kdb unchanged: {}", counted(total, "kernel")),
-            true => format!("kdb done: {}", counted(total, "kernel")),
-            false => format!("assembling kdb {rows}/{total}"),
+        self.targets[kdb.0].set_message(if rows != total {
+            format!("assembling kdb {rows}/{total}")
+        } else {
+            let verb = if unchanged { "unchanged" } else { "done" };
+            format!("kdb {verb}: {}", counted(total, "kernel"))
         });
     }
 

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use gfxpack_compile::Event;
-use gfxpack_model::KdbId;
+use gfxpack_compile::{Event, Failure};
+use gfxpack_model::{JobId, KdbId};
 use gfxpack_pipeline::build_status::{BuildCount, FailureTexts};
 use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::text::brief;
@@ -48,6 +48,12 @@ impl Lines {
             ));
         }
     }
+
+    fn print_failure(&mut self, plan: &Plan, job: JobId, failure: &Failure) {
+        if let Some(text) = self.failures.one(plan, job, failure) {
+            self.output.stderr(&text);
+        }
+    }
 }
 
 impl BuildView for Lines {
@@ -62,9 +68,7 @@ impl BuildView for Lines {
                     count.refused_words()
                 ));
                 for (job, failure) in refused {
-                    if let Some(text) = self.failures.one(plan, *job, failure) {
-                        self.output.stderr(&text);
-                    }
+                    self.print_failure(plan, *job, failure);
                 }
             }
             Event::Queued { .. } => self.last_line = Instant::now(),
@@ -77,9 +81,7 @@ impl BuildView for Lines {
                 self.step(count);
             }
             Event::Failed { job, failure, .. } => {
-                if let Some(text) = self.failures.one(plan, *job, failure) {
-                    self.output.stderr(&text);
-                }
+                self.print_failure(plan, *job, failure);
                 self.step(count);
             }
         }

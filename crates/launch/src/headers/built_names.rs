@@ -56,9 +56,10 @@ pub(super) fn built_names(
             let text = String::from_utf8_lossy(&text);
             let (macros, text): (Vec<&str>, Vec<&str>) =
                 text.lines().partition(|line| line.starts_with("#define "));
-            match macros.iter().any(|line| tests_built_names(line)) {
-                true => (0..names.len()).collect(),
-                false => marks(&text.join("\n")),
+            if macros.iter().any(|line| tests_built_names(line)) {
+                (0..names.len()).collect()
+            } else {
+                marks(&text.join("\n"))
             }
         }))
     })

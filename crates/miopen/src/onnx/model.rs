@@ -18,7 +18,7 @@ use tract_onnx::prelude::Framework as _;
 
 use super::answer::OnnxError;
 use super::shape_table::Shapes;
-use super::thin::{ThinError, thin};
+use super::strip_weights::{StripError, strip_weights};
 
 /// The largest constant, in elements, whose values shapes may depend on.
 const MAX_ELEMENTS: i64 = 1024;
@@ -46,9 +46,9 @@ impl Model {
             return Err(no_model("it is no file".to_owned()));
         }
         let file = BufReader::new(File::open(path).map_err(io)?);
-        let bytes = thin(file, metadata.len()).map_err(|error| match error {
-            ThinError::Io(source) => io(source),
-            ThinError::NoModel(what) => no_model(what),
+        let bytes = strip_weights(file, metadata.len()).map_err(|error| match error {
+            StripError::Io(source) => io(source),
+            StripError::NoModel(what) => no_model(what),
         })?;
         let proto = tract_onnx::onnx().proto_model_for_read(&mut &bytes[..]);
         let mut proto = proto.map_err(|error| no_model(error.root_cause().to_string()))?;

@@ -190,9 +190,10 @@ prop_compose! {
         bits in 0_u64..8,
     ) -> Convolution {
         let [transposed, bias, layouts @ ..] = switches;
-        let layouts = layouts.map(|last| match last {
-            true => Layout::ChannelsLast,
-            false => Layout::ChannelsFirst,
+        let layouts = layouts.map(|last| if last {
+Layout::ChannelsLast
+        } else {
+Layout::ChannelsFirst
         });
         let output_pad = if transposed { stride.map(|stride| stride - 1) } else { [0; 3] };
         let flat = |values: [u64; 3], depth| if three { values } else { [depth, values[1], values[2]] };

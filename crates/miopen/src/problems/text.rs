@@ -14,7 +14,7 @@ use crate::problem::{Convolution, Problem, ProblemError, read_unchecked};
 const MESSAGE: &[u8] = b"MIOpen(";
 
 /// The problems read so far from one text, line by line, or from one database.
-pub(super) struct Taken<'a> {
+pub(super) struct TextProblems<'a> {
     file: ProblemFile,
     problems: &'a mut BTreeSet<Problem>,
     /// Whether the file's name is that of a database.
@@ -29,7 +29,7 @@ pub(super) struct Taken<'a> {
     too_many: bool,
 }
 
-impl<'a> Taken<'a> {
+impl<'a> TextProblems<'a> {
     pub(super) fn new(name: String, problems: &'a mut BTreeSet<Problem>) -> Self {
         // Records of databases have keys of any form.
         let unpacked = [".gz", ".zst", ".xz"].iter().find_map(|end| name.strip_suffix(end));

@@ -198,11 +198,7 @@ mod tests {
                 relate(RelationKind::Depends, "a", None),
             ],
             deb_fields: vec![("X-ROCm-GPU-Architecture".to_owned(), "gfx1030".to_owned())],
-            files: vec![PackageFile {
-                path: "/usr/share/f".to_owned(),
-                content: Content::Bytes(vec![0; 1025]),
-                mode: 0o644,
-            }],
+            files: vec![PackageFile::readable("/usr/share/f", Content::Bytes(vec![0; 1025]))],
             copyright: "text\n".to_owned(),
             changelog: vec![
                 ChangelogEntry {

@@ -74,7 +74,7 @@ impl PackageInfo {
     ///
     /// # Errors
     /// If dpkg or rpm fails.
-    pub fn is_newer_than(&self, other: &Self) -> Result<bool, SystemToolError> {
+    fn is_newer_than(&self, other: &Self) -> Result<bool, SystemToolError> {
         let here = Path::new(".");
         if is_deb(&self.path) {
             let arguments = ["--compare-versions", &self.version, "gt", &other.version];

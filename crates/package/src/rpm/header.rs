@@ -26,7 +26,7 @@ const GROUP: &str = "System/Libraries";
 pub(super) struct Layout<'a> {
     pub(super) spec: &'a PackageSpec,
     pub(super) entries: &'a [cpio::Entry<'a>],
-    pub(super) licence: &'a str,
+    pub(super) license: &'a str,
     pub(super) compression: Compression,
     pub(super) path: &'a Path,
 }
@@ -140,8 +140,8 @@ impl Layout<'_> {
             } else {
                 let options = FileOptions::new(entry.path).permissions(permissions);
                 let options = options.modified_at(stamp);
-                let licence = entry.path == self.licence;
-                let options = if licence { options.license() } else { options };
+                let is_license = entry.path == self.license;
+                let options = if is_license { options.license() } else { options };
                 builder.with_file_contents(Vec::new(), options)
             };
             added.map_err(|e| self.failed(e))?;

@@ -38,9 +38,10 @@ pub(super) fn within(dir: &Path, name: &str) -> Option<PathBuf> {
 /// The suites of a repository: the directories below `dists`, sorted.
 pub(super) fn suites(dir: &Path) -> Result<Vec<PathBuf>, FileError> {
     let dists = dir.join("dists");
-    let entries = match dists.is_dir() {
-        true => std::fs::read_dir(&dists).map_err(FileError::io("read", &dists))?,
-        false => return Ok(Vec::new()),
+    let entries = if dists.is_dir() {
+        std::fs::read_dir(&dists).map_err(FileError::io("read", &dists))?
+    } else {
+        return Ok(Vec::new());
     };
     let suites = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>();
     let mut suites = suites.map_err(FileError::io("read", &dists))?;

@@ -103,11 +103,10 @@ fn child_process_writes_a_package() {
             spec.files.reverse();
             spec
         }
-        "one-file" => spec_with(vec![PackageFile {
-            path: "/opt/rocm-6.3.4/share/miopen/db/gfx1030.kdb".to_owned(),
-            content: Content::File(inputs.join("input")),
-            mode: 0o644,
-        }]),
+        "one-file" => spec_with(vec![PackageFile::readable(
+            "/opt/rocm-6.3.4/share/miopen/db/gfx1030.kdb",
+            Content::File(inputs.join("input")),
+        )]),
         other => panic!("no job {other}"),
     };
     match write(kind, &spec, &out, 2) {

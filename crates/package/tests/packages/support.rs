@@ -38,11 +38,8 @@ pub(crate) fn noise(seed: u64, size: usize) -> Vec<u8> {
 
 /// A spec with one file below `/usr/share`, as a packager would write it.
 pub(crate) fn plain_spec(kdb: Vec<u8>) -> PackageSpec {
-    spec_with(vec![PackageFile {
-        path: "/usr/share/miopen/db/gfx1030.kdb".to_owned(),
-        content: Content::Bytes(kdb),
-        mode: 0o644,
-    }])
+    let content = Content::Bytes(kdb);
+    spec_with(vec![PackageFile::readable("/usr/share/miopen/db/gfx1030.kdb", content)])
 }
 
 /// A spec with these files.
@@ -102,11 +99,8 @@ pub(crate) fn awkward_spec(dir: &Path) -> PackageSpec {
         let content = Content::File(input);
         files.push(PackageFile { path: path.to_owned(), content, mode });
     }
-    files.push(PackageFile {
-        path: "/usr/share/miopen/db/README".to_owned(),
-        content: Content::Bytes(b"Kernels.\n".to_vec()),
-        mode: 0o644,
-    });
+    let content = Content::Bytes(b"Kernels.\n".to_vec());
+    files.push(PackageFile::readable("/usr/share/miopen/db/README", content));
     let mut spec = spec_with(files);
     spec.relations = [
         (RelationKind::Enhances, "miopen-hip", None),

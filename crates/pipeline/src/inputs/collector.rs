@@ -11,7 +11,7 @@ use gfxpack_plan::{InputError, InputFault};
 use tempfile::TempDir;
 
 use crate::kernel_library::KernelLibrary;
-use crate::missing_from::{Coverage, ExistingKeys};
+use crate::missing_from::{ExistingCount, ExistingKeys};
 use crate::refused_list::SkipList;
 use crate::unbuildable::{Reason, Unbuildable, Unbuilt};
 
@@ -62,7 +62,7 @@ pub struct Inputs {
     /// Sources that the policy on licences rejects, with the reason.
     pub left_out: LeftOut,
     /// By target: how many keys existing kdbs have; empty if no kdb was given.
-    pub coverage: Vec<Coverage>,
+    pub coverage: Vec<ExistingCount>,
     /// Keys that can't be compiled.
     pub unbuildable: Unbuildable,
     /// Errors in keys of lists. Programs write key lists, so the other keys are
@@ -72,6 +72,14 @@ pub struct Inputs {
     pub warnings: Vec<String>,
     /// By target: kernels that are left out because compilers refuse them.
     pub skipped: BTreeMap<Target, BTreeSet<KernelKey>>,
+}
+
+impl Inputs {
+    /// Records that a key can't be built for a target.
+    pub(super) fn add_unbuildable(&mut self, target: &Target, key: &KernelKey, reason: Reason) {
+        let unbuilt = Unbuilt { key: key.clone(), reason };
+        self.unbuildable.entry(target.clone()).or_default().push(unbuilt);
+    }
 }
 
 /// Takes one input after the other, and holds the result so far.
@@ -94,12 +102,6 @@ pub(super) struct InputCollector {
 }
 
 impl InputCollector {
-    /// Records that a key can't be built for a target.
-    pub(super) fn add_unbuildable(&mut self, target: &Target, key: &KernelKey, reason: Reason) {
-        let unbuilt = Unbuilt { key: key.clone(), reason };
-        self.inputs.unbuildable.entry(target.clone()).or_default().push(unbuilt);
-    }
-
     /// Records an error in a key.
     pub(super) fn note_unusable(&mut self, key: &KeyRequest, fault: InputFault) -> Reason {
         let reason = Reason::from(&fault);

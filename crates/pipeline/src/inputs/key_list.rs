@@ -115,9 +115,10 @@ impl InputCollector {
         dirs: &SourceDirs,
         inputs: &InputOptions,
     ) -> Result<()> {
-        let name = match file.as_os_str() == "-" {
-            true => "standard input".to_owned(),
-            false => file.display().to_string(),
+        let name = if file.as_os_str() == "-" {
+            "standard input".to_owned()
+        } else {
+            file.display().to_string()
         };
         let list = read_keys(file, &name)?;
         if !(list.is_empty() && inputs.allow_empty_keys) {
@@ -197,7 +198,7 @@ impl InputCollector {
             if !std::mem::replace(reported, true) {
                 self.inputs.key_errors.push(error.clone());
             }
-            self.add_unbuildable(&target, key, Reason::from(&error.problem));
+            self.inputs.add_unbuildable(&target, key, Reason::from(&error.problem));
         }
         found
     }

@@ -89,8 +89,7 @@ impl InputCollector {
             Err(fault) => {
                 let reason = Reason::from(&fault);
                 self.inputs.key_errors.push(location.error(fault));
-                let target = self.requests[position].target.clone();
-                self.add_unbuildable(&target, key, reason);
+                self.inputs.add_unbuildable(&self.requests[position].target, key, reason);
             }
         }
     }

@@ -33,7 +33,7 @@ impl InputCollector {
                 let source =
                     self.inputs.sources.load(&path, &name, Language::Hip, &[], Some(&dirs));
                 let source = source.map_err(|fault| location.error(fault))?;
-                self.inputs.library.licenses.entry(name.clone()).or_default().insert(licence());
+                self.inputs.library.licenses.entry(name.clone()).or_default().insert(license());
                 self.generated.insert(name.clone());
                 let request = KeyRequest {
                     key: Arc::new(key),
@@ -58,7 +58,7 @@ impl InputCollector {
 /// The licence of the generated sources.
 ///
 /// Source: ROCm/rocFFT, LICENSE.md, a933f71bf2d90cb5993f009ce1cc05df6dfa463e.
-fn licence() -> SourceLicense {
+fn license() -> SourceLicense {
     SourceLicense {
         license: "MIT".to_owned(),
         copyright: "2016-2024 Advanced Micro Devices, Inc.".to_owned(),

@@ -11,7 +11,7 @@ use gfxpack_plan::InputFault;
 use gfxpack_plan::key_list::KeyRequest;
 
 use super::collector::InputCollector;
-use crate::licence_head::licence_of;
+use crate::license_head::license_of;
 use crate::unbuildable::Reason;
 
 /// The result of looking for a key's source.
@@ -81,9 +81,9 @@ impl InputCollector {
     ) -> Result<FoundSource, InputFault> {
         for dirs in dirs {
             if let Some(path) = dirs.find(name)? {
-                let licences = self.inputs.library.licenses.entry(name.to_owned()).or_default();
+                let licenses = self.inputs.library.licenses.entry(name.to_owned()).or_default();
                 // Loading reports a file that can't be read.
-                licences.extend(std::fs::read(path).ok().as_deref().and_then(licence_of));
+                licenses.extend(std::fs::read(path).ok().as_deref().and_then(license_of));
                 let loaded = self.inputs.sources.load(path, name, key.language, &[], Some(dirs))?;
                 return Ok(FoundSource::Loaded(loaded));
             }
@@ -101,8 +101,7 @@ impl InputCollector {
                 self.without_source.push(KernelKey::clone(&key.key));
             }
             FoundSource::Unbuildable(reason) => {
-                let target = request.target.clone();
-                self.add_unbuildable(&target, &key.key, reason);
+                self.inputs.add_unbuildable(&request.target, &key.key, reason);
             }
         }
     }

@@ -19,9 +19,10 @@ pub(super) struct Kdb;
 
 impl FormatOperations for Kdb {
     fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64> {
-        let windows_keys: Vec<KernelKey> = match rows.form.windows_names {
-            true => rows.keys.iter().map(|(key, _)| key.for_windows()).collect(),
-            false => Vec::new(),
+        let windows_keys: Vec<KernelKey> = if rows.form.windows_names {
+            rows.keys.iter().map(|(key, _)| key.for_windows()).collect()
+        } else {
+            Vec::new()
         };
         let key = |row: usize| windows_keys.get(row).unwrap_or(rows.keys[row].0);
         let mut order: Vec<usize> = (0..rows.keys.len()).collect();

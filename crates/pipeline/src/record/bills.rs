@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gfxpack_package::{Written, sbom};
 
-use super::manifest::{File, Package, lies_there};
+use super::manifest::{File, Package, existing_file};
 use crate::error::Result;
 use crate::outputs::Outputs;
 use crate::write_packages::{BillOfMaterial, bill_checksums};
@@ -38,26 +38,26 @@ pub(super) fn write(
     let name = sbom::file_name(&bill.spec);
     let own = packages.iter().filter(|package| file_name(package) == name);
     let mut archives: Vec<Written> =
-        own.filter_map(|package| lies_there(out, &package.file)).collect();
+        own.filter_map(|package| existing_file(out, &package.file)).collect();
     // Sorted, so that one run gives the same bill as several.
     archives.sort_by(|a, b| a.file_name.cmp(&b.file_name));
-    let BillOfMaterial { spec, making, contents, .. } = bill;
-    let decides = format!("{spec:?} {contents:?} {making:?}");
+    let BillOfMaterial { spec, making, file_digests, .. } = bill;
+    let decides = format!("{spec:?} {file_digests:?} {making:?}");
     let archived = archives.iter().flat_map(|archive| [&archive.file_name, &archive.sha256]);
     let fields = std::iter::once(&decides).chain(archived).map(String::as_bytes);
-    let inputs = outputs.inputs(&format!("spdx {name}"), fields);
-    if let Some(written) = outputs.unchanged(&inputs) {
+    let output = outputs.digest_of(&format!("spdx {name}"), fields);
+    if let Some(written) = outputs.unchanged(&output) {
         return Ok(Written { path: out.join(&name), ..written });
     }
     let made;
     let checksums = match &bill.checksums {
         Some(checksums) => checksums,
         None => {
-            made = bill_checksums(spec, contents)?;
+            made = bill_checksums(spec, file_digests)?;
             &made
         }
     };
     let written = sbom::write(spec, checksums, &archives, making, out)?;
-    outputs.remember(&inputs, &written);
+    outputs.remember(&output, &written);
     Ok(written)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use gfxpack_package::{Written, sbom};
 
 use super::bills;
-use super::manifest::{File, KdbEntry, Package, lies_there, within};
+use super::manifest::{File, KdbEntry, Package, existing_file, within};
 use crate::write_packages::MadePackages;
 
 /// The files of an earlier run: which stay, and which were removed.
@@ -45,7 +45,7 @@ pub(super) fn keep(
         };
         same && !formats.contains(package.format.as_str()) && !new.packages.iter().any(elsewhere)
     };
-    let mut kept = parted(out, old.packages, old.beside, made, &stays);
+    let mut kept = separate(out, old.packages, old.beside, made, &stays);
     if new.packages.is_empty() && !kept.packages.is_empty() {
         new.tuning = old.tuning;
     }
@@ -75,23 +75,23 @@ pub(super) fn keep_families(
         !new.any(|new| new.format == format && new.name == package.name)
             && !removed.iter().any(gone)
     };
-    parted(out, packages, beside, made, &stays)
+    separate(out, packages, beside, made, &stays)
 }
 
 /// The files of a target that this run made no package for, as far as they exist
 /// with the recorded size. The others are removed from the entry.
-pub(super) fn still_there(out: &Path, entry: &mut KdbEntry) -> Vec<Written> {
+pub(super) fn existing_files(out: &Path, entry: &mut KdbEntry) -> Vec<Written> {
     let mut files = Vec::new();
-    let mut there = |file: &File| {
-        let written = lies_there(out, file);
+    let mut exists = |file: &File| {
+        let written = existing_file(out, file);
         files.extend(written.clone());
         written.is_some()
     };
-    entry.packages.retain(|package| there(&package.file));
+    entry.packages.retain(|package| exists(&package.file));
     let beside = std::mem::take(&mut entry.beside).into_iter();
-    let beside = beside.filter_map(|file| still_beside(out, file, &entry.packages));
-    entry.beside = beside.filter(|file| there(file)).collect();
-    if !there(&entry.kdb) {
+    let beside = beside.filter_map(|file| existing_companion(out, file, &entry.packages));
+    entry.beside = beside.filter(|file| exists(file)).collect();
+    if !exists(&entry.kdb) {
         // Like a kdb that was packaged from elsewhere, it is listed by its name
         // only.
         let name = entry.kdb.file.rsplit('/').next().unwrap_or_default();
@@ -101,7 +101,7 @@ pub(super) fn still_there(out: &Path, entry: &mut KdbEntry) -> Vec<Written> {
 }
 
 /// Separates what stays from the rest, and removes the rest.
-fn parted(
+fn separate(
     out: &Path,
     packages: Vec<Package>,
     beside: Vec<File>,
@@ -110,7 +110,7 @@ fn parted(
 ) -> EarlierFiles {
     let mut kept = EarlierFiles::default();
     for package in packages {
-        match lies_there(out, &package.file).filter(|_| stays(&package)) {
+        match existing_file(out, &package.file).filter(|_| stays(&package)) {
             Some(written) => {
                 kept.files.push(written);
                 kept.packages.push(package);
@@ -124,9 +124,9 @@ fn parted(
     }
     // New files are listed with this run's.
     for file in beside.into_iter().filter(|file| !is_made(file, made)) {
-        match still_beside(out, file.clone(), &kept.packages) {
+        match existing_companion(out, file.clone(), &kept.packages) {
             Some(file) => {
-                kept.files.extend(lies_there(out, &file));
+                kept.files.extend(existing_file(out, &file));
                 kept.beside.push(file);
             }
             None => {
@@ -139,8 +139,8 @@ fn parted(
 
 /// The signature or bill of material, if it belongs to one of the packages and
 /// still exists.
-fn still_beside(out: &Path, file: File, packages: &[Package]) -> Option<File> {
-    lies_there(out, &file)?;
+fn existing_companion(out: &Path, file: File, packages: &[Package]) -> Option<File> {
+    existing_file(out, &file)?;
     match file.file.strip_suffix(".asc") {
         Some(signed) => packages.iter().any(|package| package.file.file == signed).then_some(file),
         None => packages

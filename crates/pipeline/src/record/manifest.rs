@@ -114,7 +114,7 @@ pub(super) fn within(out: &Path, name: &str) -> Option<PathBuf> {
 }
 
 /// A file of a manifest, if it exists and has the recorded size.
-pub(super) fn lies_there(out: &Path, file: &File) -> Option<Written> {
+pub(super) fn existing_file(out: &Path, file: &File) -> Option<Written> {
     let path = within(out, &file.file)?;
     (path.metadata().ok()?.len() == file.size).then(|| Written {
         file_name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_compile::KnownCosts;
 use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
-use gfxpack_plan::shard::{self, FinishedJob, JobState, Shard, ShardManifest};
+use gfxpack_plan::shard::{self, JobState, Shard, ShardEntry, ShardManifest};
 use gfxpack_plan::stored::Jobs;
 use gfxpack_toolchain::{Search, Toolchain};
 
@@ -124,7 +124,7 @@ pub fn run_job(
     search: &Search,
     build: &BuildOptions,
     progress: &dyn Progress,
-) -> Result<(Vec<FinishedJob>, Option<JobNote>)> {
+) -> Result<(Vec<ShardEntry>, Option<JobNote>)> {
     let cache = Cache::open_for(cache, Purpose::Build)?;
     let prepared = stored.prepare(&Jobs::One(job), cache, search, progress.cancel())?;
     prepared.inputs.warnings.iter().for_each(|warning| progress.warning(warning));
@@ -140,7 +140,7 @@ pub fn run_job(
 }
 
 /// The outcome of a shard whose jobs ended like this.
-pub fn outcome(jobs: &[FinishedJob], shard: Shard) -> Result<()> {
+pub fn outcome(jobs: &[ShardEntry], shard: Shard) -> Result<()> {
     let count = |wanted: fn(JobState) -> bool| jobs.iter().filter(|job| wanted(job.state)).count();
     let lost = count(JobState::is_to_retry);
     if lost > 0 {

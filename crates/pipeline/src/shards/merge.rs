@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_compile::{CompileError, ObjectStore};
 use gfxpack_model::{Digest, JobId};
 use gfxpack_plan::plan::{Job, Plan};
-use gfxpack_plan::shard::{FinishedJob, JobState, Shard, ranges};
+use gfxpack_plan::shard::{JobState, Shard, ShardEntry, ranges};
 use gfxpack_plan::stored::Jobs;
 use rayon::prelude::*;
 
@@ -28,9 +28,16 @@ use crate::write_packages::MadePackages;
 /// The hint for a shard's manifest that does not match the plan.
 const RUN_AGAIN: &str = "remove that shard's manifest and run it again: what is compiled is kept";
 
+/// A shard whose objects are read.
+struct MergedShard {
+    shard: Shard,
+    dir: PathBuf,
+    store: ObjectStore,
+}
+
 /// The merged shards: where the object of each job is.
-pub struct MergedObjects {
-    shards: Vec<(Shard, PathBuf, ObjectStore)>,
+pub(crate) struct MergedObjects {
+    shards: Vec<MergedShard>,
     /// By job: the index of its shard, and the object's SHA-256 and size.
     jobs: Vec<Option<(u32, Digest, u64)>>,
     /// Jobs that a compiler refused, with the index of their shard.
@@ -48,7 +55,8 @@ struct ShardFaults {
 }
 
 impl ShardFaults {
-    fn pass(&mut self, error: Error) -> Result<()> {
+    /// Warns of the error instead, if errors are ignored.
+    fn allow(&mut self, error: Error) -> Result<()> {
         if !self.allowed {
             return Err(error);
         }
@@ -58,7 +66,7 @@ impl ShardFaults {
 }
 
 /// The shards of a plan by number, without duplicates, all divided in the same way.
-fn of_plan(
+fn shards_of_plan(
     prepared: &Prepared,
     digest: Digest,
     found: Vec<FoundShard>,
@@ -70,7 +78,7 @@ fn of_plan(
         let manifest = &found.manifest;
         let path = found.path.display().to_string();
         if manifest.plan != digest {
-            faults.pass(usage(
+            faults.allow(usage(
                 format!(
                     "failed to merge `{path}`: it is of plan {}, not of {digest}",
                     manifest.plan
@@ -82,7 +90,7 @@ fn of_plan(
         if let Some(first) = shards.values().next()
             && let Some(reason) = differently_parted(&found, first)
         {
-            faults.pass(usage(
+            faults.allow(usage(
                 format!(
                     "failed to merge `{path}`: it is shard {}, and `{}` is {}, {reason}",
                     manifest.shard,
@@ -98,8 +106,8 @@ fn of_plan(
             let first = first.path.display().to_string();
             // If the two have different objects for a job, report that instead.
             repeated.push(found.clone());
-            differ(prepared, shards.values().chain(&repeated))?;
-            faults.pass(usage(
+            results_by_job(prepared, shards.values().chain(&repeated))?;
+            faults.allow(usage(
                 format!("failed to merge shard {} twice: `{first}` and `{path}`", manifest.shard),
                 "give each shard once",
             ))?;
@@ -123,7 +131,7 @@ fn are_complete(shards: &BTreeMap<u32, FoundShard>, faults: &mut ShardFaults) ->
     let complete = missing.is_empty();
     if !complete {
         let indices = ranges(&missing);
-        faults.pass(usage(
+        faults.allow(usage(
             format!("failed to find {} of {count} shards: {indices}", missing.len()),
             format!(
                 "run `gfxpack build --shard I/{count}` for {indices}; --allow-partial merges \
@@ -134,7 +142,7 @@ fn are_complete(shards: &BTreeMap<u32, FoundShard>, faults: &mut ShardFaults) ->
     for found in shards.values() {
         let (shard, lost) = (found.manifest.shard, found.manifest.count(JobState::Infra));
         if lost > 0 {
-            faults.pass(usage(
+            faults.allow(usage(
                 format!("failed to merge shard {shard}: its machine lost {lost} of its jobs"),
                 format!(
                     "run `gfxpack build --shard {shard}` again; --allow-partial merges without \
@@ -161,7 +169,7 @@ fn in_different_places(shards: &BTreeMap<u32, FoundShard>) -> Option<String> {
 impl MergedObjects {
     /// Checks shards against the plan and each other. With `allow_partial`,
     /// foreign, repeated or missing shards are only warned about.
-    pub fn new(
+    pub(crate) fn new(
         prepared: &Prepared,
         digest: Digest,
         found: Vec<FoundShard>,
@@ -169,42 +177,44 @@ impl MergedObjects {
     ) -> Result<Self> {
         let plan = &prepared.plan;
         let mut faults = ShardFaults { allowed: allow_partial, warnings: Vec::new() };
-        let shards = of_plan(prepared, digest, found, &mut faults)?;
+        let shards = shards_of_plan(prepared, digest, found, &mut faults)?;
         let complete = are_complete(&shards, &mut faults)?;
         faults.warnings.extend(in_different_places(&shards));
-        let by_job = differ(prepared, shards.values())?;
+        let by_job = results_by_job(prepared, shards.values())?;
         let (mut jobs, mut failed) = (vec![None; plan.jobs.len()], HashMap::new());
         let mut refused = HashMap::new();
-        let mut nowhere = Vec::new();
+        let mut without_shard = Vec::new();
         for (index, job) in by_job.iter().enumerate() {
             match job {
-                Some((place, FinishedJob { result: Ok((sha256, size)), .. })) => {
-                    jobs[index] = Some((*place, *sha256, *size));
+                Some((shard, ShardEntry { result: Ok((sha256, size)), .. })) => {
+                    jobs[index] = Some((*shard, *sha256, *size));
                 }
-                Some((place, FinishedJob { result: Err(reason), state, .. })) => {
+                Some((shard, ShardEntry { result: Err(reason), state, .. })) => {
                     if *state == JobState::Failed {
-                        refused.insert(JobId(index), *place);
+                        refused.insert(JobId(index), *shard);
                     }
                     failed.insert(JobId(index), reason.clone());
                 }
                 None => {
-                    nowhere.push(index);
+                    without_shard.push(index);
                     failed.insert(JobId(index), "its shard was not there".to_owned());
                 }
             }
         }
-        if complete && let Some(first) = nowhere.first() {
+        if complete && let Some(first) = without_shard.first() {
             let key = &plan.jobs[*first].key;
-            let count = nowhere.len();
-            faults.pass(usage(
+            let count = without_shard.len();
+            faults.allow(usage(
                 format!(
                     "failed to find {count} of the plan's jobs in any shard, `{key}` the first"
                 ),
                 RUN_AGAIN,
             ))?;
         }
-        let shards = shards.values().map(|found| {
-            (found.manifest.shard, found.dir.clone(), ObjectStore::open_to_look(&found.dir))
+        let shards = shards.values().map(|found| MergedShard {
+            shard: found.manifest.shard,
+            dir: found.dir.clone(),
+            store: ObjectStore::open_to_look(&found.dir),
         });
         Ok(Self { shards: shards.collect(), jobs, refused, failed, warnings: faults.warnings })
     }
@@ -224,18 +234,18 @@ impl MergedObjects {
             match made {
                 SourceMatch::OfThese => {}
                 SourceMatch::OfOthers(file) => {
-                    others.entry(self.place(job)).or_default().push((job, file))
+                    others.entry(self.shard_index(job)).or_default().push((job, file))
                 }
                 // A failed job has no object.
                 SourceMatch::Unknown if self.jobs[job.0].is_none() => {}
                 SourceMatch::Unknown => return Err(self.damaged(plan, plan[job].digest)),
             }
         }
-        for (place, jobs) in others {
-            let (shard, (first, file)) = (self.shards[place].0, &jobs[0]);
+        for (index, jobs) in others {
+            let (shard, (first, file)) = (self.shards[index].shard, &jobs[0]);
             let (key, file) = (&plan[*first].key, file.display());
             let others = if_any(jobs.len() - 1, |_| format!(" (the first of {})", jobs.len()));
-            faults.pass(usage(
+            faults.allow(usage(
                 format!(
                     "failed to merge shard {shard}: `{key}`{others} was compiled from other \
                      sources than this plan's: `{file}` differs"
@@ -254,7 +264,7 @@ impl MergedObjects {
     /// Which sources a job's object, or its kept refusal, was made from.
     fn made_of(&self, plan: &Plan, job: JobId, check: &SourceCheck<'_>) -> SourceMatch {
         let Job { digest, source, .. } = plan[job];
-        let store = &self.shards[self.place(job)].2;
+        let store = &self.shards[self.shard_index(job)].store;
         match (&self.jobs[job.0], self.refused.contains_key(&job)) {
             (Some((_, sha256, _)), _) => match store.info(digest) {
                 Some(info) if info.sha256 == *sha256 => check.made_of(store, &info, source),
@@ -268,27 +278,27 @@ impl MergedObjects {
     }
 
     /// The index of the shard that has the result of a job.
-    fn place(&self, job: JobId) -> usize {
-        let made = self.jobs[job.0].map(|(place, ..)| place);
+    fn shard_index(&self, job: JobId) -> usize {
+        let made = self.jobs[job.0].map(|(index, ..)| index);
         made.or_else(|| self.refused.get(&job).copied()).unwrap_or_default() as usize
     }
 
     /// By job: SHA-256 and size of its object.
-    pub fn known(&self) -> Vec<Option<(Digest, u64)>> {
+    pub(crate) fn known(&self) -> Vec<Option<(Digest, u64)>> {
         self.jobs.iter().map(|job| job.map(|(_, sha256, size)| (sha256, size))).collect()
     }
 
     /// Reads a job's object, which must be the one in the manifest.
-    pub fn read(&self, plan: &Plan, job: JobId) -> Result<Vec<u8>, CompileError> {
+    pub(crate) fn read(&self, plan: &Plan, job: JobId) -> Result<Vec<u8>, CompileError> {
         let digest = plan[job].digest;
-        let (place, sha256, _) = self.jobs[job.0].ok_or(CompileError::CorruptObject(digest))?;
-        self.shards[place as usize].2.read_known(digest, sha256)
+        let (index, sha256, _) = self.jobs[job.0].ok_or(CompileError::CorruptObject(digest))?;
+        self.shards[index as usize].store.read_known(digest, sha256)
     }
 
     /// The error for an object that could not be read.
-    pub fn damaged(&self, plan: &Plan, digest: Digest) -> Error {
+    pub(crate) fn damaged(&self, plan: &Plan, digest: Digest) -> Error {
         let job = plan.jobs.iter().position(|job| job.digest == digest).unwrap_or_default();
-        let (shard, dir, _) = &self.shards[self.place(JobId(job))];
+        let MergedShard { shard, dir, .. } = &self.shards[self.shard_index(JobId(job))];
         let (key, dir) = (&plan.jobs[job].key, dir.display());
         Error::new(
             ErrorKind::Unsound,
@@ -312,27 +322,27 @@ fn differently_parted(a: &FoundShard, b: &FoundShard) -> Option<&'static str> {
 
 /// By job: the index of its shard, and its result. Fails if shards contradict
 /// each other.
-fn differ<'f>(
+fn results_by_job<'f>(
     prepared: &Prepared,
     shards: impl Iterator<Item = &'f FoundShard>,
-) -> Result<Vec<Option<(u32, &'f FinishedJob)>>> {
+) -> Result<Vec<Option<(u32, &'f ShardEntry)>>> {
     let plan = &prepared.plan;
     let shards: Vec<&FoundShard> = shards.collect();
     let mut numbers: Vec<u32> = (0..plan.jobs.len() as u32).collect();
     let digest = |index: &u32| plan.jobs[*index as usize].digest;
     numbers.sort_unstable_by_key(digest);
-    let mut jobs: Vec<Option<(u32, &FinishedJob)>> = vec![None; plan.jobs.len()];
+    let mut jobs: Vec<Option<(u32, &ShardEntry)>> = vec![None; plan.jobs.len()];
     let mut overlap = None;
-    for (place, found) in shards.iter().enumerate() {
+    for (shard_index, found) in shards.iter().enumerate() {
         let path = || found.path.display().to_string();
         for ended in &found.manifest.jobs {
-            let Ok(place_of_job) = numbers.binary_search_by_key(&ended.job, digest) else {
+            let Ok(position) = numbers.binary_search_by_key(&ended.job, digest) else {
                 let what = format!("it has job `{}`, which the plan has not", ended.job);
                 return Err(usage(format!("failed to merge `{}`: {what}", path()), RUN_AGAIN));
             };
-            let index = numbers[place_of_job] as usize;
+            let index = numbers[position] as usize;
             let Some((other, before)) = &jobs[index] else {
-                jobs[index] = Some((place as u32, ended));
+                jobs[index] = Some((shard_index as u32, ended));
                 continue;
             };
             let first = shards[*other as usize].path.display().to_string();

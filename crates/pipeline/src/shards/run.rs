@@ -10,7 +10,7 @@ use gfxpack_compile::{
 };
 use gfxpack_model::{Digest, JobId, KernelKey};
 use gfxpack_plan::plan::Job;
-use gfxpack_plan::shard::{FinishedJob, JobState};
+use gfxpack_plan::shard::{JobState, ShardEntry};
 use rayon::prelude::*;
 
 use super::manifest_files::job_state;
@@ -35,7 +35,7 @@ pub(crate) struct ShardRun<'a> {
 }
 
 /// What the output directory holds of a job.
-enum JobStatus {
+enum KnownResult {
     Made,
     Noted(Box<JobNote>),
     ToDo,
@@ -52,31 +52,31 @@ struct PassResult {
 
 impl ShardRun<'_> {
     /// Runs every job of the plan, and returns how each ended, sorted by digest.
-    pub(crate) fn run(&self, facts: &mut BuildFacts) -> Result<Vec<FinishedJob>> {
+    pub(crate) fn run(&self, facts: &mut BuildFacts) -> Result<Vec<ShardEntry>> {
         let plan = &self.prepared.plan;
         let prepared = self.prepared;
         let file_system = FileSystemCache::new(&prepared.cache.digests);
         let cancel = self.progress.cancel();
-        let current = prepared.current(&file_system, cancel, &self.options.admitted);
-        let known: Vec<JobStatus> =
-            plan.jobs.par_iter().map(|job| self.known(job, &current)).collect();
-        let mut ended: Vec<FinishedJob> = Vec::with_capacity(plan.jobs.len());
-        let (mut there, mut to_do) = (Vec::new(), Vec::new());
+        let checker = prepared.validity_checker(&file_system, cancel, &self.options.admitted);
+        let known: Vec<KnownResult> =
+            plan.jobs.par_iter().map(|job| self.known(job, &checker)).collect();
+        let mut ended: Vec<ShardEntry> = Vec::with_capacity(plan.jobs.len());
+        let (mut finished, mut to_do) = (Vec::new(), Vec::new());
         for (index, known) in plan.job_ids().zip(known) {
             let job = plan[index].digest;
             match known {
-                JobStatus::Made => {
+                KnownResult::Made => {
                     ended.push(self.made(index, JobState::Cached)?);
-                    there.push(index);
+                    finished.push(index);
                 }
-                JobStatus::Noted(note) => {
-                    ended.push(FinishedJob { job, state: note.state, result: Err(note.reason) });
-                    there.push(index);
+                KnownResult::Noted(note) => {
+                    ended.push(ShardEntry { job, state: note.state, result: Err(note.reason) });
+                    finished.push(index);
                 }
-                JobStatus::ToDo => to_do.push(index),
+                KnownResult::ToDo => to_do.push(index),
             }
         }
-        let mut first = self.pass(&to_do, 1, Some(&there), facts)?;
+        let mut first = self.pass(&to_do, 1, Some(&finished), facts)?;
         let again: Vec<JobId> = first
             .failed
             .iter()
@@ -99,30 +99,30 @@ impl ShardRun<'_> {
         for (index, failure) in &first.failed {
             let job = plan[*index].digest;
             let (state, reason) = (job_state(&failure.kind), failure.kind.to_string());
-            ended.push(FinishedJob { job, state, result: Err(reason) });
+            ended.push(ShardEntry { job, state, result: Err(reason) });
         }
         ended.sort_unstable_by_key(|ended| ended.job);
         Ok(ended)
     }
 
-    fn known(&self, job: &Job, current: &ValidityChecker<'_>) -> JobStatus {
-        let now = current.for_job(job);
+    fn known(&self, job: &Job, checker: &ValidityChecker<'_>) -> KnownResult {
+        let check = checker.for_job(job);
         let job = job.digest;
-        if self.output.has(job, now) {
-            return JobStatus::Made;
+        if self.output.has(job, check) {
+            return KnownResult::Made;
         }
         match self.output.note(job) {
-            Some(note) if !self.options.retry_refused && self.holds(job, &note, now) => {
-                JobStatus::Noted(note.into())
+            Some(note) if !self.options.retry_refused && self.holds(job, &note, check) => {
+                KnownResult::Noted(note.into())
             }
-            _ => JobStatus::ToDo,
+            _ => KnownResult::ToDo,
         }
     }
 
     /// Whether a failed job would fail again: always if it ran out of time,
     /// otherwise if there is a valid kept refusal.
-    fn holds(&self, job: Digest, note: &JobNote, now: ValidityCheck<'_>) -> bool {
-        note.state == JobState::Timeout || self.output.store.refusal(job, now).is_some()
+    fn holds(&self, job: Digest, note: &JobNote, check: ValidityCheck<'_>) -> bool {
+        note.state == JobState::Timeout || self.output.store.refusal(job, check).is_some()
     }
 
     /// Records a failure, and copies its kept refusal from the store `from`, if
@@ -145,11 +145,11 @@ impl ShardRun<'_> {
         Ok(())
     }
 
-    fn made(&self, id: JobId, state: JobState) -> Result<FinishedJob> {
+    fn made(&self, id: JobId, state: JobState) -> Result<ShardEntry> {
         let job = self.prepared.plan[id].digest;
         let info = self.output.store.info(job).ok_or(CompileError::CorruptObject(job))?;
         self.output.forget(job);
-        Ok(FinishedJob { job, state, result: Ok((info.sha256, info.size)) })
+        Ok(ShardEntry { job, state, result: Ok((info.sha256, info.size)) })
     }
 
     /// Copies the objects of an event from another store. Damaged ones, which

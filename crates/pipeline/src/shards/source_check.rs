@@ -55,9 +55,10 @@ impl<'a> SourceCheck<'a> {
         }
         // Not remembered as unknown: another shard may have the answers.
         let Some(states) = store.read_states(name) else { return SourceMatch::Unknown };
-        let (key, change) = match states.are_relative() {
-            true => (keys[1], self.sources.first_change(source, &states, self.digests)),
-            false => (keys[0], None),
+        let (key, change) = if states.are_relative() {
+            (keys[1], self.sources.first_change(source, &states, self.digests))
+        } else {
+            (keys[0], None)
         };
         let made =
             change.map_or(SourceMatch::OfThese, |(file, _)| SourceMatch::OfOthers(file.to_owned()));

@@ -131,9 +131,10 @@ impl Trees {
                         TreeKind::Partial
                     }
                     Some(meta) if meta.is_dir() => {
-                        match self.dirs_of_named.contains(&place) {
-                            true => dirs.push_front(path.clone()),
-                            false => dirs.push_back(path.clone()),
+                        if self.dirs_of_named.contains(&place) {
+                            dirs.push_front(path.clone())
+                        } else {
+                            dirs.push_back(path.clone())
                         }
                         TreeKind::Directory
                     }

@@ -173,9 +173,10 @@ impl Stored {
         let head = dir.join(HEADER);
         let text = fs::read(&head).map_err(|error| {
             let is_missing = dir.is_dir() && is_not_found(&error);
-            let message = match is_missing {
-                true => format!("failed to find a stored plan in `{}`", dir.display()),
-                false => format!("failed to read the plan `{}`: {error}", path.display()),
+            let message = if is_missing {
+                format!("failed to find a stored plan in `{}`", dir.display())
+            } else {
+                format!("failed to read the plan `{}`: {error}", path.display())
             };
             error::usage(message, "give the directory that `gfxpack plan --out` wrote")
         })?;

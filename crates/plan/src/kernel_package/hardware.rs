@@ -1,6 +1,8 @@
 //! How a package declares its devices, so that a package manager or a software centre can choose
 //! it: by the device IDs of the PCI bus.
 
+use std::collections::BTreeSet;
+
 use gfxpack_model::package::{Content, PackageFile, PackageSpec, Relation, RelationKind};
 use gfxpack_model::{InstallLayout, Target, processors};
 
@@ -51,8 +53,13 @@ pub(super) fn wanted(consumer: Consumer, target: &Target) -> Vec<String> {
     if consumer.properties().by_hardware { modaliases(target) } else { Vec::new() }
 }
 
-/// Fields of a .deb: processors and devices.
-pub(super) fn deb_fields(processors: &[&str], aliases: &[String]) -> Vec<(String, String)> {
+/// Fields of a .deb: processors, each once, and devices.
+pub(super) fn deb_fields<'a>(
+    processors: impl IntoIterator<Item = &'a str>,
+    aliases: &[String],
+) -> Vec<(String, String)> {
+    let processors: BTreeSet<&str> = processors.into_iter().collect();
+    let processors: Vec<&str> = processors.into_iter().collect();
     let mut fields = vec![(GPU_FIELD.to_owned(), processors.join(", "))];
     if !aliases.is_empty() {
         let value = format!("{DRIVER}({})", aliases.join(", "));
@@ -115,11 +122,8 @@ pub(super) fn metainfo(spec: &PackageSpec, aliases: &[String]) -> Option<Package
     line(format!("    <release version=\"{version}\" timestamp=\"{date}\"/>"));
     line("  </releases>".to_owned());
     line("</component>".to_owned());
-    Some(PackageFile {
-        path: format!("/usr/share/metainfo/{id}.metainfo.xml"),
-        content: Content::Bytes(text.into_bytes()),
-        mode: 0o644,
-    })
+    let path = format!("/usr/share/metainfo/{id}.metainfo.xml");
+    Some(PackageFile::readable(path, Content::Bytes(text.into_bytes())))
 }
 
 /// The package's maker as a reversed domain name: that of the home page, or else of the
@@ -168,7 +172,7 @@ mod tests {
     fn each_package_format_declares_devices_in_its_own_way() {
         let aliases = ["pci:v1".to_owned(), "pci:v2".to_owned()];
         assert_eq!(
-            deb_fields(&["gfx90a"], &aliases),
+            deb_fields(["gfx90a"], &aliases),
             [
                 ("X-ROCm-GPU-Architecture".to_owned(), "gfx90a".to_owned()),
                 ("Modaliases".to_owned(), "amdgpu(pci:v1, pci:v2)".to_owned())

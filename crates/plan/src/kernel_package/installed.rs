@@ -50,8 +50,8 @@ pub fn statements(paths: &[&str], name: &str, version: &str) -> Statements {
     }
     aliases.sort();
     aliases.dedup();
-    let processors: Vec<&str> = processors.iter().map(String::as_str).collect();
-    Statements { relations, deb_fields: hardware::deb_fields(&processors, &aliases) }
+    let processors = processors.iter().map(String::as_str);
+    Statements { relations, deb_fields: hardware::deb_fields(processors, &aliases) }
 }
 
 /// The consumer of the file, its layout, and its devices; `None` if it contains no kernels.
@@ -75,7 +75,7 @@ fn has_tuning_beside(kdb: &str, other: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{contents, release};
-    use super::super::{Contents, spec};
+    use super::super::{KdbToPackage, spec};
     use super::*;
 
     /// A recipe's package has the same declarations as gfxpack's own.
@@ -91,7 +91,7 @@ mod tests {
             let mut release = release(&[]);
             release.layout = layout;
             for tuning in [vec![], vec![("gfx906_60.HIP.fdb.txt".to_owned(), "y".into())]] {
-                let spec = spec(&release, &Contents { tuning, ..contents(target) });
+                let spec = spec(&release, &KdbToPackage { tuning, ..contents(target) });
                 let paths: Vec<&str> = spec.files.iter().map(|file| file.path.as_str()).collect();
                 let found = statements(&paths, &spec.name, "1.0.0-1");
                 assert_eq!(found.relations, spec.relations, "{target}");

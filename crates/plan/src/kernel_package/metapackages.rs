@@ -1,7 +1,6 @@
 //! Packages that contain nothing but depend on others: those without a ROCm version in the name,
 //! and those of a family of devices.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
@@ -80,7 +79,7 @@ pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     let layout = &release.layout;
     spec.relations.extend(names::instead_of(release.consumer, layout, &name, &version, &gfx, ""));
     spec.relations.extend(hardware::supplements(release.consumer, &aliases));
-    spec.deb_fields = hardware::deb_fields(&[target.id().processor()], &aliases);
+    spec.deb_fields = hardware::deb_fields([target.id().processor()], &aliases);
     spec.files.extend(hardware::metainfo(&spec, &aliases));
     Some(spec)
 }
@@ -90,29 +89,21 @@ pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
 /// to the family.
 #[must_use]
 pub fn family(release: &Release, family: &Family, targets: &[Target]) -> Option<PackageSpec> {
-    let members: Vec<&Target> = targets.iter().filter(|target| family.has(target)).collect();
-    if members.is_empty() {
-        return None;
-    }
-    let members: Vec<&Target> =
-        members.iter().copied().filter(|target| is_opened(target, &members)).collect();
-    let rocm = release.layout.version().unwrap_or_default();
-    let processors: BTreeSet<&str> = members.iter().map(|target| target.id().processor()).collect();
-    let processors: Vec<&str> = processors.into_iter().collect();
-    let name = expand(&release.name_template, &family.0, rocm);
-    let mut spec = base_spec(release, name, release.version.clone());
-    let whose = if family.0 == "all" { "all GPUs".to_owned() } else { format!("{family} GPUs") };
-    spec.summary = summary(release, &whose, " (metapackage)");
+    let mut members = members(family, targets)?;
+    let all = members.clone();
+    members.retain(|target| is_opened(target, &all));
+    let mut spec = family_base(release, family, " (metapackage)");
     spec.description = format!(
         "This metapackage depends on the kernels for these devices: {}.",
-        members.iter().map(|target| in_words(target)).collect::<Vec<_>>().join(", ")
+        devices(&members)
     );
     spec.section = "metapackages".to_owned();
     let mut names: Vec<String> =
         members.iter().map(|target| release.package_name(target)).collect();
     names.sort();
     spec.relations = names.into_iter().map(|name| depends(release, name)).collect();
-    spec.deb_fields = hardware::deb_fields(&processors, &[]);
+    spec.deb_fields =
+        hardware::deb_fields(members.iter().map(|target| target.id().processor()), &[]);
     Some(spec)
 }
 
@@ -126,37 +117,48 @@ pub fn merged(
     targets: &[Target],
     file: &Path,
 ) -> Option<PackageSpec> {
-    let members: Vec<&Target> = targets.iter().filter(|target| family.has(target)).collect();
-    let first = members.first()?;
-    let rocm = release.layout.version().unwrap_or_default();
-    let name = expand(&release.name_template, &family.0, rocm);
-    let mut spec = base_spec(release, name, release.version.clone());
-    let whose = if family.0 == "all" { "all GPUs".to_owned() } else { format!("{family} GPUs") };
+    let members = members(family, targets)?;
+    let first = members[0];
+    let mut spec = family_base(release, family, "");
     let dir = release.kdb_dir();
-    let names: Vec<String> = members.iter().map(|target| in_words(target)).collect();
-    spec.summary = summary(release, &whose, "");
     spec.description = format!(
         "This package installs the kernels for these devices in {dir}: {}. They are in one file, \
          since this version of {} reads one for all GPUs.",
-        names.join(", "),
+        devices(&members),
         release.consumer.properties().name
     );
     let mut aliases: Vec<String> =
         members.iter().flat_map(|target| hardware::modaliases(target)).collect();
     aliases.sort();
     aliases.dedup();
-    let processors: BTreeSet<&str> = members.iter().map(|target| target.id().processor()).collect();
-    let processors: Vec<&str> = processors.into_iter().collect();
     spec.relations = names::relations(release, first);
     spec.relations.extend(hardware::supplements(release.consumer, &aliases));
-    spec.deb_fields = hardware::deb_fields(&processors, &aliases);
-    spec.files.push(PackageFile {
-        path: format!("{dir}/{}", release.installed_name(first)),
-        content: Content::File(file.to_owned()),
-        mode: 0o644,
-    });
+    let processors = members.iter().map(|target| target.id().processor());
+    spec.deb_fields = hardware::deb_fields(processors, &aliases);
+    let path = format!("{dir}/{}", release.installed_name(first));
+    spec.files.push(PackageFile::readable(path, Content::File(file.to_owned())));
     spec.files.extend(hardware::metainfo(&spec, &aliases));
     Some(spec)
+}
+
+/// The targets of the family, if there are any.
+fn members<'a>(family: &Family, targets: &'a [Target]) -> Option<Vec<&'a Target>> {
+    let members: Vec<&Target> = targets.iter().filter(|target| family.has(target)).collect();
+    (!members.is_empty()).then_some(members)
+}
+
+/// The common part of the specs of a family; `kind` as for [`summary`].
+fn family_base(release: &Release, family: &Family, kind: &str) -> PackageSpec {
+    let rocm = release.layout.version().unwrap_or_default();
+    let name = expand(&release.name_template, &family.0, rocm);
+    let mut spec = base_spec(release, name, release.version.clone());
+    let whose = if family.0 == "all" { "all GPUs".to_owned() } else { format!("{family} GPUs") };
+    spec.summary = summary(release, &whose, kind);
+    spec
+}
+
+fn devices(members: &[&Target]) -> String {
+    members.iter().map(|target| in_words(target)).collect::<Vec<_>>().join(", ")
 }
 
 /// Whether any device opens this target's kdb if all of these are installed. No device opens a
@@ -182,7 +184,7 @@ mod tests {
     use super::super::tests::release;
     use gfxpack_model::InstallLayout;
 
-    use super::super::{Contents, spec};
+    use super::super::{KdbToPackage, spec};
     use super::*;
 
     fn targets(names: &[&str]) -> Vec<Target> {
@@ -239,7 +241,7 @@ mod tests {
     #[test]
     fn devices_are_claimed_once_and_by_the_unversioned_package() {
         let mut release = release(&[("a.cl", "MIT")]);
-        let contents = Contents {
+        let contents = KdbToPackage {
             target: "gfx90a".parse().unwrap(),
             kdb: "x".into(),
             kernels: 1,

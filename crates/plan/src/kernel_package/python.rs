@@ -20,9 +20,7 @@ pub(super) fn as_package(spec: &mut PackageSpec) {
          directory in the user's cache with links to these kernels and to torch's own databases, \
          unless it is set already. No file of torch is changed.",
     );
-    spec.files.extend(MODULES.map(|(path, text)| PackageFile {
-        path: path.to_owned(),
-        content: Content::Bytes(text.as_bytes().to_vec()),
-        mode: 0o644,
-    }));
+    spec.files.extend(
+        MODULES.map(|(path, text)| PackageFile::readable(path, Content::Bytes(text.into()))),
+    );
 }

@@ -59,7 +59,7 @@ impl fmt::Display for JobState {
 
 /// The result of one job of a shard.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FinishedJob {
+pub struct ShardEntry {
     /// The job.
     pub job: Digest,
     /// How it ended.
@@ -82,7 +82,7 @@ pub struct ShardManifest {
     /// versions that did not write it.
     pub places: Option<Digest>,
     /// Its jobs, by digest.
-    pub jobs: Vec<FinishedJob>,
+    pub jobs: Vec<ShardEntry>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -175,7 +175,7 @@ impl ShardManifest {
         if head.format != FORMAT {
             return Err(ReadError::Damaged("its format is not known to this version"));
         }
-        let mut jobs: Vec<FinishedJob> = Vec::new();
+        let mut jobs: Vec<ShardEntry> = Vec::new();
         for _ in 0..head.jobs {
             sha256.update(&next);
             whole_line(text, &mut next)?;
@@ -212,13 +212,13 @@ fn whole_line(text: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<(), ReadErro
     if line.ends_with(b"\n") { Ok(()) } else { Err(ReadError::Damaged("it is cut off")) }
 }
 
-fn ended(line: &[u8]) -> Result<FinishedJob, ReadError> {
+fn ended(line: &[u8]) -> Result<ShardEntry, ReadError> {
     match serde_json::from_slice(line) {
         Ok(Line::Made(job, state, sha256, size)) if state.is_made() => {
-            Ok(FinishedJob { job, state, result: Ok((sha256, size)) })
+            Ok(ShardEntry { job, state, result: Ok((sha256, size)) })
         }
         Ok(Line::Failed(job, state, reason)) if !state.is_made() => {
-            Ok(FinishedJob { job, state, result: Err(reason) })
+            Ok(ShardEntry { job, state, result: Err(reason) })
         }
         _ => Err(OTHER),
     }
@@ -252,13 +252,13 @@ mod tests {
             costs: None,
             places: Some(Digest::of(b"places")),
             jobs: vec![
-                FinishedJob { job: digests[0], state: JobState::Ok, result: Ok((digests[1], 7)) },
-                FinishedJob {
+                ShardEntry { job: digests[0], state: JobState::Ok, result: Ok((digests[1], 7)) },
+                ShardEntry {
                     job: digests[1],
                     state: JobState::Failed,
                     result: Err("no".to_owned()),
                 },
-                FinishedJob {
+                ShardEntry {
                     job: digests[2],
                     state: JobState::Cached,
                     result: Ok((digests[1], 7)),

@@ -10,7 +10,8 @@ use sha2::{Digest as _, Sha256};
 use super::check::check;
 use super::lines::{Group, Header, Rows, StoredError, StoredToolchain, damaged};
 use crate::arguments;
-use crate::plan::{self, Job, KEYS_AT_ONCE, KdbPlan, Plan, Row};
+use crate::key_list::KEYS_AT_ONCE;
+use crate::plan::{self, Job, KdbPlan, Plan, Row};
 use crate::workers::Workers;
 
 /// The jobs to read.

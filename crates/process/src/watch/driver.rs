@@ -29,7 +29,7 @@ const FIRST_LINE: u64 = 256;
 /// Source: Linux, `fs/exec.c`, `exec_binprm`.
 const SCRIPTS: usize = 5;
 
-/// The places for a driver, which may read anything, but write only into `scratch`.
+/// The roles for a driver, which may read anything, but write only into `scratch`.
 #[must_use]
 pub fn driver_path_roles(stage: PathBuf, scratch: &Path) -> PathRoles {
     let roles = PathRoles::new(stage).with(PathRole::Scratch, scratch);

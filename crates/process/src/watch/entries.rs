@@ -188,9 +188,10 @@ impl<'a> RecorderEntry<'a> {
 
     /// Text that must be a valid path.
     fn path(&self, text: &[u8]) -> Result<PathBuf, WatchError> {
-        match text.is_empty() || text.contains(&0) {
-            true => Err(self.damaged()),
-            false => Ok(PathBuf::from(OsStr::from_bytes(text))),
+        if text.is_empty() || text.contains(&0) {
+            Err(self.damaged())
+        } else {
+            Ok(PathBuf::from(OsStr::from_bytes(text)))
         }
     }
 
@@ -327,9 +328,10 @@ impl Reader {
         let own = self.states.get(&entry.pid).filter(|state| !state.ended);
         let state = own.or_else(|| self.states.get(&entry.argument));
         let state = state.ok_or_else(|| entry.damaged())?;
-        let program = match entry.first.is_empty() {
-            true => state.directory.clone(),
-            false => absolute(&state.directory, &entry.path(entry.first)?, entry)?,
+        let program = if entry.first.is_empty() {
+            state.directory.clone()
+        } else {
+            absolute(&state.directory, &entry.path(entry.first)?, entry)?
         };
         self.pending_execs.insert(entry.pid, PendingExec { process: state.process, program });
         Ok(())
@@ -399,9 +401,10 @@ impl Reader {
             _ => return Err(entry.damaged()),
         };
         // The system answers an empty path like an absent one.
-        let path = match entry.first.is_empty() && entry.error.is_some() {
-            true => state.directory.clone(),
-            false => absolute(entry.path(entry.first)?)?,
+        let path = if entry.first.is_empty() && entry.error.is_some() {
+            state.directory.clone()
+        } else {
+            absolute(entry.path(entry.first)?)?
         };
         let (process, error, file) = (state.process, entry.error, entry.file);
         let mut access = FileAccess { process, path, operation, error, file };

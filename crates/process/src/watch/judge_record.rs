@@ -50,7 +50,7 @@ pub struct InStage {
     pub absent: bool,
 }
 
-/// Judges a record, with the places for each class of programs. A file is recorded as it is now, so
+/// Judges a record, with the roles for each class of programs. A file is recorded as it is now, so
 /// it must be the one that the run looked at. `since` is when the run began.
 #[must_use]
 pub fn judge_record<'p>(
@@ -115,9 +115,9 @@ impl RunDependencies {
     }
 
     fn in_stage(&mut self, below: PathBuf, found: bool) {
-        let asked = self.stage.entry(below).or_default();
-        asked.found |= found;
-        asked.absent |= !found;
+        let lookup = self.stage.entry(below).or_default();
+        lookup.found |= found;
+        lookup.absent |= !found;
     }
 
     /// Records an access that found that a path is no link.

@@ -95,7 +95,7 @@ impl PathRoles {
         Self { stage, dirs: HashMap::new() }
     }
 
-    /// The same places for another stage.
+    /// The same roles for another stage.
     #[must_use]
     pub fn with_stage(&self, stage: &Path) -> Self {
         Self { stage: stage.to_owned(), dirs: self.dirs.clone() }
@@ -175,14 +175,18 @@ impl PathRoles {
             let leads_back =
                 self.below_stage(real).is_some_and(|it| !tidy_path(&it).starts_with(".."));
             let leaves = tidy.starts_with("..") && !leads_back;
-            return match () {
-                () if access.is_absent() => Judgement::AbsentInStage(below),
+            return if access.is_absent() {
+                Judgement::AbsentInStage(below)
+            } else if listed {
                 // Only some of its files are staged.
-                () if listed => Judgement::Reads(Path::new(".").join(below)),
+                Judgement::Reads(Path::new(".").join(below))
+            } else if leaves && is_dir {
                 // On the way to a file, whose own access is judged.
-                () if leaves && is_dir => Judgement::Nothing,
-                () if leaves => Judgement::Reads(tidy),
-                () => Judgement::InStage(below),
+                Judgement::Nothing
+            } else if leaves {
+                Judgement::Reads(tidy)
+            } else {
+                Judgement::InStage(below)
             };
         }
         let role = match self.role(real) {

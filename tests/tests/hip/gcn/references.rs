@@ -97,10 +97,8 @@ pub(crate) fn axpby(options: &Options, _: usize) -> Result<Vec<Launch>> {
         let x = finite(&mut random, part.length());
         // Without beta, what y held must not reach the result.
         let y = if with_beta { finite(&mut random, x.len()) } else { vec![f32::NAN; x.len()] };
-        let sum = |(x, y): (&f32, &f32)| match with_beta {
-            true => x.mul_add(ALPHA, BETA * y),
-            false => x * ALPHA,
-        };
+        let sum =
+            |(x, y): (&f32, &f32)| if with_beta { x.mul_add(ALPHA, BETA * y) } else { x * ALPHA };
         let after: Vec<f32> = x.iter().zip(&y).map(sum).collect();
         Launch::new(part.groups)
             .input(&part.pieces, 4, &bytes(&x))

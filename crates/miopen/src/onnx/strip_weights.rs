@@ -12,12 +12,12 @@ const MAX_DEPTH: usize = 100;
 
 /// Why a file is no model.
 #[derive(Debug)]
-pub(super) enum ThinError {
+pub(super) enum StripError {
     Io(io::Error),
     NoModel(String),
 }
 
-impl From<io::Error> for ThinError {
+impl From<io::Error> for StripError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => {
@@ -58,19 +58,22 @@ impl Kind {
 }
 
 /// Reads a model with this many bytes.
-pub(super) fn thin<R: BufRead + Seek>(reader: R, length: u64) -> Result<Vec<u8>, ThinError> {
-    let mut thin = Thin { reader, kept: 0 };
+pub(super) fn strip_weights<R: BufRead + Seek>(
+    reader: R,
+    length: u64,
+) -> Result<Vec<u8>, StripError> {
+    let mut stripper = WeightStripper { reader, kept: 0 };
     let mut out = Vec::new();
-    thin.message(length, Kind::Model, 0, &mut out)?;
+    stripper.message(length, Kind::Model, 0, &mut out)?;
     Ok(out)
 }
 
-struct Thin<R> {
+struct WeightStripper<R> {
     reader: R,
     kept: usize,
 }
 
-impl<R: BufRead + Seek> Thin<R> {
+impl<R: BufRead + Seek> WeightStripper<R> {
     /// Source: Protocol Buffers' documentation, "Encoding".
     fn message(
         &mut self,
@@ -78,9 +81,9 @@ impl<R: BufRead + Seek> Thin<R> {
         kind: Kind,
         depth: usize,
         out: &mut Vec<u8>,
-    ) -> Result<(), ThinError> {
+    ) -> Result<(), StripError> {
         if depth > MAX_DEPTH {
-            return Err(ThinError::NoModel("its graphs are nested too deeply".to_owned()));
+            return Err(StripError::NoModel("its graphs are nested too deeply".to_owned()));
         }
         let mut left = length;
         while left > 0 {
@@ -123,7 +126,7 @@ impl<R: BufRead + Seek> Thin<R> {
         Ok(())
     }
 
-    fn varint(&mut self, left: &mut u64) -> Result<u64, ThinError> {
+    fn varint(&mut self, left: &mut u64) -> Result<u64, StripError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             take(left, 1)?;
@@ -137,7 +140,7 @@ impl<R: BufRead + Seek> Thin<R> {
         Err(no_protobuf())
     }
 
-    fn bytes(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), ThinError> {
+    fn bytes(&mut self, size: u64, out: &mut Vec<u8>) -> Result<(), StripError> {
         self.keep(size as usize)?;
         let read = self.reader.by_ref().take(size).read_to_end(out)?;
         if (read as u64) < size {
@@ -146,32 +149,34 @@ impl<R: BufRead + Seek> Thin<R> {
         Ok(())
     }
 
-    fn pass(&mut self, size: u64) -> Result<(), ThinError> {
+    fn pass(&mut self, size: u64) -> Result<(), StripError> {
         let size = i64::try_from(size).map_err(|_| no_protobuf())?;
         self.reader.seek(SeekFrom::Current(size))?;
         Ok(())
     }
 
-    fn keep(&mut self, bytes: usize) -> Result<(), ThinError> {
+    fn keep(&mut self, bytes: usize) -> Result<(), StripError> {
         self.kept += bytes;
         if self.kept > MAX_KEPT {
             let most = MAX_KEPT >> 20;
-            return Err(ThinError::NoModel(format!("its layers take more than {most} MiB")));
+            return Err(StripError::NoModel(format!("its layers take more than {most} MiB")));
         }
         Ok(())
     }
 }
 
 /// Subtracts bytes from the rest of a message.
-fn take(left: &mut u64, bytes: u64) -> Result<(), ThinError> {
+fn take(left: &mut u64, bytes: u64) -> Result<(), StripError> {
     *left = left.checked_sub(bytes).ok_or_else(|| {
-        ThinError::NoModel("it is cut off, or no model: a value is longer than the rest".to_owned())
+        StripError::NoModel(
+            "it is cut off, or no model: a value is longer than the rest".to_owned(),
+        )
     })?;
     Ok(())
 }
 
-fn no_protobuf() -> ThinError {
-    ThinError::NoModel("it is no model: its bytes are not those of Protocol Buffers".to_owned())
+fn no_protobuf() -> StripError {
+    StripError::NoModel("it is no model: its bytes are not those of Protocol Buffers".to_owned())
 }
 
 fn put(out: &mut Vec<u8>, mut value: u64) {

@@ -9,7 +9,7 @@ const HEAD: usize = 4096;
 /// The licence and the copyright holders that the beginning of a source states;
 /// `None` if it states none. Recognises the text of the MIT licence, and SPDX
 /// identifiers.
-pub(crate) fn licence_of(text: &[u8]) -> Option<SourceLicense> {
+pub(crate) fn license_of(text: &[u8]) -> Option<SourceLicense> {
     let head = String::from_utf8_lossy(&text[..text.len().min(HEAD)]).into_owned();
     let by_text = || head.contains("MIT License").then(|| "MIT".to_owned());
     let license = identifier(&head).or_else(by_text)?;
@@ -41,7 +41,7 @@ mod tests {
 
     #[track_caller]
     fn check(head: &str, expected: Option<(&str, &str)>) {
-        let found = licence_of(head.as_bytes());
+        let found = license_of(head.as_bytes());
         let found = found.as_ref().map(|of| (of.license.as_str(), of.copyright.as_str()));
         assert_eq!(found, expected);
     }
