@@ -264,7 +264,10 @@ fn a_source_of_a_stored_plan_that_equals_a_file_elsewhere_is_refused() {
     let stored = format!("build --plan plan {common}");
     for line in [&direct, &stored] {
         let refused = run(line).expect_code(100);
-        assert_eq!(refused.of_type("job-failed")[0]["reason"], "reads-outside");
+        let failed = &refused.of_type("job-failed")[0];
+        assert_eq!(failed["reason"], "reads-outside");
+        let message = failed["message"].as_str().unwrap();
+        assert!(message.contains("outside/a.h`, which is also its source `a.h`"), "{message}");
     }
 }
 

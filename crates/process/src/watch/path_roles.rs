@@ -36,6 +36,9 @@ pub enum Judgement {
     AbsentInStage(PathBuf),
     /// The run read a path that it may not read.
     Reads(PathBuf),
+    /// The run listed a directory of its sources, by its path below the stage. Only some files are
+    /// staged there.
+    ListsStage(PathBuf),
     /// The run wrote, or tried to write, to a path that it may not write to.
     Writes(PathBuf),
 }
@@ -177,8 +180,7 @@ impl PathRoles {
             let leaves = tidy.starts_with("..") && !leads_back;
             return match () {
                 () if access.is_absent() => Judgement::AbsentInStage(below),
-                // Only some of its files are staged.
-                () if listed => Judgement::Reads(Path::new(".").join(below)),
+                () if listed => Judgement::ListsStage(below),
                 // On the way to a file, whose own access is judged.
                 () if leaves && is_dir => Judgement::Nothing,
                 () if leaves => Judgement::Reads(tidy),
