@@ -5,7 +5,7 @@ use gfxpack_model::JobId;
 use gfxpack_plan::plan::Plan;
 
 use crate::failure_log::FailureFiles;
-use crate::failures::{Excerpt, FailureGroups, shortened, told_reason};
+use crate::failures::{Excerpt, FailureGroups, reason_of, shortened};
 use crate::text::{counted, if_any};
 
 /// How many further kernels that fail for a known reason are named.
@@ -36,7 +36,7 @@ impl FailureTexts {
             }
         } else if before <= NAMED {
             text.push_str(", as above");
-            if let Some(reason) = told_reason(&failure.output) {
+            if let Some(reason) = reason_of(failure) {
                 text.push_str(&format!(": {}", shortened(reason.trim())));
             }
         } else {
