@@ -30,6 +30,12 @@ impl Lines {
         }
     }
 
+    fn print_failures(&mut self, plan: &Plan, event: &Event) {
+        for text in self.failures.event(plan, event) {
+            self.output.stderr(&text);
+        }
+    }
+
     fn step(&mut self, count: &BuildCount) {
         let fraction = count.fraction();
         let tenths = (fraction * 10.0) as usize;
@@ -53,7 +59,7 @@ impl Lines {
 impl BuildView for Lines {
     fn event(&mut self, plan: &Plan, event: &Event, count: &BuildCount) {
         match event {
-            Event::FoundInCache { cached, refused } => {
+            Event::FoundInCache { cached, .. } => {
                 self.tenths = 0;
                 self.output.info(&format!(
                     "{} to compile, {} in the cache{}",
@@ -61,11 +67,7 @@ impl BuildView for Lines {
                     cached.len(),
                     count.refused_words()
                 ));
-                for (job, failure) in refused {
-                    if let Some(text) = self.failures.one(plan, *job, failure) {
-                        self.output.stderr(&text);
-                    }
-                }
+                self.print_failures(plan, event);
             }
             Event::Queued { .. } => self.last_line = Instant::now(),
             Event::HeadersPrecompiled { .. } | Event::Started { .. } => {}
@@ -76,10 +78,8 @@ impl BuildView for Lines {
                 }
                 self.step(count);
             }
-            Event::Failed { job, failure, .. } => {
-                if let Some(text) = self.failures.one(plan, *job, failure) {
-                    self.output.stderr(&text);
-                }
+            Event::Failed { .. } => {
+                self.print_failures(plan, event);
                 self.step(count);
             }
         }
