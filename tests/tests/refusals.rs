@@ -397,7 +397,9 @@ fn a_reviewed_list_of_refused_kernels_makes_packages_complete() {
         let dist = ["dist", "--manifest=kernels.toml", "--target=gfx906_60", "--out=o"];
         project.run(&[&dist[..], &["--format=deb", "--message-format=json"], more].concat())
     };
-    build(&["--write-refused=refused.jsonl"]).expect_code(100);
+    let run = build(&["--write-refused=refused.jsonl"]).expect_code(100);
+    let note = &run.of_type("note")[0]["message"];
+    assert_eq!(*note, format!("{REFUSED} refused kernels listed in refused.jsonl"));
     let list: Vec<Value> = project
         .text("refused.jsonl")
         .lines()
