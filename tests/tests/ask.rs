@@ -72,6 +72,7 @@ fn the_library_finds_kernels_built_from_its_own_sources() {
     let looked = &built.of_type("kdb-checked")[0];
     assert_eq!((&looked["missed"], &looked["functions_missing"]), (&0.into(), &0.into()));
     assert!(looked["without_source"].as_u64().unwrap() > 0, "{looked}");
+    assert_eq!(looked["not_built"], 0, "{looked}");
     let coverage = &built.of_type("coverage")[0];
     assert_eq!(coverage["built"], coverage["with_source"], "{coverage}");
     assert!(coverage["built"].as_u64().unwrap() > 0, "{coverage}");
@@ -90,6 +91,18 @@ fn the_library_finds_kernels_built_from_its_own_sources() {
     for missed in of_problem["missed"].as_array().unwrap() {
         assert!(missed["kernel_name"].as_str().unwrap().ends_with(".s.o"), "{missed}");
     }
+    // A kernel that is left out is not counted as one without a source.
+    let listed = project.run(&["kdb", "list", "--keys", "o/kdb/gfx906_60.kdb"]).expect_code(0);
+    let mut key: serde_json::Value =
+        serde_json::from_str(listed.stdout.lines().next().unwrap()).unwrap();
+    key["target"] = "gfx906@60".into();
+    project.write("skip.jsonl", &key.to_string());
+    let skip = ["--skip-refused", "skip.jsonl", "--message-format", "json"];
+    let without = run(&project, &[&dist[..6], &["--out", "p"], &skip].concat()).unwrap();
+    let counts = &without.expect_code(0).of_type("kdb-checked")[0];
+    assert_eq!((&counts["missed"], &counts["not_built"]), (&0.into(), &1.into()), "{counts}");
+    assert_eq!(counts["without_source"], looked["without_source"], "{counts}");
+
     let removed = "delete from kern_db where kernel_name = 'naive_conv.cpp.o'";
     tool("sqlite3", &["o/kdb/gfx906_60.kdb", removed], project.path());
     let checked = run(&project, &check).unwrap().expect_code(101);

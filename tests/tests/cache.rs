@@ -292,15 +292,21 @@ fn objects_of_a_driver_in_python_are_cached() {
     project.write_manifest("k.cpp", std::iter::empty());
     project.write("bin/conf.py", "FLAGS = []\n");
     // It loads a module of its own, starts another Python, and looks at what it is given.
-    project.add_compiler(
-        "#!/usr/bin/env python3\nimport os, subprocess, sys\n\
+    let script = "#!/usr/bin/env python3\nimport os, subprocess, sys\n\
          import conf\nsubprocess.run([sys.executable, '-P', '-c', 'import json'], check=True)\n\
-         os.execv('/usr/bin/hipcc', ['hipcc', *conf.FLAGS, *sys.argv[1:]])\n",
-    );
-    let build = || project.run(&[&BUILD[..], &["--hipcc", "bin/hipcc"]].concat()).expect_code(0);
-    let compiled = || build().of_type("build-finished")[0]["compiled"].clone();
+         os.execv('/usr/bin/hipcc', ['hipcc', *conf.FLAGS, *sys.argv[1:]])\n";
+    project.add_compiler(script);
+    let build =
+        |code| project.run(&[&BUILD[..], &["--hipcc", "bin/hipcc"]].concat()).expect_code(code);
+    let compiled = || build(0).of_type("build-finished")[0]["compiled"].clone();
     assert_eq!([compiled(), compiled()], [1, 0]);
     assert!(!project.path().join("bin/__pycache__").exists());
+    // It looks for modules in the directory of the sources.
+    project.add_compiler(&script.replace("'-P', ", ""));
+    let failed = &build(100).of_type("job-failed")[0];
+    assert_eq!(failed["reason"], "reads-outside");
+    let message = failed["message"].as_str().unwrap();
+    assert!(message.contains("a program lists the directory `./` of the sources"), "{message}");
 }
 
 #[test]

@@ -364,6 +364,12 @@ fn assembly_that_reads_a_file_outside_of_the_sources_is_refused() {
         let expected = format!("it reads `{bits}`, which is not among the sources");
         assert!(run.stderr.contains(&expected), "{}", run.stderr);
     }
+    // What is there differs from process to process, and nothing allows it.
+    project.write("e.s", ".incbin \"/proc/self/maps\"\n");
+    project.write_manifest("e.s", ["-DX=1".to_owned()].into_iter());
+    let arguments = [&["build", "--out", "o", "--allow-read", "/proc"], &INPUT[..]].concat();
+    let run = project.run(&arguments).expect_code(100);
+    assert!(run.stderr.contains("`/proc/self/maps`, which is below /proc"), "{}", run.stderr);
 }
 
 #[test]

@@ -265,7 +265,10 @@ fn a_source_of_a_stored_plan_that_equals_a_file_elsewhere_is_refused() {
     let stored = format!("build --plan plan {common}");
     for line in [&direct, &stored] {
         let refused = run(line).expect_code(100);
-        assert_eq!(refused.of_type("job-failed")[0]["reason"], "reads-outside");
+        let failed = &refused.of_type("job-failed")[0];
+        assert_eq!(failed["reason"], "reads-outside");
+        let message = failed["message"].as_str().unwrap();
+        assert!(message.contains("outside/a.h`, which is also its source `a.h`"), "{message}");
     }
 }
 
@@ -395,7 +398,9 @@ fn a_reviewed_list_of_refused_kernels_makes_packages_complete() {
         let dist = ["dist", "--manifest=kernels.toml", "--target=gfx906_60", "--out=o"];
         project.run(&[&dist[..], &["--format=deb", "--message-format=json"], more].concat())
     };
-    build(&["--write-refused=refused.jsonl"]).expect_code(100);
+    let run = build(&["--write-refused=refused.jsonl"]).expect_code(100);
+    let note = &run.of_type("note")[0]["message"];
+    assert_eq!(*note, format!("{REFUSED} refused kernels listed in refused.jsonl"));
     let list: Vec<Value> = project
         .text("refused.jsonl")
         .lines()

@@ -116,6 +116,32 @@ fn failing(broken: usize) -> Project {
 }
 
 #[test]
+fn kernels_that_read_different_files_are_reported_with_their_own() {
+    let project = Project::new();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let paths = ["one", "other"].map(|name| elsewhere.path().join(name));
+    paths.iter().for_each(|path| fs::write(path, "1234").unwrap());
+    let [one, other] = paths.map(|path| path.display().to_string());
+    project.write(
+        "k.s",
+        &format!(
+            ".if N == 1\n.incbin \"{one}\"\n.else\n.incbin \"{other}\"\n.endif\n.text\ns_endpgm\n"
+        ),
+    );
+    let numbers = (1..=2).map(|number| format!("-Wa,-defsym,N={number}"));
+    project.write_manifest("k.s", numbers);
+    let run = dist(&project, &["--junit", "r.xml"]).expect_code(100);
+    for text in [&run.stderr, &project.text("r.xml"), &project.text("o/refused.log")] {
+        for path in [&one, &other] {
+            assert!(text.contains(&format!("it reads `{path}`, which is not among")), "{text}");
+        }
+        for joined in ["as above", "for one reason", "the same of"] {
+            assert!(!text.contains(joined), "{text}");
+        }
+    }
+}
+
+#[test]
 fn kernels_that_fail_for_one_reason_are_reported_together() {
     let project = failing(20);
     let run = dist(&project, &["--jobs", "2"]).expect_code(100);

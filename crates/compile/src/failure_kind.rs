@@ -1,7 +1,7 @@
 //! Why a job has no object.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,18 @@ pub enum FailureKind {
     /// It read this file, which is not among the sources. A relative path starts at the directory
     /// of the sources.
     Reads(PathBuf),
+    /// It read this path, which leads below `/proc`.
+    ReadsProc(PathBuf),
+    /// It read a file of its sources by a path elsewhere too, or a file elsewhere that may be one of
+    /// its sources.
+    ReadsByOtherName {
+        /// The path elsewhere.
+        path: PathBuf,
+        /// The file among the sources, by its path there.
+        source: PathBuf,
+    },
+    /// It listed this directory of the sources; the path starts at their own.
+    ListsSources(PathBuf),
     /// Its compiler also searches this include directory on its own account.
     Searches(PathBuf),
     /// It looked for this path, of which its stored plan has no complete description.
@@ -56,7 +68,10 @@ impl FailureKind {
             Self::TooLong => "too-long",
             Self::NoOutput => "no-output",
             Self::NoCodeObject(_) => "no-code-object",
-            Self::Reads(_) => "reads-outside",
+            Self::Reads(_)
+            | Self::ReadsProc(_)
+            | Self::ReadsByOtherName { .. }
+            | Self::ListsSources(_) => "reads-outside",
             Self::Searches(_) => "include-dir-of-compiler",
             Self::NotInPlan(_) => "not-in-plan",
             Self::Writes(_) => "writes-outside",
@@ -81,12 +96,47 @@ impl fmt::Display for FailureKind {
             Self::NoCodeObject(reason) => {
                 write!(f, "the compiler wrote something that is no code object: {reason}")
             }
-            Self::Reads(path) if path.starts_with(".") => {
-                let dir = path.display();
-                write!(f, "a program lists `{dir}`, where only files that are needed are laid out")
+            Self::Reads(path) if path.is_absolute() => {
+                write!(
+                    f,
+                    "it reads `{}`, which is not among the sources: put the file among them, or \
+                     allow its directory by --allow-read DIR",
+                    path.display()
+                )
             }
             Self::Reads(path) => {
-                write!(f, "it reads `{}`, which is not among the sources", path.display())
+                write!(
+                    f,
+                    "it reads `{}`, which is not among the sources: put the file below their \
+                     directory, or into an include directory, and name it without `..`",
+                    path.display()
+                )
+            }
+            Self::ReadsProc(path) => {
+                write!(
+                    f,
+                    "it reads `{}`, which is below /proc and differs from process to process: \
+                     remove that from the kernel, or from the script that starts the compiler",
+                    path.display()
+                )
+            }
+            Self::ReadsByOtherName { path, source } => {
+                write!(
+                    f,
+                    "it reads `{}`, which is also its source `{}`, or a copy of that: let it \
+                     include only one of the two",
+                    path.display(),
+                    source.display()
+                )
+            }
+            Self::ListsSources(dir) => {
+                write!(
+                    f,
+                    "a program lists the directory `{}` of the sources, where only the files that \
+                     the kernel needs are laid out: let the script that starts the compiler not \
+                     list it (Python does, unless it is given -P)",
+                    Path::new(".").join(dir).display()
+                )
             }
             Self::Searches(dir) => {
                 write!(
@@ -108,7 +158,8 @@ impl fmt::Display for FailureKind {
             Self::Writes(path) => {
                 write!(
                     f,
-                    "the compiler tried to write `{}`, outside its own directory",
+                    "the compiler tried to write `{}`, outside its own directory: if a wrapper \
+                     such as ccache does that, give the compiler itself",
                     path.display()
                 )
             }
@@ -118,6 +169,34 @@ impl fmt::Display for FailureKind {
             Self::WrongTarget { expected, found } => {
                 write!(f, "the object is for {found}, not for {expected}")
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_to_read_outside_says_what_to_do() {
+        let reads = |path: &str| FailureKind::Reads(path.into());
+        let by_other_name =
+            FailureKind::ReadsByOtherName { path: "/x/a.h".into(), source: "inc/a.h".into() };
+        for (kind, what, todo) in [
+            (reads("/opt/a.h"), "it reads `/opt/a.h`, which is not among", "--allow-read DIR"),
+            (reads("../a.h"), "it reads `../a.h`, which is not among", "into an include directory"),
+            (FailureKind::ReadsProc("/proc/cpuinfo".into()), "below /proc", "remove that"),
+            (by_other_name, "`/x/a.h`, which is also its source `inc/a.h`", "only one of the two"),
+            (FailureKind::ListsSources("".into()), "lists the directory `./`", "given -P"),
+        ] {
+            let text = kind.to_string();
+            let (before, after) = text.split_once(": ").expect("what to do");
+            assert!(before.contains(what) && after.contains(todo), "{text}");
+            assert_eq!(kind.name(), "reads-outside");
+        }
+        // No option allows these.
+        for kind in [reads("../a.h"), FailureKind::ReadsProc("/dev/fd/9".into())] {
+            assert!(!kind.to_string().contains("--allow-read"), "{kind}");
         }
     }
 }

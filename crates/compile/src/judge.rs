@@ -87,7 +87,7 @@ pub(crate) fn judge(
         }
         accesses.add(context, stage, dependencies, before)?;
     }
-    if let Some(judged) = accesses.without_object(is_stored) {
+    if let Some(judged) = accesses.without_object(context, is_stored) {
         return Ok(judged);
     }
     let same = watched.same_elsewhere(&accesses.sources);
@@ -96,7 +96,8 @@ pub(crate) fn judge(
         let is_admitted = |dir: &PathBuf| is_below(context, path, dir);
         let may_be_one = is_stored && context.admitted.iter().any(is_admitted);
         if may_be_one || own_file_id(below) == file_id_of(path) {
-            return Ok(Judged::Failed(FailureKind::Reads(path.clone())));
+            let (path, source) = (path.clone(), below.clone());
+            return Ok(Judged::Failed(FailureKind::ReadsByOtherName { path, source }));
         }
     }
     let incomplete = watched.incomplete()?;
@@ -316,6 +317,7 @@ struct FileAccesses {
     /// Whether files that the compiler did not find exist now.
     again: bool,
     reads: Option<PathBuf>,
+    lists: Option<PathBuf>,
     writes: Option<PathBuf>,
     changed: Option<PathBuf>,
 }
@@ -323,18 +325,21 @@ struct FileAccesses {
 impl FileAccesses {
     /// The judgement of a run without a usable object. `is_stored` says whether the sources come
     /// from a stored plan.
-    fn without_object(&mut self, is_stored: bool) -> Option<Judged> {
+    fn without_object(&mut self, context: &BuildContext<'_>, is_stored: bool) -> Option<Judged> {
         let fresh = std::mem::take(&mut self.fresh);
         let reads = |path: PathBuf| {
             if path.is_relative() && is_stored {
                 FailureKind::NotInPlan(path)
+            } else if path.is_absolute() && context.file_system.leads_to_proc(&path) {
+                FailureKind::ReadsProc(path)
             } else {
                 FailureKind::Reads(path)
             }
         };
         let failed = self.writes.take().map(FailureKind::Writes);
-        let failed = failed.or_else(|| self.reads.take().map(reads)).map(Judged::Failed);
-        let again = self.again.then_some(Judged::Again).or(failed);
+        let failed = failed.or_else(|| self.reads.take().map(reads));
+        let failed = failed.or_else(|| self.lists.take().map(FailureKind::ListsSources));
+        let again = self.again.then_some(Judged::Again).or(failed.map(Judged::Failed));
         again.or_else(|| (!fresh.is_empty()).then_some(Judged::AgainAfter(fresh)))
     }
 
@@ -345,13 +350,14 @@ impl FileAccesses {
         dependencies: RunDependencies,
         before: &RecentlyChanged,
     ) -> Result<(), CompileError> {
-        let RunDependencies { states, stage: lookups, reads, writes, changed, fresh, .. } =
+        let RunDependencies { states, stage: lookups, reads, lists, writes, changed, fresh } =
             dependencies;
         // A file that did not change between the ends of two runs is the one that the second run
         // read.
         self.fresh.extend(fresh.into_iter().filter(|file| !before.contains(file)));
         self.system.extend(states);
         self.reads = self.reads.take().or(reads);
+        self.lists = self.lists.take().or(lists);
         self.writes = self.writes.take().or(writes);
         self.changed = self.changed.take().or(changed);
         for (below, lookup) in lookups {

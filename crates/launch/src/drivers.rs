@@ -264,7 +264,9 @@ impl<'a> Drivers<'a> {
         });
         let dependencies = judge_driver_record(&record, program, &scratch, self.file_system, since);
         // A file changed while the driver ran, or the driver reads where the sources would be.
-        let is_unsure = dependencies.changed.is_some() || dependencies.reads.is_some();
+        let is_unsure = dependencies.changed.is_some()
+            || dependencies.reads.is_some()
+            || dependencies.lists.is_some();
         (same && !is_unsure).then(|| (general, self.path_states(dependencies)))
     }
 

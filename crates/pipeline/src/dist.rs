@@ -213,18 +213,17 @@ impl<'a> Dist<'a> {
         }
         let Some((answer, facts)) = self.asked_miopen() else { return Ok(()) };
         let files: Vec<PathBuf> = finished.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
-        // Kernels that may be missing are not checked.
         let missing = finished.kdbs.iter().flat_map(|kdb| &kdb.missing).map(|one| &one.key);
         let skipped = prepared.inputs.skipped.values().flatten();
-        let may_be_missing = facts.without_source.iter().chain(missing).chain(skipped);
-        let mut excused: Vec<KernelKey> = may_be_missing.cloned().collect();
-        excused.sort();
+        let mut not_built: Vec<KernelKey> = missing.chain(skipped).cloned().collect();
+        not_built.sort();
         let check = KdbCheck {
             library: &answer.library,
             options: &self.options.prepare.inputs.library,
             problems: &answer.problems,
             files: &files,
-            without_source: &excused,
+            without_source: &facts.without_source,
+            not_built: &not_built,
             jobs,
         };
         let targets = finished.kdbs.iter().map(|kdb| kdb.target.clone()).collect();

@@ -110,7 +110,10 @@ pub fn incomplete(failed: usize, total: usize, reasons: &str, packages: bool) ->
         _ if failed == total => reasons.to_owned(),
         true => format!("{reasons}; --allow-partial makes packages without these kernels"),
         false => {
-            format!("{reasons}; the kdbs hold the others; with --allow-partial that is no failure")
+            format!(
+                "{reasons}; the other kernels are in the kdbs; with --allow-partial the exit code \
+                 is 0"
+            )
         }
     };
     let message = format!("failed to build {failed} of {}{no_package}", counted(total, "kernel"));

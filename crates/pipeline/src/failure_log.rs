@@ -93,7 +93,13 @@ fn is_ours(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use gfxpack_compile::{Failure, FailureKind, Site, Usage};
+    use gfxpack_model::JobId;
+
     use super::*;
+    use crate::report::tests::plan;
 
     #[test]
     fn a_log_is_removed_and_no_other_file() {
@@ -109,6 +115,22 @@ mod tests {
         fs::write(&log, format!("{HEAD}and more")).unwrap();
         files.write_log(&FailureGroups::default(), &plan).unwrap();
         assert!(!log.exists());
+    }
+
+    #[test]
+    fn every_file_that_a_kernel_may_not_read_is_named() {
+        let plan = plan(3);
+        let mut groups = FailureGroups::default();
+        for (job, path) in ["/opt/a.h", "/opt/b.h", "/opt/b.h"].iter().enumerate() {
+            let (kind, output) = (FailureKind::Reads(path.into()), "k.cl:1:1: warning: w".into());
+            let (duration, usage, site) = (Duration::ZERO, Usage::default(), Site::Here);
+            groups.add(JobId(job), &Failure { kind, output, duration, usage, site });
+        }
+        let text = text(&groups, &plan);
+        for path in ["/opt/a.h", "/opt/b.h"] {
+            assert!(text.contains(&format!("reason: it reads `{path}`")), "{text}");
+        }
+        assert_eq!(text.matches("the same of 1 kernel more").count(), 1, "{text}");
     }
 
     #[test]

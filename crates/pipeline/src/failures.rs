@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use gfxpack_compile::Failure;
+use gfxpack_compile::{Failure, FailureKind};
 use gfxpack_model::JobId;
 
 use crate::text::grouped;
@@ -40,12 +40,9 @@ impl FailureGroups {
     /// Adds a failure. Returns the index of its group, and how many were in it
     /// before.
     pub fn add(&mut self, job: JobId, failure: &Failure) -> (usize, usize) {
-        let reason = told_reason(&failure.output);
+        let reason = reason_of(failure);
         let message = failure.kind.to_string();
-        let normal = reason.map(normalised).unwrap_or_default();
-        // The time limit and the targets are not part of the reason.
-        let key = format!("{}\n{normal}", failure.kind.name());
-        let group = *self.by_reason.entry(key).or_insert_with(|| {
+        let group = *self.by_reason.entry(reason_key(failure)).or_insert_with(|| {
             self.list.push(FailureGroup {
                 message,
                 reason: reason.map(|line| line.trim().to_owned()),
@@ -65,8 +62,35 @@ impl FailureGroups {
     }
 }
 
+/// The line of the compiler's output that says why the job failed; `None` if the
+/// output has nothing to do with it.
+pub(crate) fn reason_of(failure: &Failure) -> Option<&str> {
+    let told = matches!(failure.kind, FailureKind::Refused(_) | FailureKind::Crashed(_));
+    told.then(|| told_reason(&failure.output)).flatten()
+}
+
+/// What is the same for failures with the same reason, and for no others.
+fn reason_key(failure: &Failure) -> String {
+    let kind = &failure.kind;
+    let about = match kind {
+        FailureKind::Refused(_) | FailureKind::Crashed(_) => {
+            reason_of(failure).map(normalised).unwrap_or_default()
+        }
+        // The time limit and the targets are not part of the reason.
+        FailureKind::TimedOut(_) | FailureKind::WrongTarget { .. } => String::new(),
+        // Programs make up a file's name in each run.
+        FailureKind::Writes(path) => {
+            path.parent().map(|dir| dir.display().to_string()).unwrap_or_default()
+        }
+        FailureKind::NoCodeObject(_) | FailureKind::ReadsProc(_) => without_numbers(kind),
+        // Files and directories are.
+        _ => kind.to_string(),
+    };
+    format!("{}\n{about}", kind.name())
+}
+
 /// The first line of a compiler's output that looks like a reason.
-pub fn told_reason(output: &str) -> Option<&str> {
+fn told_reason(output: &str) -> Option<&str> {
     let signs = ["error:", "Assertion", "UNREACHABLE", "LLVM ERROR"];
     let first = output.lines().find(|line| signs.iter().any(|sign| line.contains(sign)));
     first.or_else(|| output.lines().find(|line| !line.trim().is_empty()))
@@ -104,6 +128,12 @@ fn without_location(line: &str) -> &str {
         .next()
         .is_some_and(|last| !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit()));
     if is_place { &line[at..] } else { line }
+}
+
+fn without_numbers(kind: &FailureKind) -> String {
+    let mut normal = String::new();
+    push_without_numbers(&mut normal, &kind.to_string());
+    normal
 }
 
 fn push_without_numbers(normal: &mut String, word: &str) {
@@ -184,7 +214,7 @@ pub(crate) fn shortened(line: &str) -> String {
 mod tests {
     use std::time::Duration;
 
-    use gfxpack_compile::{FailureKind, Site, Usage};
+    use gfxpack_compile::{Site, Usage};
 
     use super::*;
 
@@ -241,6 +271,43 @@ mod tests {
         let mut groups = FailureGroups::default();
         let crash = failure(FailureKind::Crashed(11), "error: x");
         assert_ne!(groups.add(JobId(0), &crash).0, groups.add(JobId(1), &refused("error: x")).0);
+    }
+
+    #[test]
+    fn what_a_compiler_accessed_is_the_reason_and_no_output_is() {
+        let reads = |path: &str| FailureKind::Reads(path.into());
+        let other =
+            |path: &str| FailureKind::ReadsByOtherName { path: path.into(), source: "a.h".into() };
+        let proc = |path: &str| FailureKind::ReadsProc(path.into());
+        let writes = |path: &str| FailureKind::Writes(path.into());
+        let searches = |path: &str| FailureKind::Searches(path.into());
+        let not_in_plan = |path: &str| FailureKind::NotInPlan(path.into());
+        let no_object = |reason: &str| FailureKind::NoCodeObject(reason.to_owned());
+        for (a, b, same) in [
+            (reads("/opt/a.h"), reads("/opt/a.h"), true),
+            (reads("/opt/a.h"), reads("/opt/b.h"), false),
+            (reads("/opt/1/a.h"), reads("/opt/2/a.h"), false),
+            (reads("/opt/a.h"), other("/opt/a.h"), false),
+            (reads("/opt/a.h"), not_in_plan("/opt/a.h"), false),
+            (proc("/proc/7/maps"), proc("/proc/8/maps"), true),
+            (proc("/proc/cpuinfo"), proc("/proc/meminfo"), false),
+            (writes("/ccache/tmp/x.1f2"), writes("/ccache/tmp/x.3ab"), true),
+            (writes("/ccache/tmp/x"), writes("/var/tmp/x"), false),
+            (searches("/usr/include"), searches("/usr/local/include"), false),
+            (not_in_plan("a.h"), not_in_plan("b.h"), false),
+            (no_object("it ends at 64"), no_object("it ends at 128"), true),
+            (no_object("it ends at 64"), no_object("it has no symbols"), false),
+        ] {
+            let warning = "k.cl:1:1: warning: unused x";
+            let mut groups = FailureGroups::default();
+            // Equal outputs join nothing, others divide nothing.
+            let first = groups.add(JobId(0), &failure(a.clone(), warning)).0;
+            let second = groups.add(JobId(1), &failure(b.clone(), warning)).0;
+            let third = groups.add(JobId(2), &failure(b.clone(), "k.cl:7:1: error: x")).0;
+            assert_eq!((first == second, second == third), (same, true), "{a:?} {b:?}");
+            assert_eq!(groups.list()[0].title(), a.to_string());
+            assert_eq!(groups.list()[0].reason, None);
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use gfxpack_miopen::{CheckReport, Library, MIOPEN, Problem, ProblemFailure, check};
+use gfxpack_miopen::{CheckReport, Library, MIOPEN, Outcome, Problem, ProblemFailure, check};
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_process::temporary_dir;
 
@@ -45,6 +45,8 @@ pub struct TargetCheck {
     pub report: CheckReport,
     /// Missing kernels whose source is not available.
     pub without_source: usize,
+    /// Missing kernels that the build was to make, but that failed or are skipped.
+    pub not_built: usize,
 }
 
 /// Checks kdbs for each of their targets, and passes each result to `each`.
@@ -79,6 +81,7 @@ pub fn check_kdbs(
         problems: &problems,
         files: &options.files,
         without_source: &[],
+        not_built: &[],
         jobs: options.jobs,
     };
     check.run(&targets, progress, each)
@@ -91,8 +94,10 @@ pub(crate) struct KdbCheck<'a> {
     pub(crate) options: &'a LibraryOptions,
     pub(crate) problems: &'a [Problem],
     pub(crate) files: &'a [PathBuf],
-    /// Kernels that may be missing; sorted.
+    /// Kernels that may be missing since their source is not available; sorted.
     pub(crate) without_source: &'a [KernelKey],
+    /// Kernels that may be missing since they failed or are skipped; sorted.
+    pub(crate) not_built: &'a [KernelKey],
     pub(crate) jobs: usize,
 }
 
@@ -120,7 +125,7 @@ impl KdbCheck<'_> {
                 &cancelled,
                 &mut show_progress(progress, "checking"),
             )?;
-            let checked = TargetCheck::new(target, report, self.without_source);
+            let checked = self.without_excused(target, report);
             each(&checked);
             let failures = &checked.report.failures;
             hint = hint.or_else(|| failures.iter().find_map(|one| one.failure.hint()));
@@ -135,24 +140,25 @@ impl KdbCheck<'_> {
             format!("failed to verify that MIOpen finds every kernel on {}", joined(incomplete));
         Err(Error::new(ErrorKind::Unsound, message, hint.unwrap_or(BUILD_IT)))
     }
+
+    /// Removes the misses of kernels that may be missing from a report, and counts them.
+    fn without_excused(&self, target: Target, mut report: CheckReport) -> TargetCheck {
+        let without_source = take_missed(&mut report.outcomes, self.without_source);
+        let not_built = take_missed(&mut report.outcomes, self.not_built);
+        TargetCheck { target, report, without_source, not_built }
+    }
+}
+
+/// Removes these keys, which are sorted, from those that problems miss, and returns how many of
+/// them were missed.
+fn take_missed(outcomes: &mut [Outcome], keys: &[KernelKey]) -> usize {
+    let missed = outcomes.iter_mut().map(|outcome| &mut outcome.missed);
+    let taken =
+        missed.flat_map(|missed| missed.extract_if(.., |key| keys.binary_search(key).is_ok()));
+    taken.collect::<BTreeSet<KernelKey>>().len()
 }
 
 impl TargetCheck {
-    /// Removes excused misses from a report.
-    fn new(target: Target, mut report: CheckReport, excused: &[KernelKey]) -> Self {
-        let mut without_source = BTreeSet::new();
-        for outcome in &mut report.outcomes {
-            outcome.missed.retain(|key| {
-                let is_excused = excused.binary_search(key).is_ok();
-                if is_excused {
-                    without_source.insert(key.clone());
-                }
-                !is_excused
-            });
-        }
-        Self { target, report, without_source: without_source.len() }
-    }
-
     /// Number of kernels that were found for some problem.
     pub fn found(&self) -> usize {
         let found: BTreeSet<&KernelKey> =
@@ -176,5 +182,25 @@ impl TargetCheck {
         let mut seen = BTreeSet::new();
         let failures = self.report.failures.iter();
         failures.filter(|one| seen.insert((one.problem, &one.failure))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_several_problems_miss_is_taken_from_all_and_counted_once() {
+        let key = |name: &str| KernelKey::for_source(name, "", "gfx906");
+        let missed = |names: &[&str]| {
+            let mut outcome = Outcome::default();
+            outcome.missed = names.iter().map(|name| key(name)).collect();
+            outcome
+        };
+        let mut outcomes = [missed(&["a.cl", "b.cl", "c.cl"]), missed(&["b.cl", "d.cl"])];
+        assert_eq!(take_missed(&mut outcomes, &[key("b.cl"), key("x.cl")]), 1);
+        assert_eq!(take_missed(&mut outcomes, &[key("c.cl"), key("d.cl")]), 2);
+        assert_eq!(take_missed(&mut outcomes, &[]), 0);
+        assert_eq!(outcomes, [missed(&["a.cl"]), missed(&[])]);
     }
 }

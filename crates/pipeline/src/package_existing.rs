@@ -134,7 +134,7 @@ impl PackageKdbs<'_> {
                     path.display(),
                     counted(missing.len(), "kernel")
                 ),
-                "manifest.json beside it lists them; --allow-partial packages it all the same",
+                "manifest.json beside it lists them; --allow-partial packages the kdb without them",
             ));
         }
         let inputs = entry.map(|entry| entry.inputs).unwrap_or_default();

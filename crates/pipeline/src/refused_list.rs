@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::destination::replace;
 use crate::error::{self, Result};
-use crate::failures::told_reason;
+use crate::failures::reason_of;
 use crate::text_file::read_text;
 
 /// A line of a list.
@@ -100,7 +100,7 @@ impl RefusedKernels {
     pub(crate) fn event(&mut self, event: &Event) {
         let mut add = |job: JobId, failure: &Failure| {
             if failure.is_kernels_fault() {
-                let reason = told_reason(&failure.output).map(str::trim);
+                let reason = reason_of(failure).map(str::trim);
                 let reason = reason.map_or_else(|| failure.kind.to_string(), str::to_owned);
                 self.jobs.insert(job, reason);
             }

@@ -164,7 +164,10 @@ impl RemoteRun<'_> {
                 let state = self.present(&path, sent, was_sent)?;
                 system.insert((path, state));
             }
-            Judgement::Listing(path) | Judgement::Reads(path) | Judgement::Writes(path) => {
+            Judgement::Listing(path)
+            | Judgement::ListsStage(path)
+            | Judgement::Reads(path)
+            | Judgement::Writes(path) => {
                 return Err(reason_for(&path, "was touched there"));
             }
         }

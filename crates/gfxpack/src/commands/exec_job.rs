@@ -52,7 +52,7 @@ impl Progress for Notes<'_> {
     fn event(&self, event: Event<'_>) {
         let output = &self.0.output;
         match event {
-            Event::Note(text) => output.info(text),
+            Event::Note(text) => output.note(text),
             Event::Warning(text) => output.warn(text),
             Event::Job { event: JobEvent::Warning { message }, .. } => output.warn(message),
             _ => {}

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Event, Failure};
+use gfxpack_compile::Event;
 use gfxpack_model::{JobId, KdbId};
 use gfxpack_pipeline::build_status::{BuildCount, FailureTexts};
 use gfxpack_pipeline::failure_log::FailureFiles;
@@ -103,8 +103,8 @@ impl Bars {
         }
     }
 
-    fn print_failure(&mut self, plan: &Plan, job: JobId, failure: &Failure) {
-        if let Some(text) = self.failures.one(plan, job, failure) {
+    fn print_failures(&mut self, plan: &Plan, event: &Event) {
+        for text in self.failures.event(plan, event) {
             self.multi.suspend(|| self.output.stderr(&text));
         }
     }
@@ -135,13 +135,11 @@ impl BuildView for Bars {
             Event::FoundInCache { cached, refused } => {
                 self.in_flight.clear();
                 self.targets.iter().for_each(|bar| bar.set_position(0));
-                for (job, _) in cached {
+                let cached = cached.iter().map(|(job, _)| job);
+                for job in cached.chain(refused.iter().map(|(job, _)| job)) {
                     self.advance(*job);
                 }
-                for (job, failure) in refused {
-                    self.advance(*job);
-                    self.print_failure(plan, *job, failure);
-                }
+                self.print_failures(plan, event);
                 if count.to_do == 0 {
                     self.all.set_position(1);
                 }
@@ -152,9 +150,9 @@ impl BuildView for Bars {
             Event::HeadersPrecompiled { .. } => {}
             Event::Started { job, .. } => self.in_flight.push(*job),
             Event::Finished { job, .. } => self.ended(*job),
-            Event::Failed { job, failure, .. } => {
+            Event::Failed { job, .. } => {
                 self.ended(*job);
-                self.print_failure(plan, *job, failure);
+                self.print_failures(plan, event);
             }
         }
         self.show(plan, count);

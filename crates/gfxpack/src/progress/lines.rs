@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use gfxpack_compile::{Event, Failure};
-use gfxpack_model::{JobId, KdbId};
+use gfxpack_compile::Event;
+use gfxpack_model::KdbId;
 use gfxpack_pipeline::build_status::{BuildCount, FailureTexts};
 use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::text::brief;
@@ -30,6 +30,12 @@ impl Lines {
         }
     }
 
+    fn print_failures(&mut self, plan: &Plan, event: &Event) {
+        for text in self.failures.event(plan, event) {
+            self.output.stderr(&text);
+        }
+    }
+
     fn step(&mut self, count: &BuildCount) {
         let fraction = count.fraction();
         let tenths = (fraction * 10.0) as usize;
@@ -48,18 +54,12 @@ impl Lines {
             ));
         }
     }
-
-    fn print_failure(&mut self, plan: &Plan, job: JobId, failure: &Failure) {
-        if let Some(text) = self.failures.one(plan, job, failure) {
-            self.output.stderr(&text);
-        }
-    }
 }
 
 impl BuildView for Lines {
     fn event(&mut self, plan: &Plan, event: &Event, count: &BuildCount) {
         match event {
-            Event::FoundInCache { cached, refused } => {
+            Event::FoundInCache { cached, .. } => {
                 self.tenths = 0;
                 self.output.info(&format!(
                     "{} to compile, {} in the cache{}",
@@ -67,9 +67,7 @@ impl BuildView for Lines {
                     cached.len(),
                     count.refused_words()
                 ));
-                for (job, failure) in refused {
-                    self.print_failure(plan, *job, failure);
-                }
+                self.print_failures(plan, event);
             }
             Event::Queued { .. } => self.last_line = Instant::now(),
             Event::HeadersPrecompiled { .. } | Event::Started { .. } => {}
@@ -80,8 +78,8 @@ impl BuildView for Lines {
                 }
                 self.step(count);
             }
-            Event::Failed { job, failure, .. } => {
-                self.print_failure(plan, *job, failure);
+            Event::Failed { .. } => {
+                self.print_failures(plan, event);
                 self.step(count);
             }
         }

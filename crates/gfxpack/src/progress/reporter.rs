@@ -89,7 +89,7 @@ impl Progress for Reporter {
         let output = &self.output;
         match event {
             Event::Warning(text) => output.warn_above(text),
-            Event::Note(text) => output.info_above(text),
+            Event::Note(text) => output.above(|| output.note(text)),
             Event::Step { what, unit, done, total } => self.step(what, unit, done, total),
             Event::StepEnded => self.end_step(),
             Event::ProblemFailed { target, problem, reason } => {

@@ -1,11 +1,11 @@
 //! Texts for people about kernels that failed.
 
-use gfxpack_compile::Failure;
+use gfxpack_compile::{Event, Failure};
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::Plan;
 
 use crate::failure_log::FailureFiles;
-use crate::failures::{Excerpt, FailureGroups, shortened, told_reason};
+use crate::failures::{Excerpt, FailureGroups, reason_of, shortened};
 use crate::text::{counted, if_any};
 
 /// How many further kernels that fail for a known reason are named.
@@ -25,8 +25,24 @@ impl FailureTexts {
         Self { groups: FailureGroups::default(), files: files.clone() }
     }
 
-    /// The text to print for a failure when it happens, if any.
-    pub fn one(&mut self, plan: &Plan, job: JobId, failure: &Failure) -> Option<String> {
+    /// The texts to print for the failures in an event, now that it happens.
+    pub fn event(&mut self, plan: &Plan, event: &Event) -> Vec<String> {
+        match event {
+            Event::FoundInCache { refused, .. } => {
+                // A repeated run reports its failures again.
+                self.groups = FailureGroups::default();
+                let texts = refused.iter().map(|(job, failure)| self.one(plan, *job, failure));
+                texts.flatten().collect()
+            }
+            Event::Failed { job, failure, .. } => {
+                self.one(plan, *job, failure).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The text for one failure, if it is to be named.
+    fn one(&mut self, plan: &Plan, job: JobId, failure: &Failure) -> Option<String> {
         let (_, before) = self.groups.add(job, failure);
         let mut text = format!("failed to compile `{}`: {}", plan[job].key, failure.kind);
         if before == 0 {
@@ -36,7 +52,7 @@ impl FailureTexts {
             }
         } else if before <= NAMED {
             text.push_str(", as above");
-            if let Some(reason) = told_reason(&failure.output) {
+            if let Some(reason) = reason_of(failure) {
                 text.push_str(&format!(": {}", shortened(reason.trim())));
             }
         } else {
@@ -76,5 +92,52 @@ impl FailureTexts {
             });
         }
         lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use gfxpack_compile::{FailureKind, JobRun, Site, Usage};
+
+    use super::*;
+    use crate::report::tests::plan;
+
+    fn failure(kind: FailureKind, output: &str) -> Failure {
+        let (duration, usage) = (Duration::ZERO, Usage::default());
+        Failure { kind, output: output.to_owned(), duration, usage, site: Site::Here }
+    }
+
+    fn failed(job: usize, kind: FailureKind, output: &str) -> Event {
+        let run = JobRun { worker: 0, started: Instant::now() };
+        Event::Failed { job: JobId(job), run, failure: failure(kind, output) }
+    }
+
+    #[test]
+    fn kernels_that_read_different_files_fail_for_different_reasons() {
+        let (mut texts, plan) = (FailureTexts::new(&FailureFiles::default()), plan(3));
+        let warning = "k.cl:1:1: warning: unused x";
+        for (job, path) in ["/opt/a.h", "/opt/b.h", "/opt/b.h"].iter().enumerate() {
+            let told = texts.event(&plan, &failed(job, FailureKind::Reads(path.into()), warning));
+            assert!(told[0].contains(&format!("it reads `{path}`")), "{told:?}");
+            assert_eq!(told[0].ends_with(", as above"), job == 2, "{told:?}");
+        }
+        let [rest] = &texts.rest()[..] else { panic!("{texts:?}") };
+        assert!(rest.starts_with("2 kernels failed for one reason: it reads `/opt/b.h`"), "{rest}");
+    }
+
+    #[test]
+    fn a_repeated_run_counts_its_own_failures() {
+        let (mut texts, plan) = (FailureTexts::new(&FailureFiles::default()), plan(2));
+        let refused = vec![(JobId(0), failure(FailureKind::Refused(1), "k.cl:1:1: error: x"))];
+        for _ in 0..2 {
+            let (cached, refused) = (Vec::new(), refused.clone());
+            let told = texts.event(&plan, &Event::FoundInCache { cached, refused });
+            assert!(told.len() == 1 && told[0].ends_with("error: x"), "{told:?}");
+            let told = texts.event(&plan, &failed(1, FailureKind::NoOutput, ""));
+            assert!(!told[0].ends_with("as above"), "{told:?}");
+            assert!(texts.rest().is_empty(), "{:?}", texts.rest());
+        }
     }
 }

@@ -8,7 +8,7 @@ mod junit;
 pub mod kdb_stats;
 mod page;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::path::Path;
 

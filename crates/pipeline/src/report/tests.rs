@@ -20,7 +20,7 @@ use crate::unbuildable::{self, Reason, Unbuildable, Unbuilt};
 const WORKERS: usize = 8;
 
 /// A plan with this number of jobs, with every language and two targets.
-fn plan(jobs: usize) -> Plan {
+pub(crate) fn plan(jobs: usize) -> Plan {
     let languages = [
         (Language::Hip, "conv.cpp"),
         (Language::OpenclC, "MIOpenPooling.cl"),

@@ -21,6 +21,9 @@ pub struct RunDependencies {
     pub stage: BTreeMap<PathBuf, InStage>,
     /// A file that it read but may not read.
     pub reads: Option<PathBuf>,
+    /// A directory of its sources that it listed, by relative path. It may not, as only some of the
+    /// files are there.
+    pub lists: Option<PathBuf>,
     /// A path that it wrote, or tried to write, but may not.
     pub writes: Option<PathBuf>,
     /// A path that has changed since the run looked at it, so that the run's output can't be used
@@ -37,7 +40,8 @@ impl RunDependencies {
     #[must_use]
     pub fn unknown(&self) -> Option<&Path> {
         let fresh = self.fresh.first().map(|(path, _)| path);
-        self.reads.as_ref().or(self.changed.as_ref()).or(fresh).map(PathBuf::as_path)
+        let forbidden = self.reads.as_ref().or(self.lists.as_ref());
+        forbidden.or(self.changed.as_ref()).or(fresh).map(PathBuf::as_path)
     }
 }
 
@@ -85,6 +89,9 @@ impl RunDependencies {
             Judgement::Nothing => {}
             Judgement::Reads(path) => {
                 self.reads.get_or_insert(path);
+            }
+            Judgement::ListsStage(below) => {
+                self.lists.get_or_insert(below);
             }
             Judgement::Writes(path) => {
                 self.writes.get_or_insert(path);

@@ -36,6 +36,9 @@ pub enum Judgement {
     AbsentInStage(PathBuf),
     /// The run read a path that it may not read.
     Reads(PathBuf),
+    /// The run listed a directory of its sources, by its path below the stage. Only some files are
+    /// staged there.
+    ListsStage(PathBuf),
     /// The run wrote, or tried to write, to a path that it may not write to.
     Writes(PathBuf),
 }
@@ -178,8 +181,7 @@ impl PathRoles {
             return if access.is_absent() {
                 Judgement::AbsentInStage(below)
             } else if listed {
-                // Only some of its files are staged.
-                Judgement::Reads(Path::new(".").join(below))
+                Judgement::ListsStage(below)
             } else if leaves && is_dir {
                 // On the way to a file, whose own access is judged.
                 Judgement::Nothing

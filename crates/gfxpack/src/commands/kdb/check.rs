@@ -43,7 +43,7 @@ pub(crate) fn report(
     max_object: MaxObject,
     output: &Output,
 ) {
-    let TargetCheck { target, report, without_source, .. } = checked;
+    let TargetCheck { target, report, without_source, not_built, .. } = checked;
     let mut missed: BTreeSet<&KernelKey> = BTreeSet::new();
     for (problem, outcome) in report.problems.iter().zip(&report.outcomes) {
         let lacks: Vec<_> = outcome
@@ -77,16 +77,18 @@ pub(crate) fn report(
     let lacking = checked.functions_missing();
     message!(output, "kdb-checked", {
         "target": target, "problems": report.problems.len(), "found": found,
-        "missed": missed.len(), "without_source": without_source,
+        "missed": missed.len(), "without_source": without_source, "not_built": not_built,
         "functions_missing": lacking, "compiles": compiles,
         "failures": report.failures.len(), "miopen_version": report.version,
     });
     let without_source = if_any(*without_source, |count| {
         format!("; {count} more have no source here (--source-dir)")
     });
+    let not_built =
+        if_any(*not_built, |count| format!("; {count} more failed or are skipped in this build"));
     output.info(&format!(
         "{target}: MIOpen {} found {} for {}; {} missed, {} missing in objects, {} asked for\
-         {without_source}",
+         {without_source}{not_built}",
         report.version,
         counted(found, "kernel"),
         counted(report.problems.len(), "problem"),

@@ -1,7 +1,7 @@
 //! The table of roles, line by line.
 
 use super::Judgement::{
-    Absent, AbsentInStage, Directory, InStage, Listing, Nothing, Present, Reads, Writes,
+    Absent, AbsentInStage, Directory, InStage, Listing, ListsStage, Nothing, Present, Reads, Writes,
 };
 use super::*;
 use crate::file_digest::Identity;
@@ -58,7 +58,8 @@ fn reads_are_judged_by_the_place_of_the_path() {
         ("/cache/work/1/src/./a/../k.cl", Operation::Stat, File, InStage("a/../k.cl".into())),
         ("/cache/work/1/src/a/b.h", open(READ), NO_ENTRY, AbsentInStage("a/b.h".into())),
         ("/cache/work/1/src/a", Operation::Stat, Dir, InStage("a".into())),
-        ("/cache/work/1/src", Operation::List, Dir, Reads("./".into())),
+        ("/cache/work/1/src", Operation::List, Dir, ListsStage("".into())),
+        ("/cache/work/1/src/a", Operation::List, Dir, ListsStage("a".into())),
         ("/cache/work/1/src/..", Operation::Stat, Dir, Nothing),
         ("/cache/work/1/tmp/k.o", Operation::Stat, NO_ENTRY, Nothing),
         ("/cache/work/1/other", Operation::Stat, File, Reads("/cache/work/1/other".into())),
