@@ -543,6 +543,12 @@ fn walk(dir: &Path) -> impl Iterator<Item = Result<PathBuf, FileError>> {
     })
 }
 
+/// A relative path as text, another one for each path: none begins with `//`.
+fn text_of(path: &Path) -> String {
+    let escaped = || format!("//{}", path.as_os_str().as_encoded_bytes().escape_ascii());
+    path.to_str().map_or_else(escaped, str::to_owned)
+}
+
 /// Every file with the digest of its content, and for each directory an entry `directory/` of its
 /// layout: the directories in it, dangling links, and which files or directories are the same.
 /// `#pragma once` and `..` depend on that. The entries do not depend on the path of the toolchain.
@@ -551,7 +557,7 @@ fn closure(
     dirs: &[PathBuf],
     digests: &FileDigests,
 ) -> Result<Vec<(String, Digest)>, FileError> {
-    let name_of = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name_of = |path: &Path| text_of(Path::new(path.file_name().unwrap_or_default()));
     let mut named: Vec<_> = files.iter().map(|file| (name_of(file), file.clone())).collect();
     let mut layouts = Vec::new();
     // The first name of each file or directory, by device and inode.
@@ -561,7 +567,7 @@ fn closure(
         for path in walk(dir) {
             let path = path?;
             let relative = path.strip_prefix(dir).unwrap_or(&path);
-            let name = format!("{}/{}", name_of(dir), relative.display());
+            let name = format!("{}/{}", name_of(dir), text_of(relative));
             let what = match fs::metadata(&path) {
                 Err(error) => format!("{:?}", error.raw_os_error()),
                 Ok(meta) => {

@@ -1,5 +1,7 @@
 //! What a digest covers, and operations while files are touched.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 
 use super::*;
@@ -234,4 +236,18 @@ fn which_names_are_one_file_or_directory_is_part_of_the_digest() {
     };
     assert!(changed(&elsewhere_led));
     assert!(changed(&|dir| fs::create_dir(dir.join("empty")).unwrap()));
+}
+
+#[test]
+fn which_of_two_names_that_are_not_utf8_has_a_content_is_part_of_the_digest() {
+    let digest_of_two = |names: [&[u8]; 2]| {
+        let dir = headers(&[("a.h", "")]);
+        for (name, text) in names.into_iter().zip(["1", "2"]) {
+            fs::write(dir.path().join("include").join(OsStr::from_bytes(name)), text).unwrap();
+        }
+        digest(dir.path())
+    };
+    let names = [&b"x\xfe.h"[..], b"x\xff.h"];
+    assert_eq!(digest_of_two(names), digest_of_two(names));
+    assert_ne!(digest_of_two(names), digest_of_two([names[1], names[0]]));
 }
