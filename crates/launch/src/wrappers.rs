@@ -14,7 +14,7 @@ use gfxpack_process::watch::{Operation, Record};
 use gfxpack_toolchain::Toolchain;
 
 /// SHA-256 of those parts of hipcc that are scripts. They pass macros and sources on unread, except
-/// for arguments for which [`reads_word`] is true. Since ROCm 7, hipcc is a program.
+/// for arguments for which [`reads_arg`] is true. Since ROCm 7, hipcc is a program.
 const KNOWN: [(&str, &str); 6] = [
     ("Debian's 5.2.3, hipcc", "d1a2d0b635e10e4fc049d75cce68863a1262f68e58b1c8b469835b2c0a1f95ed"),
     (
