@@ -128,7 +128,8 @@ fn databases_are_shipped_beside_the_kdb() {
     }
     let sums = tool("dpkg-deb", &["--ctrl-tarfile", &deb], project.path());
     assert!(sums.contains(&format!("{dir}/{FIND}")), "in md5sums");
-    let listed = tool("rpm", &["-qlp", "--dbpath", "/nonexistent", &rpm], project.path());
+    let database = project.path().join("rpm-database").display().to_string();
+    let listed = tool("rpm", &["-qlp", "--dbpath", &database, &rpm], project.path());
     assert!(listed.lines().any(|line| line == format!("/{dir}/{PERF}")), "{listed}");
     let bill = fs::read_to_string(named(".spdx.json")).unwrap();
     assert!(bill.contains(&format!("./{dir}/{FIND}")), "{bill}");
