@@ -144,7 +144,7 @@ impl WatchedRun<'_> {
         }
         let is_other = |direct: &Direct| self.run.by_driver && self.is_other_command(direct);
         if self.direct.as_ref().is_some_and(is_other) {
-            return Ok(Some("the driver ran other commands than it had said".to_owned()));
+            return Ok(Some("the driver ran other commands than it had listed".to_owned()));
         }
         if let Some(path) = self.listed_unseen()? {
             let path = path.display();

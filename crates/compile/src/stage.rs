@@ -16,8 +16,8 @@ use crate::error::CompileError;
 use crate::nearby_files::file_id_of;
 use crate::source::{SourceSet, leads_back};
 
-/// How many directories are above the staged one: so many times, `..` leads to a directory in which
-/// only staged files are.
+/// How many directories above the stage hold nothing but staged files, so that this many `..` lead
+/// to no other file.
 const PARENT_LEVELS: usize = 24;
 /// The name of each of these directories, which no source writes by chance.
 const PARENT_NAME: &str = "gfxpack-above";

@@ -65,8 +65,8 @@ impl FailureGroups {
 /// The line of the compiler's output that says why the job failed; `None` if the
 /// output has nothing to do with it.
 pub(crate) fn reason_of(failure: &Failure) -> Option<&str> {
-    let told = matches!(failure.kind, FailureKind::Refused(_) | FailureKind::Crashed(_));
-    told.then(|| told_reason(&failure.output)).flatten()
+    let is_compilers = matches!(failure.kind, FailureKind::Refused(_) | FailureKind::Crashed(_));
+    is_compilers.then(|| first_error_line(&failure.output)).flatten()
 }
 
 /// What is the same for failures with the same reason, and for no others.
@@ -83,14 +83,14 @@ fn reason_key(failure: &Failure) -> String {
             path.parent().map(|dir| dir.display().to_string()).unwrap_or_default()
         }
         FailureKind::NoCodeObject(_) | FailureKind::ReadsProc(_) => without_numbers(kind),
-        // Files and directories are.
+        // Paths are part of the reason.
         _ => kind.to_string(),
     };
     format!("{}\n{about}", kind.name())
 }
 
 /// The first line of a compiler's output that looks like a reason.
-fn told_reason(output: &str) -> Option<&str> {
+fn first_error_line(output: &str) -> Option<&str> {
     let signs = ["error:", "Assertion", "UNREACHABLE", "LLVM ERROR"];
     let first = output.lines().find(|line| signs.iter().any(|sign| line.contains(sign)));
     first.or_else(|| output.lines().find(|line| !line.trim().is_empty()))
@@ -177,7 +177,7 @@ pub(crate) struct Excerpt {
 impl Excerpt {
     pub(crate) fn new(output: &str) -> Self {
         let all: Vec<&str> = output.lines().collect();
-        let reason = told_reason(output);
+        let reason = first_error_line(output);
         let reason = reason.and_then(|reason| all.iter().position(|line| *line == reason));
         // Thousands of warnings may precede the reason.
         let start = reason.filter(|reason| *reason >= LINES).unwrap_or(0);
@@ -300,7 +300,7 @@ mod tests {
         ] {
             let warning = "k.cl:1:1: warning: unused x";
             let mut groups = FailureGroups::default();
-            // Equal outputs join nothing, others divide nothing.
+            // Which warnings the compiler printed does not matter.
             let first = groups.add(JobId(0), &failure(a.clone(), warning)).0;
             let second = groups.add(JobId(1), &failure(b.clone(), warning)).0;
             let third = groups.add(JobId(2), &failure(b.clone(), "k.cl:7:1: error: x")).0;

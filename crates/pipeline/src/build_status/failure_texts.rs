@@ -119,9 +119,10 @@ mod tests {
         let (mut texts, plan) = (FailureTexts::new(&FailureFiles::default()), plan(3));
         let warning = "k.cl:1:1: warning: unused x";
         for (job, path) in ["/opt/a.h", "/opt/b.h", "/opt/b.h"].iter().enumerate() {
-            let told = texts.event(&plan, &failed(job, FailureKind::Reads(path.into()), warning));
-            assert!(told[0].contains(&format!("it reads `{path}`")), "{told:?}");
-            assert_eq!(told[0].ends_with(", as above"), job == 2, "{told:?}");
+            let printed =
+                texts.event(&plan, &failed(job, FailureKind::Reads(path.into()), warning));
+            assert!(printed[0].contains(&format!("it reads `{path}`")), "{printed:?}");
+            assert_eq!(printed[0].ends_with(", as above"), job == 2, "{printed:?}");
         }
         let [rest] = &texts.rest()[..] else { panic!("{texts:?}") };
         assert!(rest.starts_with("2 kernels failed for one reason: it reads `/opt/b.h`"), "{rest}");
@@ -133,10 +134,10 @@ mod tests {
         let refused = vec![(JobId(0), failure(FailureKind::Refused(1), "k.cl:1:1: error: x"))];
         for _ in 0..2 {
             let (cached, refused) = (Vec::new(), refused.clone());
-            let told = texts.event(&plan, &Event::FoundInCache { cached, refused });
-            assert!(told.len() == 1 && told[0].ends_with("error: x"), "{told:?}");
-            let told = texts.event(&plan, &failed(1, FailureKind::NoOutput, ""));
-            assert!(!told[0].ends_with("as above"), "{told:?}");
+            let printed = texts.event(&plan, &Event::FoundInCache { cached, refused });
+            assert!(printed.len() == 1 && printed[0].ends_with("error: x"), "{printed:?}");
+            let printed = texts.event(&plan, &failed(1, FailureKind::NoOutput, ""));
+            assert!(!printed[0].ends_with("as above"), "{printed:?}");
             assert!(texts.rest().is_empty(), "{:?}", texts.rest());
         }
     }
