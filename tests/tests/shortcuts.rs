@@ -17,7 +17,7 @@ const SETBACKS: [&str; 6] = [
 fn build(project: &Project, out: &str, cache: &str, arguments: &[&str]) -> Run {
     let mut command = project.command(&["build", "--out", out, "--cache-dir", cache]);
     command.args(["--message-format", "json"]).args(arguments);
-    command.env("GFXPACK_LOG", "gfxpack_compile=debug");
+    command.env("GFXPACK_LOG", "gfxpack_compile=debug,gfxpack_launch=debug");
     gfxpack_tests::project::finish(command)
 }
 
@@ -205,6 +205,86 @@ fn macros_that_headers_could_use_disable_precompiled_headers() {
     assert_eq!(files(&project, "short-cache/v4/headers", ".pch"), 1);
     let compiled = short.of_type("build-finished")[0]["compiled"].as_u64().unwrap();
     assert!(compiled >= 18, "NDEBUG counts where the source does not define it: {compiled}");
+}
+
+/// How many jobs used HIP's header precompiled, and how many only the driver's.
+fn jobs_with_precompiled_headers(run: &Run) -> [usize; 2] {
+    ["#include <hip/hip_runtime.h>", ""].map(|text| {
+        let end = format!(" jobs use a precompiled header with `{text}`");
+        let lines = run.stderr.lines().filter_map(|line| line.strip_suffix(&end));
+        let counts = lines.map(|line| line.rsplit(' ').next().unwrap().parse::<usize>().unwrap());
+        counts.sum()
+    })
+}
+
+#[test]
+fn hips_header_is_precompiled_for_sources_that_include_it_first() {
+    let project = Project::new();
+    let source = |name: &str, before: &str| {
+        project.write(name, &format!("{before}{KERNEL}"));
+    };
+    let include = "#include <hip/hip_runtime.h>\n";
+    source("angled.cpp", &format!("// a comment\n{include}{include}"));
+    source("quoted.cpp", "#define OWN 1\n#include \"hip/hip_runtime.h\"\n");
+    source("own.cpp", "#include \"sub/own.h\"\n");
+    project.write("sub/own.h", "#pragma once\n#include \"deeper.h\"\nint later;\n");
+    let guarded = "#ifndef DEEPER\n#define DEEPER\n#ifndef NO_HEADERS\n\
+                   #include \"hip/hip_runtime.h\"\n#endif\n#endif\n";
+    project.write("sub/deeper.h", guarded);
+    source("named.cpp", "#define HEADER <hip/hip_runtime.h>\n#include HEADER\n");
+    let all = ["angled.cpp", "quoted.cpp", "own.cpp", "named.cpp"];
+    project.write("kernels.toml", &manifest(&all, "FACTOR = [2, 3, 4]"));
+    let arguments = ["--manifest", "kernels.toml", "--target", "gfx906"];
+    let short = same_both_ways(&project, &arguments);
+    assert_no_setback(&short);
+    assert_eq!(jobs_with_precompiled_headers(&short), [12, 0]);
+}
+
+/// Each of these would get another object if HIP's header came before.
+#[test]
+fn hips_header_is_not_precompiled_for_sources_that_do_anything_before() {
+    let project = Project::new();
+    let no_assert = "#define NDEBUG 1\n";
+    let unless = |condition: &str| format!("{condition}\n{no_assert}#endif\n");
+    let before = [
+        ("declares.cpp", "struct dim3;\n".to_owned()),
+        ("defines.cpp", no_assert.to_owned()),
+        ("undefines.cpp", "#undef __HIP_PLATFORM_AMD__\n".to_owned()),
+        ("pragma.cpp", "#pragma clang fp contract(off)\n".to_owned()),
+        ("marker.cpp", "# 1 \"x.h\" 3\n".to_owned()),
+        ("other.cpp", "#include <limits.h>\n".to_owned()),
+        ("by_value.cpp", unless("#if FACTOR == 3")),
+        ("by_name.cpp", unless("#define IS_THREE(x) x == 3\n#if IS_THREE(FACTOR)")),
+        ("by_hip.cpp", unless("#ifndef HIP_INCLUDE_HIP_HIP_RUNTIME_H")),
+        ("by_driver.cpp", unless("#ifdef __HIP__")),
+        ("by_language.cpp", unless("#if __cplusplus")),
+        ("by_file.cpp", unless("#if __has_include(<hip/hip_runtime.h>)")),
+        ("by_macro.cpp", unless("#define has __has_include\n#if has(<hip/hip_runtime.h>)")),
+        ("by_counter.cpp", unless("#if __COUNTER__ == 0")),
+    ];
+    for (name, before) in &before {
+        project.write(name, &format!("{before}#include <hip/hip_runtime.h>\n{KERNEL}"));
+    }
+    // One file under two names is read once, so the second one includes nothing.
+    let twice = "#include \"first.h\"\n#define NEEDED\n#include \"second.h\"\n";
+    let late = "#define NDEBUG 1\n#include <hip/hip_runtime.h>\n";
+    project.write("twice.cpp", &format!("{twice}{late}{KERNEL}"));
+    let first = "#pragma once\n#ifdef NEEDED\n#include <hip/hip_runtime.h>\n#endif\n";
+    project.write("first.h", first);
+    std::os::unix::fs::symlink("first.h", project.path().join("second.h")).unwrap();
+    // A header of its own under that name, found beside the file that includes it.
+    project.write("beside.cpp", &format!("#include \"sub/own.h\"\n{KERNEL}"));
+    project.write("sub/own.h", "#include \"hip/hip_runtime.h\"\n");
+    project.write("sub/hip/hip_runtime.h", &late.replace(".h>", ".h> // the toolchain's"));
+    let mut all: Vec<&str> = before.iter().map(|(name, _)| *name).collect();
+    all.extend(["twice.cpp", "beside.cpp"]);
+    project.write("kernels.toml", &manifest(&all, "FACTOR = [2, 3, 4]"));
+    let arguments = ["--manifest", "kernels.toml", "--target", "gfx906"];
+    let short = same_both_ways(&project, &arguments);
+    assert_no_setback(&short);
+    let [with_hips, with_drivers] = jobs_with_precompiled_headers(&short);
+    assert_eq!(with_hips, 0);
+    assert!(with_drivers > 0);
 }
 
 #[test]

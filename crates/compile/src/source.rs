@@ -9,7 +9,6 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_launch::SourceFiles;
 use gfxpack_model::{Digest, Language, SourceId, relative_path};
 use gfxpack_plan::InputFault;
 use gfxpack_plan::include::{self, Include};
@@ -385,20 +384,6 @@ impl SourceSet {
             fs::create_dir_all(&path).map_err(FileError::io("create", path))?;
         }
         Ok(())
-    }
-}
-
-impl SourceFiles for SourceSet {
-    fn files(&self, source: SourceId) -> Vec<(&str, &[u8])> {
-        self.files(source)
-    }
-
-    fn is_absent(&self, source: SourceId, below: &Path) -> bool {
-        self.as_named(source, below).is_none_or(|below| self.origins[source.0].is_absent(&below))
-    }
-
-    fn is_dir(&self, source: SourceId, below: &Path) -> bool {
-        self.as_named(source, below).is_some_and(|below| self.origins[source.0].is_dir(&below))
     }
 }
 

@@ -8,6 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 
+use gfxpack_launch::SourceFiles;
 use gfxpack_model::{Digest, SourceId};
 use gfxpack_process::watch::{PathState, PathStates, tidy_path};
 use gfxpack_process::{FileError, write_atomic};
@@ -253,6 +254,28 @@ impl Stage {
 /// [`CompileError::File`] if it can't be written.
 pub fn lay_out(sources: &SourceSet, source: SourceId, dir: &Path) -> Result<(), CompileError> {
     Stage::lay_out(sources, source, dir.to_owned()).map(drop)
+}
+
+impl SourceFiles for SourceSet {
+    fn files(&self, source: SourceId) -> Vec<(&str, &[u8])> {
+        self.files(source)
+    }
+
+    fn is_absent(&self, source: SourceId, below: &Path) -> bool {
+        self.as_named(source, below).is_none_or(|below| self.origin(source).is_absent(&below))
+    }
+
+    fn is_dir(&self, source: SourceId, below: &Path) -> bool {
+        self.as_named(source, below).is_some_and(|below| self.origin(source).is_dir(&below))
+    }
+
+    fn lay_out(&self, source: SourceId, dir: &Path) -> Result<bool, FileError> {
+        match lay_out(self, source, dir) {
+            Ok(()) => Ok(true),
+            Err(CompileError::File(error)) => Err(error),
+            Err(_) => Ok(false),
+        }
+    }
 }
 
 #[cfg(test)]

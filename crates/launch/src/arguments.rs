@@ -30,8 +30,13 @@ const SEARCHING: [&str; 12] = [
 pub fn searched<T: AsRef<OsStr>>(arguments: &[T]) -> impl Iterator<Item = &Path> {
     let pairs = arguments.windows(2).map(|pair| (pair[0].as_ref(), pair[1].as_ref()));
     pairs
-        .filter(|(option, _)| SEARCHING.iter().any(|name| option == name))
+        .filter(|(option, _)| option.to_str().is_some_and(is_searching))
         .map(|(_, dir)| dir.as_ref())
+}
+
+/// Whether a compiler's next argument is a directory that it searches for headers.
+pub(crate) fn is_searching(option: &str) -> bool {
+    SEARCHING.contains(&option)
 }
 
 /// The options that make a compiler list the files that it reads; the assembler has none.

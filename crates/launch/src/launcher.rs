@@ -9,7 +9,7 @@ use gfxpack_model::args::Args;
 use gfxpack_model::compiler::Program;
 use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_process::watch::{Record, StoredPathStates, WatchError};
-use gfxpack_process::{Output, ProgramEnd, Usage};
+use gfxpack_process::{FileError, Output, ProgramEnd, Usage};
 use gfxpack_toolchain::ToolchainError;
 
 /// Runs compiler commands, several at once.
@@ -130,4 +130,11 @@ pub trait SourceFiles: Sync + fmt::Debug {
 
     /// Whether there is a directory at a path, relative to the stage.
     fn is_dir(&self, source: SourceId, path: &Path) -> bool;
+
+    /// Lays out a source's files in a directory, which is created, as its compiler finds them.
+    /// Returns whether that is possible.
+    ///
+    /// # Errors
+    /// [`FileError`] if a file can't be written.
+    fn lay_out(&self, source: SourceId, dir: &Path) -> Result<bool, FileError>;
 }

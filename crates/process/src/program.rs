@@ -117,6 +117,12 @@ impl Output {
     pub fn ok(&self) -> bool {
         matches!(self.end, ProgramEnd::Exited(0))
     }
+
+    /// Whether it printed nothing.
+    #[must_use]
+    pub fn is_silent(&self) -> bool {
+        self.stdout.is_empty() && self.stderr.is_empty()
+    }
 }
 
 /// Runs the program to its end, its time limit, or cancellation. It gets a process group of its

@@ -1,5 +1,7 @@
 //! Sources, their closures, and how they are laid out.
 
+use gfxpack_launch::SourceFiles;
+
 use super::*;
 use crate::stage::Stage;
 

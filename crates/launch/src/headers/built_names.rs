@@ -48,7 +48,9 @@ pub(super) fn built_names(
             .enumerate()
             .map(|(number, name)| ["-D".to_owned(), format!("{name}={}", value(number))])
             .collect();
-        let Some(args) = recipe.preprocess(scratch.path(), macros, &file)? else {
+        let Some(args) =
+            recipe.preprocess(recipe.text(), scratch.path(), macros, ("-dD", &file))?
+        else {
             return Ok(None);
         };
         let text = run(args, scratch.path())?.then(|| fs::read(&file).ok()).flatten();

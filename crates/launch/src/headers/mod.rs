@@ -1,7 +1,9 @@
 //! Precompiled headers, each made once for many commands before these run.
 
+mod beginning;
 mod built_names;
 mod exposed_names;
+mod first_include;
 mod precompiled;
 mod prepare;
 mod recipe;

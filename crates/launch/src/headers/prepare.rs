@@ -2,7 +2,7 @@
 //! a small kernel must give the same object with it and without.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use gfxpack_process::{FileError, Output, Timestamp, Usage};
 use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
+use super::beginning::including_runtime;
 use super::built_names::built_names;
 use super::precompiled::{PrecompiledHeader, are_plain, macro_name};
 use super::recipe::{CacheEntry, HeaderRecipe, header_command};
@@ -45,7 +46,7 @@ pub struct HeaderOptions<'a> {
 
 /// The least number of commands for which a precompiled header pays: making it takes as long as the
 /// headers take in one or two commands.
-const MIN_HEADER_COMMANDS: usize = 3;
+pub(super) const MIN_HEADER_COMMANDS: usize = 3;
 
 /// A kernel that uses a little of the language, and nothing that needs a header.
 const PROBE: &str = "
@@ -62,18 +63,25 @@ extern \"C\" __global__ void gfxpack_probe(float* out, const float* in, int size
 ";
 
 /// Commands that may use one precompiled header.
-struct HeaderGroup {
-    toolchain: ToolchainId,
+#[derive(Clone)]
+pub(super) struct HeaderGroup {
+    pub(super) toolchain: ToolchainId,
     commands: Arc<DriverCommands>,
-    members: Vec<Member>,
+    pub(super) members: Vec<Member>,
 }
 
-struct Member {
-    job: Digest,
-    source: SourceId,
+#[derive(Clone)]
+pub(super) struct Member {
+    pub(super) job: Digest,
+    pub(super) source: SourceId,
+    /// The source's path, relative to the stage.
+    pub(super) main: String,
+    pub(super) commands: Arc<DriverCommands>,
     /// The directories of its sources that it searches.
-    dirs: Vec<PathBuf>,
-    defines: Vec<Define>,
+    pub(super) dirs: Vec<PathBuf>,
+    pub(super) defines: Vec<Define>,
+    /// The names of the macros that are defined or undefined before the headers are included.
+    pub(super) macros: BTreeSet<String>,
 }
 
 /// A precompiled header for a command.
@@ -110,7 +118,7 @@ pub(crate) fn groups(commands: &[Command<'_>]) -> Vec<Vec<usize>> {
 pub(crate) struct HeaderMaker<'a> {
     session: &'a Session<'a>,
     starter: &'a Starter<'a>,
-    options: &'a HeaderOptions<'a>,
+    pub(super) options: &'a HeaderOptions<'a>,
     usage: Usage,
 }
 
@@ -134,36 +142,50 @@ impl<'a> HeaderMaker<'a> {
         commands: impl Iterator<Item = (Command<'c>, Direct)>,
     ) -> Result<(Vec<(Digest, UsedHeader)>, Usage), ToolchainError> {
         let mut served = Vec::new();
-        for group in by_command(commands) {
-            // The text of the headers is read for its names. The writing has a `while_unchanged` of
-            // its own.
-            if let Some(header) = self.while_unchanged(group.toolchain, |it| it.header(&group))? {
-                self.serve(&Arc::new(header), group.members, &mut served);
-            }
+        for mut group in by_command(commands) {
+            let first = self.while_unchanged(group.toolchain, |it| it.including_first(&group))?;
+            let first = HeaderGroup { members: first, ..group.clone() };
+            let with_more = self.serve(&first, including_runtime())?;
+            let done: HashSet<Digest> = with_more.iter().map(|(job, _)| *job).collect();
+            group.members.retain(|member| !done.contains(&member.job));
+            served.extend(with_more);
+            served.extend(self.serve(&group, String::new())?);
         }
         Ok((served, self.usage))
     }
 
-    /// Adds a header for each command that may use it.
+    /// Gives each member that may use the precompiled header this header.
     fn serve(
-        &self,
-        header: &Arc<PrecompiledHeader>,
-        members: Vec<Member>,
-        served: &mut Vec<(Digest, UsedHeader)>,
-    ) {
+        &mut self,
+        group: &HeaderGroup,
+        text: String,
+    ) -> Result<Vec<(Digest, UsedHeader)>, ToolchainError> {
+        let Some(recipe) = self.recipe(group, text) else { return Ok(Vec::new()) };
+        // The text of the headers is read for its names. The writing has a `while_unchanged` of
+        // its own.
+        let header = self.while_unchanged(group.toolchain, |it| it.header(group, &recipe))?;
+        let Some(header) = header.map(Arc::new) else { return Ok(Vec::new()) };
         // Commands of one source may search different directories.
-        type Searched = (SourceId, Vec<PathBuf>);
-        let mut hiding: HashMap<Searched, Option<Arc<StoredPathStates>>> = HashMap::new();
-        for member in members.into_iter().filter(|member| header.serves(&member.defines)) {
+        type Searched<'m> = (SourceId, &'m [PathBuf]);
+        let mut hiding: HashMap<Searched<'_>, Option<Arc<StoredPathStates>>> = HashMap::new();
+        let mut served = Vec::new();
+        for member in group.members.iter().filter(|member| header.serves(&member.macros)) {
             let absent = hiding
-                .entry((member.source, member.dirs))
-                .or_insert_with_key(|(source, dirs)| self.not_hiding(header, *source, dirs));
-            served.extend(
-                absent
-                    .clone()
-                    .map(|absent| (member.job, UsedHeader { header: Arc::clone(header), absent })),
-            );
+                .entry((member.source, &member.dirs))
+                .or_insert_with_key(|(source, dirs)| self.not_hiding(&header, *source, dirs));
+            let used =
+                absent.clone().map(|absent| UsedHeader { header: Arc::clone(&header), absent });
+            served.extend(used.map(|used| (member.job, used)));
         }
+        let (text, count) = (recipe.text().trim_end(), served.len());
+        tracing::debug!("{count} jobs use a precompiled header with `{text}`");
+        Ok(served)
+    }
+
+    /// The recipe for a header that some text includes besides the driver's.
+    pub(super) fn recipe(&self, group: &HeaderGroup, text: String) -> Option<HeaderRecipe> {
+        let toolchain = self.session.toolchain(group.toolchain);
+        HeaderRecipe::new(group.commands.list.first()?, text, toolchain, &self.options.kept)
     }
 
     /// The paths that do not exist and would hide one of the headers from a source's commands;
@@ -191,29 +213,29 @@ impl<'a> HeaderMaker<'a> {
     }
 
     /// A stored header, or a new one if enough commands would use it.
-    fn header(&mut self, group: &HeaderGroup) -> Result<Option<PrecompiledHeader>, ToolchainError> {
+    fn header(
+        &mut self,
+        group: &HeaderGroup,
+        recipe: &HeaderRecipe,
+    ) -> Result<Option<PrecompiledHeader>, ToolchainError> {
         let HeaderGroup { toolchain: index, commands, members } = group;
         let (index, commands) = (*index, commands.list.as_slice());
-        let toolchain = self.session.toolchain(index);
-        let dir = &self.options.kept;
-        let recipe = commands.first().and_then(|it| HeaderRecipe::new(it, toolchain, dir));
-        let Some(recipe) = recipe else { return Ok(None) };
         let mut header = match recipe.found(self.options.file_system) {
             Some(CacheEntry::Header(header)) => *header,
             Some(CacheEntry::Unfit) => return Ok(None),
             None if members.len() < MIN_HEADER_COMMANDS => return Ok(None),
-            None => match self.new_header(index, commands, &recipe)? {
+            None => match self.new_header(index, commands, recipe)? {
                 Some(made) => made,
                 None => return Ok(None),
             },
         };
-        let macros = members.iter().flat_map(|member| member.defines.iter().map(macro_name));
-        let unknown = header.unknown(macros);
+        let macros = members.iter().flat_map(|member| &member.macros);
+        let unknown = header.unknown(macros.map(String::as_str));
         if !unknown.is_empty() {
             let work = self.options.scratch;
             let built = self.while_unchanged(index, |headers| {
-                built_names(&recipe, &unknown, &|| scratch(work, "names-"), &mut |args, dir| {
-                    Ok(headers.run(index, args, dir)?.0.ok())
+                built_names(recipe, &unknown, &|| scratch(work, "names-"), &mut |args, dir| {
+                    Ok(headers.run(index, args, (dir, dir))?.0.ok())
                 })
             })?;
             recipe.learn(&mut header, built)?;
@@ -233,11 +255,12 @@ impl<'a> HeaderMaker<'a> {
             let scratch = scratch(headers.options.scratch, "header-")?;
             let args = recipe.prepare(scratch.path())?;
             let since = Timestamp::now();
-            let (output, record) = headers.run(index, args, scratch.path())?;
+            let (output, record) = headers.run(index, args, (scratch.path(), scratch.path()))?;
             Ok((scratch, since, output, record))
         })?;
         let made = match record {
-            Ok(record) if output.ok() && !record.heap_was_short => {
+            // A warning would be missing from the output of the commands.
+            Ok(record) if output.ok() && output.is_silent() && !record.heap_was_short => {
                 let dir = file_system.real(scratch.path());
                 let roles = path_roles[index.0].for_language(Language::Hip).with_stage(&dir);
                 let roles = with_searched(roles, &record.processes, file_system);
@@ -256,7 +279,9 @@ impl<'a> HeaderMaker<'a> {
             tracing::debug!(output = output.stderr, "no precompiled header");
             return Ok(None);
         };
-        if self.while_unchanged(index, |headers| headers.same_both_ways(index, commands, &made))? {
+        if self.while_unchanged(index, |headers| {
+            headers.same_both_ways(index, commands, recipe.text(), &made)
+        })? {
             recipe.write_record(&record)?;
             return Ok(Some(made));
         }
@@ -271,20 +296,21 @@ impl<'a> HeaderMaker<'a> {
         &mut self,
         toolchain: ToolchainId,
         commands: &[CommandTemplate],
+        text: &str,
         header: &PrecompiledHeader,
     ) -> Result<bool, ToolchainError> {
         let scratch = scratch(self.options.scratch, "probe-")?;
         let dir = scratch.path();
         let input = "probe.hip";
         let source = dir.join(input);
-        fs::write(&source, PROBE).map_err(FileError::io("write", &source))?;
+        fs::write(&source, format!("{text}{PROBE}")).map_err(FileError::io("write", &source))?;
         let deps_file = &dir.join("d");
         let mut build = |output: &Path, with: bool| -> Result<Option<Vec<u8>>, ToolchainError> {
             let values = TemplateValues { input, defines: &[], output, deps_file, scratch: dir };
             for command in commands {
                 let with_header = Some(header).filter(|_| with).and_then(|it| it.apply(command));
                 let args = with_header.as_ref().unwrap_or(command).fill(&values);
-                if !self.run(toolchain, args, dir)?.0.ok() {
+                if !self.run(toolchain, args, (dir, dir))?.0.ok() {
                     return Ok(None);
                 }
             }
@@ -305,15 +331,16 @@ impl<'a> HeaderMaker<'a> {
         toolchain.while_unchanged(Language::Hip, digests, || make(self))
     }
 
-    /// Runs a program in a directory of its own, the only one that it may write to.
-    fn run(
+    /// Runs a program in a directory, with a directory of its own, the only one that it may write
+    /// to.
+    pub(super) fn run(
         &mut self,
         toolchain: ToolchainId,
         args: Vec<OsString>,
-        dir: &Path,
+        (directory, own): (&Path, &Path),
     ) -> Result<(Output, Result<Record, WatchError>), ToolchainError> {
-        let (output, record) = recorded(Recorder::of_compiler(dir), |record| {
-            self.starter.run(toolchain, args, (dir, dir), record)
+        let (output, record) = recorded(Recorder::of_compiler(own), |record| {
+            self.starter.run(toolchain, args, (directory, own), record)
         })?;
         self.usage = self.usage.then(output.usage);
         if self.session.cancel.is_cancelled() {
@@ -323,7 +350,7 @@ impl<'a> HeaderMaker<'a> {
     }
 }
 
-fn scratch(work: &Path, prefix: &str) -> Result<TempDir, FileError> {
+pub(super) fn scratch(work: &Path, prefix: &str) -> Result<TempDir, FileError> {
     let made = tempfile::Builder::new().prefix(prefix).tempdir_in(work);
     made.map_err(FileError::io("create", work))
 }
@@ -351,7 +378,9 @@ fn by_command<'c>(commands: impl Iterator<Item = (Command<'c>, Direct)>) -> Vec<
             groups.len() - 1
         });
         let Command { job, source, .. } = command;
-        groups[place].members.push(Member { job, source, dirs, defines });
+        let macros = defines.iter().map(|define| macro_name(define).to_owned()).collect();
+        let main = command.main().to_owned();
+        groups[place].members.push(Member { job, source, main, commands, dirs, defines, macros });
     }
     groups
 }

@@ -88,25 +88,30 @@ pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplat
 /// A precompiled header to make: its command and its path.
 pub(crate) struct HeaderRecipe {
     command: CommandTemplate,
+    /// The text of its source.
+    text: String,
     /// The path of its files, without extension.
     path: PathBuf,
 }
 
 impl HeaderRecipe {
-    /// For a command. `None` if the command can't use a precompiled header.
+    /// For a command, with what a text includes besides the driver's header. `None` if the command
+    /// can't use a precompiled header.
     pub(crate) fn new(
         command: &CommandTemplate,
+        text: String,
         toolchain: &Toolchain,
         dir: &Path,
     ) -> Option<Self> {
         let command = header_command(command)?;
         let args = &command.args;
         let named: Vec<String> = args.iter().map(|arg| format!("{arg:?}")).collect();
-        let key = Hasher::new("gfxpack precompiled header 6")
+        let key = Hasher::new("gfxpack precompiled header 7")
             .field(toolchain.digest.as_ref())
+            .field(text.as_bytes())
             .list(named.iter().map(String::as_bytes))
             .finish();
-        Some(Self { command, path: dir.join(key.to_string()) })
+        Some(Self { command, text, path: dir.join(key.to_string()) })
     }
 
     /// The stored result, if it is up to date.
@@ -134,6 +139,11 @@ impl HeaderRecipe {
 
     fn record(&self) -> PathBuf {
         self.path.with_extension("json")
+    }
+
+    /// Whether a result is stored, up to date or not.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.record().exists()
     }
 
     fn read_record(&self) -> Option<HeaderRecord> {
@@ -184,16 +194,23 @@ impl HeaderRecipe {
         self.write_record(&record)
     }
 
-    /// The command line that preprocesses the headers in a scratch directory with macros, into
-    /// `file`.
+    /// The text of its source.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The command line that preprocesses a text after the driver's header in a scratch directory
+    /// with macros, into `file`. `shown` is the option that says what is written: `-dD` for the
+    /// definitions of macros where they stand too, `-dM` for those at the end alone.
     pub(crate) fn preprocess(
         &self,
+        text: &str,
         scratch: &Path,
         defines: Vec<Define>,
-        file: &Path,
+        (shown, file): (&str, &Path),
     ) -> Result<Option<Vec<OsString>>, FileError> {
         let source = scratch.join("k.hip");
-        fs::write(&source, "").map_err(FileError::io("write", &source))?;
+        fs::write(&source, text).map_err(FileError::io("write", &source))?;
         let args = self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
             defines: &[defines],
@@ -201,7 +218,7 @@ impl HeaderRecipe {
             deps_file: &scratch.join("d"),
             scratch,
         });
-        Ok(preprocessing(args, file))
+        Ok(preprocessing(args, shown, file))
     }
 
     /// The source of the precompiled header, which compilers expect at its old path.
@@ -212,7 +229,7 @@ impl HeaderRecipe {
     /// The command line that makes the header in a scratch directory.
     pub(crate) fn prepare(&self, scratch: &Path) -> Result<Vec<OsString>, FileError> {
         let source = self.source();
-        write_atomic(&source, &[]).map_err(FileError::io("write", &source))?;
+        write_atomic(&source, &[self.text.as_bytes()]).map_err(FileError::io("write", &source))?;
         Ok(self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
             defines: &[],
@@ -279,9 +296,9 @@ impl HeaderRecipe {
     }
 }
 
-/// The command line of a compiler changed to preprocess only, into `file`, which then has the
-/// definitions of all macros too; `None` if it is not understood.
-fn preprocessing(args: Vec<OsString>, file: &Path) -> Option<Vec<OsString>> {
+/// The command line of a compiler changed to preprocess only, into `file`, with an option that says
+/// what is written; `None` if it is not understood.
+fn preprocessing(args: Vec<OsString>, shown: &str, file: &Path) -> Option<Vec<OsString>> {
     let mut changed = Vec::with_capacity(args.len());
     let mut emits = false;
     let mut args = args.into_iter();
@@ -292,7 +309,7 @@ fn preprocessing(args: Vec<OsString>, file: &Path) -> Option<Vec<OsString>> {
             }
             Some("-emit-obj" | "-emit-pch") => {
                 emits = true;
-                changed.extend(["-E".into(), "-dD".into()]);
+                changed.extend(["-E".into(), shown.into()]);
             }
             Some("-o") => {
                 args.next()?;

@@ -1,0 +1,351 @@
+//! Whether a source includes HIP's header before it does anything else, so that this header may be
+//! precompiled for it.
+//!
+//! The preprocessor is asked. It preprocesses the source with the macros that it would have, but
+//! without the toolchain's headers; a stand-in for HIP's header marks where the source includes it.
+//! Before that, only macros may be defined that the header does not use. The same must come out if
+//! HIP's header was included already, as then the header's own macros change nothing either.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use gfxpack_process::FileError;
+use gfxpack_process::watch::tidy_path;
+
+use super::precompiled::{WRAPPER, macro_name};
+use crate::arguments::is_searching;
+use crate::template::{CommandTemplate, Define, TemplateValues};
+
+/// HIP's header, which nearly all sources in HIP include first.
+pub(super) const RUNTIME: &str = "hip/hip_runtime.h";
+/// What the stand-in for it, and the source that includes it twice, contain.
+const MARK: &str = "gfxpack_first_include";
+/// A header that the stand-in includes and that does not exist: the error ends preprocessing.
+const NONE: &str = "gfxpack/no-such-header";
+
+/// The text of a source that includes HIP's header.
+pub(super) fn including_runtime() -> String {
+    format!("#include <{RUNTIME}>\n")
+}
+
+/// The text of a source that includes HIP's header twice.
+pub(super) fn including_twice() -> String {
+    format!("{0}{MARK}\n{0}", including_runtime())
+}
+
+/// Whether the preprocessed text of [`including_twice`], with all macros, shows that including the
+/// header again does nothing.
+pub(super) fn is_harmless_again(text: &str) -> bool {
+    let mut lines = text.lines().skip_while(|line| *line != MARK);
+    lines.next().is_some() && lines.all(|line| line.trim().is_empty() || is_marker(line))
+}
+
+/// The definitions of the macros at some point, as the preprocessor lists them.
+#[derive(Debug)]
+pub(super) struct MacroState(pub(super) String);
+
+impl MacroState {
+    /// The definitions, without those of some names.
+    fn without(&self, names: &BTreeSet<&str>) -> String {
+        let is_other = |line: &&str| listed_name(line).is_none_or(|name| !names.contains(name));
+        self.0.split_inclusive('\n').filter(is_other).collect()
+    }
+}
+
+/// The question for a command's source.
+pub(super) struct Question<'a> {
+    pub(super) command: &'a CommandTemplate,
+    /// The source's path, relative to the stage.
+    pub(super) main: &'a str,
+    /// The macros of the command. Only their names are used: what depends on a value is an error.
+    pub(super) defines: &'a [Define],
+    /// An empty directory for the stand-in, the macros and the output.
+    pub(super) scratch: &'a Path,
+}
+
+impl Question<'_> {
+    /// The command line that preprocesses the source as if these macros were defined; `None` if the
+    /// command is not understood.
+    pub(super) fn arguments(
+        &self,
+        macros: &MacroState,
+    ) -> Result<Option<Vec<OsString>>, FileError> {
+        let write = |path: &Path, text: &str| {
+            let parent = path.parent().unwrap_or(path);
+            fs::create_dir_all(parent).map_err(FileError::io("create", parent))?;
+            fs::write(path, text).map_err(FileError::io("write", path))
+        };
+        let names = self.defines.iter().map(macro_name).collect();
+        write(&self.stand_in(), &format!("{MARK}\n#include <{NONE}>\n"))?;
+        write(&self.macros(), &macros.without(&names))?;
+        // The compiler removes its output after an error, but not under another name.
+        let output = self.scratch.join("removed");
+        write(&output, "")?;
+        fs::remove_file(self.output()).ok();
+        if fs::hard_link(&output, self.output()).is_err() {
+            return Ok(None);
+        }
+        let marked = self.defines.iter().map(|define| match define {
+            [option, _] if option == "-D" => {
+                let name = macro_name(define);
+                [option.clone(), format!("{name}=gfxpack_value_of {name}")]
+            }
+            undefined => undefined.clone(),
+        });
+        let defines: Vec<Define> = marked.collect::<BTreeSet<_>>().into_iter().collect();
+        let args = self.command.fill(&TemplateValues {
+            input: self.main,
+            defines: &[defines],
+            output: &output,
+            deps_file: &self.scratch.join("d"),
+            scratch: self.scratch,
+        });
+        Ok(self.preprocessing(args, &output))
+    }
+
+    /// The command line changed to preprocess only, without the toolchain's headers.
+    fn preprocessing(&self, args: Vec<OsString>, output: &Path) -> Option<Vec<OsString>> {
+        let mut changed: Vec<OsString> = Vec::with_capacity(args.len());
+        let (mut emits, mut searches_others) = (false, false);
+        let mut args = args.into_iter();
+        while let Some(arg) = args.next() {
+            match arg.to_str() {
+                Some("-mlink-builtin-bitcode" | "-dependency-file") => {
+                    args.next()?;
+                }
+                Some(option) if is_searching(option) => {
+                    let dir = args.next()?;
+                    if Path::new(&dir).is_absolute() && option != "-iquote" {
+                        searches_others |= option == "-I";
+                    } else if option == "-I" && !searches_others {
+                        changed.extend([arg, dir]);
+                    } else {
+                        // A header of the toolchain could come before one of the source, or another
+                        // one could be meant in quotes.
+                        return None;
+                    }
+                }
+                Some("-include") => {
+                    (args.next()? == WRAPPER).then_some(())?;
+                    changed.extend(["-imacros".into(), self.macros().into()]);
+                }
+                Some("-emit-obj") => {
+                    emits = true;
+                    changed.extend(PREPROCESSING.map(OsString::from));
+                    changed.extend(["-isystem".into(), self.stand_ins().into()]);
+                }
+                Some("-o") => {
+                    args.next()?;
+                    changed.extend([arg, output.into()]);
+                }
+                _ => changed.push(arg),
+            }
+        }
+        emits.then_some(changed)
+    }
+
+    /// What the source does before it includes HIP's header; `None` if that is more than to define
+    /// macros, or if it includes another header of the toolchain before.
+    pub(super) fn answer(&self, errors: &str) -> Option<Beginning> {
+        let text = fs::read(self.output()).ok()?;
+        // Only the first error is reported.
+        errors.contains(NONE).then_some(())?;
+        beginning(&String::from_utf8_lossy(&text), self.stand_in().to_str()?)
+    }
+
+    fn stand_ins(&self) -> PathBuf {
+        self.scratch.join("stand-ins")
+    }
+
+    fn stand_in(&self) -> PathBuf {
+        self.stand_ins().join(RUNTIME)
+    }
+
+    fn macros(&self) -> PathBuf {
+        self.scratch.join("macros")
+    }
+
+    fn output(&self) -> PathBuf {
+        self.scratch.join("preprocessed")
+    }
+}
+
+/// Options for preprocessing: the output shows all macros, none is predefined, no directory is
+/// searched by default, the first error ends it, and what depends on other headers or on what was
+/// compiled before is an error.
+const PREPROCESSING: [&str; 14] = [
+    "-E",
+    "-dD",
+    "-undef",
+    "-nostdsysteminc",
+    "-nobuiltininc",
+    "-fno-temp-file",
+    "-Wfatal-errors",
+    "-Wno-builtin-macro-redefined",
+    "-D",
+    "__has_include=@",
+    "-D",
+    "__has_include_next=@",
+    "-D",
+    "__COUNTER__=@",
+];
+
+/// What a source does before it includes HIP's header.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Beginning {
+    /// The lines of the preprocessor's output.
+    lines: Vec<String>,
+    /// The names of the macros that it defines or undefines.
+    pub(super) macros: BTreeSet<String>,
+}
+
+/// The part of a preprocessor's output between the predefined macros and the stand-in.
+fn beginning(text: &str, stand_in: &str) -> Option<Beginning> {
+    // The lines before are about macros only, and return to nothing but these two.
+    let is_main = |line: &str| {
+        let path = line.strip_prefix("# 1 \"").and_then(|rest| rest.strip_suffix("\" 2"));
+        path.is_some_and(|path| !["<built-in>", "<command line>"].contains(&path))
+    };
+    let lines: Vec<&str> = text.lines().skip_while(|line| !is_main(line)).collect();
+    let end = lines.iter().position(|line| *line == MARK)?;
+    let (entered, lines) = lines[..end].split_last()?;
+    if !entered.starts_with(&format!("# 1 \"{stand_in}\" 1")) {
+        return None;
+    }
+    let mut macros = BTreeSet::new();
+    for line in lines {
+        if is_marker(line) {
+            let (path, flags) = line.split_once('"')?.1.rsplit_once('"')?;
+            // Any other flag makes what it includes a header of the system, or one in C.
+            (is_below(path) && ["", " 1", " 2"].contains(&flags)).then_some(())?;
+        } else if let Some(name) = listed_name(line) {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            name.chars().all(is_plain).then(|| macros.insert(name.to_owned()))?;
+        } else if !line.trim().is_empty() {
+            return None;
+        }
+    }
+    Some(Beginning { lines: lines.iter().map(|&line| line.to_owned()).collect(), macros })
+}
+
+/// The name of the macro that a line of a preprocessor's output defines or undefines.
+fn listed_name(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("#define ").or_else(|| line.strip_prefix("#undef "))?;
+    rest.split(['(', ' ', '\n']).next()
+}
+
+/// Whether a line of a preprocessor's output says where the next lines are from.
+fn is_marker(line: &str) -> bool {
+    line.strip_prefix("# ").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Whether a path leads to one of the source's own files.
+fn is_below(path: &str) -> bool {
+    let path = tidy_path(Path::new(path));
+    path.components().all(|part| matches!(part, Component::Normal(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+    use crate::template::TemplateArg;
+
+    const BEFORE: &str = concat!(
+        "# 1 \"k.cpp\"\n# 1 \"<built-in>\" 1\n# 1 \"/s/macros\" 1\n#define WIDTH 4\n",
+        "# 1 \"<built-in>\" 2\n# 1 \"k.cpp\" 2\n",
+    );
+    const AFTER: &str = "# 1 \"/s/hip/hip_runtime.h\" 1 3\ngfxpack_first_include\nint x;\n";
+
+    fn macros(between: &str) -> Option<Vec<String>> {
+        let text = format!("{BEFORE}{between}{AFTER}");
+        let beginning = beginning(&text, "/s/hip/hip_runtime.h")?;
+        Some(beginning.macros.into_iter().collect())
+    }
+
+    #[test]
+    fn only_macros_may_come_before_hips_header() {
+        assert_eq!(macros(""), Some(vec![]));
+        let own = "# 1 \"./own.h\" 1\n#define OWN(x) x\n\n#undef OTHER\n# 3 \"k.cpp\" 2\n";
+        assert_eq!(macros(own), Some(vec!["OTHER".to_owned(), "OWN".to_owned()]));
+        for more in [
+            "int before;\n",
+            "#pragma pack(1)\n",
+            " #define SPELLED\n",
+            "#define A$B\n",
+            "# 1 \"/usr/include/other.h\" 1\n",
+            "# 1 \"a/../../other.h\" 1\n",
+            "# 5 \"k.cpp\" 3 4\n",
+        ] {
+            assert_eq!(macros(more), None, "{more}");
+        }
+    }
+
+    #[test]
+    fn hips_header_must_be_reached_from_the_source() {
+        let text = format!("{BEFORE}{AFTER}");
+        assert!(beginning(&text, "/s/hip/hip_runtime.h").is_some());
+        assert_eq!(beginning(&text, "/other/hip_runtime.h"), None);
+        assert_eq!(beginning(BEFORE, "/s/hip/hip_runtime.h"), None);
+        assert_eq!(beginning(AFTER, "/s/hip/hip_runtime.h"), None);
+    }
+
+    #[test]
+    fn a_header_that_does_nothing_again_prints_nothing_again() {
+        let once = "#define A\nint x;\ngfxpack_first_include\n";
+        assert!(is_harmless_again(&format!("{once}# 3 \"k.hip\"\n\n")));
+        assert!(!is_harmless_again(&format!("{once}int y;\n")));
+        assert!(!is_harmless_again(&format!("{once}#undef A\n")));
+        assert!(!is_harmless_again("int x;\n"));
+    }
+
+    #[test]
+    fn the_toolchains_headers_are_out_of_reach() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = |name: &str| scratch.path().join(name).into_os_string().into_string().unwrap();
+        let asked = |args: &[&str]| {
+            let mut template = vec![TemplateArg::Text("clang".into()), TemplateArg::Defines(0)];
+            template.extend(args.iter().map(|arg| TemplateArg::Text((*arg).into())));
+            template.extend([TemplateArg::Text("-o".into()), TemplateArg::Output]);
+            let command = &CommandTemplate { args: template };
+            let defines =
+                &[["-D", "N=1"], ["-U", "M"], ["-D", "N=1"]].map(|it| it.map(str::to_owned));
+            let question = Question { command, main: "k.cpp", defines, scratch: scratch.path() };
+            let macros = MacroState("#define N(x) 2\n#define NEXT 3\n".to_owned());
+            let args = question.arguments(&macros).unwrap()?;
+            Some(args.join(OsStr::new(" ")).into_string().unwrap())
+        };
+        let line = asked(&[
+            "-I",
+            ".",
+            "-I",
+            "/opt/include",
+            "-isystem",
+            "/usr/include",
+            "-emit-obj",
+            "-include",
+            WRAPPER,
+        ]);
+        let expected = format!(
+            "clang -D N=gfxpack_value_of N -U M -I . {} -isystem {} -imacros {} -o {}",
+            PREPROCESSING.join(" "),
+            path("stand-ins"),
+            path("macros"),
+            path("removed"),
+        );
+        assert_eq!(line, Some(expected));
+        assert_eq!(fs::read_to_string(path("macros")).unwrap(), "#define NEXT 3\n");
+        for unclear in [
+            &["-emit-obj", "-isystem", "own"][..],
+            &["-emit-obj", "-iquote", "/usr/include"],
+            &["-emit-obj", "-I", "/usr/include", "-I", "own"],
+            &["-emit-obj", "-include", "other.h"],
+            &["-S"],
+        ] {
+            assert_eq!(asked(unclear), None, "{unclear:?}");
+        }
+    }
+}
