@@ -231,7 +231,7 @@ fn beginning(text: &str, stand_in: &str) -> Option<Beginning> {
 }
 
 /// The name of the macro that a line of a preprocessor's output defines or undefines.
-fn listed_name(line: &str) -> Option<&str> {
+pub(super) fn listed_name(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("#define ").or_else(|| line.strip_prefix("#undef "))?;
     rest.split(['(', ' ', '\n']).next()
 }

@@ -61,7 +61,7 @@ impl HeaderMaker<'_> {
         let mut preprocessed = |shown: &str, text: &str| -> Result<_, ToolchainError> {
             let scratch = scratch(self.options.scratch, "macros-")?;
             let (dir, file) = (scratch.path(), scratch.path().join("i"));
-            let args = recipe.preprocess(text, dir, Vec::new(), (shown, &file))?;
+            let args = recipe.preprocess(dir, ("", text), &[shown], &file)?;
             let Some(args) = args else { return Ok(None) };
             let is_done = self.run(group.toolchain, args, (dir, dir))?.0.ok();
             Ok(fs::read_to_string(&file).ok().filter(|_| is_done))

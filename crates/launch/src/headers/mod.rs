@@ -1,12 +1,11 @@
 //! Precompiled headers, each made once for many commands before these run.
 
 mod beginning;
-mod built_names;
-mod exposed_names;
 mod first_include;
 mod precompiled;
 mod prepare;
 mod recipe;
+mod used_names;
 
 pub use prepare::HeaderOptions;
 pub(crate) use prepare::{HeaderMaker, UsedHeader, groups};

@@ -4,7 +4,7 @@
 //! A command may use one only if nothing in that header, or in its includes, depends on the
 //! command's own macros or include directories.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,6 +14,9 @@ use crate::template::{CommandTemplate, Define, TemplateArg};
 
 /// The header that clang's HIP driver includes before the source.
 pub(crate) const WRAPPER: &str = "__clang_hip_runtime_wrapper.h";
+
+/// Macros whose value depends on the includer.
+const BY_INCLUDER: [&str; 2] = ["__INCLUDE_LEVEL__", "__BASE_FILE__"];
 
 /// A precompiled header that exists and is up to date.
 #[derive(Debug)]
@@ -25,10 +28,8 @@ pub(crate) struct PrecompiledHeader {
     pub(crate) files: Arc<BTreeSet<PathBuf>>,
     /// The results of its compiler's accesses to files that no digest covers.
     pub(crate) kept: Arc<StoredPathStates>,
-    /// Every name in its headers that a macro could change.
-    pub(super) identifiers: HashSet<String>,
-    /// For names that do not appear in the headers' text: whether the headers build them with `##`.
-    pub(super) built: BTreeMap<String, bool>,
+    /// Whether the headers use names of macros, as far as known.
+    pub(super) used: BTreeMap<String, bool>,
     /// The headers that were looked for, found or not: their paths relative to the directory of
     /// headers.
     pub(super) names: BTreeSet<PathBuf>,
@@ -63,20 +64,17 @@ pub(crate) fn are_plain(defines: &[Define]) -> bool {
 }
 
 impl PrecompiledHeader {
-    /// Whether a macro with that name could change the headers; `None` if not known.
-    fn knows(&self, name: &str) -> Option<bool> {
-        if self.identifiers.contains(name) { Some(true) } else { self.built.get(name).copied() }
-    }
-
-    /// The names for which it is not known whether the headers build them.
-    pub(crate) fn unknown<'a>(&self, names: impl Iterator<Item = &'a str>) -> Vec<String> {
-        let unknown: BTreeSet<&str> = names.filter(|name| self.knows(name).is_none()).collect();
-        unknown.into_iter().map(str::to_owned).collect()
+    /// The names for which it is not known whether the headers use them.
+    pub(crate) fn unknown<'a>(&self, macros: impl Iterator<Item = &'a str>) -> Vec<String> {
+        let names: BTreeSet<&str> = macros.chain(BY_INCLUDER).collect();
+        let unknown = names.into_iter().filter(|&name| !self.used.contains_key(name));
+        unknown.map(str::to_owned).collect()
     }
 
     /// Whether commands with these macros may use the precompiled header.
     pub(crate) fn serves(&self, macros: &BTreeSet<String>) -> bool {
-        macros.iter().all(|name| self.knows(name) == Some(false))
+        let mut names = macros.iter().map(String::as_str).chain(BY_INCLUDER);
+        names.all(|name| self.used.get(name) == Some(&false))
     }
 
     /// Paths that would hide one of the headers if they existed, for a command that searches these
@@ -106,47 +104,40 @@ impl PrecompiledHeader {
 mod tests {
     use gfxpack_process::watch::PathStates;
 
-    use super::super::exposed_names::exposed_names;
     use super::*;
 
-    fn header(text: &str) -> PrecompiledHeader {
-        let mut identifiers = HashSet::new();
-        exposed_names(text.as_bytes(), &mut |name| {
-            identifiers.insert(name.to_owned());
-        });
+    fn header() -> PrecompiledHeader {
+        let used =
+            [("WG", false), ("fmul", true), (BY_INCLUDER[0], false), (BY_INCLUDER[1], false)];
         PrecompiledHeader {
             file: "/c/x.pch".into(),
             source: "/c/x.hip".into(),
             files: Arc::default(),
             kept: Arc::new(PathStates::default().to_kept()),
-            identifiers,
-            built: [("WG", false), ("GUARD", false), ("fmul", true)]
-                .map(|(name, built)| (name.to_owned(), built))
-                .into(),
+            used: used.map(|(name, is_used)| (name.to_owned(), is_used)).into(),
             names: [PathBuf::from("math.h"), "bits/x.h".into()].into(),
         }
     }
 
-    fn define(text: &str) -> Define {
-        ["-D".to_owned(), text.to_owned()]
+    #[test]
+    fn commands_whose_macros_affect_the_headers_do_not_use_them() {
+        let serves =
+            |names: &[&str]| header().serves(&names.iter().map(|&name| name.to_owned()).collect());
+        assert!(serves(&["WG"]));
+        // The headers use one of these names; for the other, it is not known.
+        assert!(!serves(&["WG", "fmul"]));
+        assert!(!serves(&["WG", "other"]));
+        let names = ["fmul", "other", "WG", "other"];
+        assert_eq!(header().unknown(names.into_iter()), ["other"]);
+        let by_includer = PrecompiledHeader { used: BTreeMap::new(), ..header() };
+        assert!(!by_includer.serves(&BTreeSet::new()));
+        assert_eq!(by_includer.unknown([].into_iter()), ["__BASE_FILE__", "__INCLUDE_LEVEL__"]);
     }
 
     #[test]
-    fn commands_whose_macros_affect_the_headers_do_not_use_them() {
-        let serves = |defines: &[Define]| {
-            let macros = defines.iter().map(|define| macro_name(define).to_owned()).collect();
-            header("#if NDEBUG\nfloat N;").serves(&macros)
-        };
-        let (wg, n, debug) = (define("WG=1"), define("N(x)=1"), define("NDEBUG"));
-        assert!(serves(&[wg.clone(), define("GUARD")]));
-        assert!(!serves(&[wg.clone(), n]));
-        assert!(!serves(&[wg, debug]));
-        // The headers build one of these names; for the other, it is not known.
-        for name in ["fmul", "other"] {
-            assert!(!serves(&[define(name)]));
-        }
+    fn paths_that_would_hide_a_header_are_in_the_directories_that_are_searched_first() {
         let dirs = [PathBuf::from("."), "gfxpack-include-0".into()];
-        let hiding: Vec<PathBuf> = header("").hiding(&dirs).collect();
+        let hiding: Vec<PathBuf> = header().hiding(&dirs).collect();
         let expected = [
             WRAPPER,
             "./bits/x.h",
@@ -155,8 +146,6 @@ mod tests {
             "gfxpack-include-0/math.h",
         ];
         assert_eq!(hiding, expected.map(PathBuf::from));
-        let names = ["fmul", "other", "N", "WG", "other"];
-        assert_eq!(header("float N;").unknown(names.into_iter()), ["other"]);
     }
 
     #[test]
@@ -194,7 +183,7 @@ mod tests {
     #[test]
     fn the_precompiled_header_replaces_the_drivers_include() {
         let args = ["clang", "-include", WRAPPER, "-O3"].map(|arg| TemplateArg::Text(arg.into()));
-        let applied = header("").apply(&CommandTemplate { args: args.into() }).unwrap();
+        let applied = header().apply(&CommandTemplate { args: args.into() }).unwrap();
         let expected = ["clang", "-include-pch", "/c/x.pch", "-fno-validate-pch", "-O3"];
         assert_eq!(applied.args, expected.map(|arg| TemplateArg::Text(arg.into())));
     }

@@ -18,9 +18,9 @@ use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
 use super::beginning::including_runtime;
-use super::built_names::built_names;
 use super::precompiled::{PrecompiledHeader, are_plain, macro_name};
 use super::recipe::{CacheEntry, HeaderRecipe, header_command};
+use super::used_names::used_names;
 use crate::arguments::searched;
 use crate::drivers::{Direct, DriverCommands};
 use crate::launcher::{Command, ReadBefore, SourceFiles};
@@ -161,8 +161,6 @@ impl<'a> HeaderMaker<'a> {
         text: String,
     ) -> Result<Vec<(Digest, UsedHeader)>, ToolchainError> {
         let Some(recipe) = self.recipe(group, text) else { return Ok(Vec::new()) };
-        // The text of the headers is read for its names. The writing has a `while_unchanged` of
-        // its own.
         let header = self.while_unchanged(group.toolchain, |it| it.header(group, &recipe))?;
         let Some(header) = header.map(Arc::new) else { return Ok(Vec::new()) };
         // Commands of one source may search different directories.
@@ -233,12 +231,12 @@ impl<'a> HeaderMaker<'a> {
         let unknown = header.unknown(macros.map(String::as_str));
         if !unknown.is_empty() {
             let work = self.options.scratch;
-            let built = self.while_unchanged(index, |headers| {
-                built_names(recipe, &unknown, &|| scratch(work, "names-"), &mut |args, dir| {
-                    Ok(headers.run(index, args, (dir, dir))?.0.ok())
+            let used = self.while_unchanged(index, |headers| {
+                used_names(recipe, &unknown, &|| scratch(work, "names-"), &mut |args, dir| {
+                    Ok(headers.run(index, args, (dir, dir))?.0)
                 })
             })?;
-            recipe.learn(&mut header, built)?;
+            recipe.learn(&mut header, used)?;
         }
         Ok(Some(header))
     }

@@ -1,6 +1,6 @@
 //! How a precompiled header is made, stored with its dependencies, and found again.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
@@ -14,13 +14,9 @@ use gfxpack_process::{FileError, read_sealed, touch, write_atomic, write_sealed}
 use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
 
-use super::exposed_names::exposed_names;
 use super::precompiled::{PrecompiledHeader, WRAPPER};
 use crate::arguments::{depfile_paths, searched};
-use crate::template::{CommandTemplate, Define, TemplateArg, TemplateValues};
-
-/// Macros whose value depends on the includer.
-const FROZEN: [&str; 2] = ["__INCLUDE_LEVEL__", "__BASE_FILE__"];
+use crate::template::{CommandTemplate, TemplateArg, TemplateValues};
 
 /// A stored result of a recipe.
 #[derive(Debug)]
@@ -38,8 +34,8 @@ pub(crate) struct HeaderRecord {
     #[serde(rename = "answers")]
     states: PathStates,
     names: BTreeSet<PathBuf>,
-    /// For names that do not appear in the headers' text: whether the headers build them.
-    built: BTreeMap<String, bool>,
+    /// Whether the headers use names of macros.
+    used: BTreeMap<String, bool>,
 }
 
 /// The command that makes a precompiled header for commands that differ in macros and source,
@@ -106,7 +102,7 @@ impl HeaderRecipe {
         let command = header_command(command)?;
         let args = &command.args;
         let named: Vec<String> = args.iter().map(|arg| format!("{arg:?}")).collect();
-        let key = Hasher::new("gfxpack precompiled header 7")
+        let key = Hasher::new("gfxpack precompiled header 8")
             .field(toolchain.digest.as_ref())
             .field(text.as_bytes())
             .list(named.iter().map(String::as_bytes))
@@ -128,7 +124,7 @@ impl HeaderRecipe {
         if record.sha256 == Digest::of(&[]) {
             return Some(CacheEntry::Unfit);
         }
-        self.header(record)
+        Some(CacheEntry::Header(Box::new(self.header(record))))
     }
 
     /// The path of the header with this SHA-256. A header that another build makes from other files
@@ -160,37 +156,24 @@ impl HeaderRecipe {
         }
     }
 
-    fn header(&self, record: HeaderRecord) -> Option<CacheEntry> {
-        let mut identifiers = HashSet::new();
-        for path in &record.files {
-            let text = fs::read(path).ok()?;
-            exposed_names(&text, &mut |name| {
-                if !identifiers.contains(name) {
-                    identifiers.insert(name.to_owned());
-                }
-            });
-        }
-        if FROZEN.iter().any(|&name| identifiers.contains(name)) {
-            return Some(CacheEntry::Unfit);
-        }
+    fn header(&self, record: HeaderRecord) -> PrecompiledHeader {
         let (file, source) = (self.file(record.sha256), self.source());
-        let HeaderRecord { files, states, names, built, .. } = record;
+        let HeaderRecord { files, states, names, used, .. } = record;
         let (kept, files) = (Arc::new(states.to_kept()), Arc::new(files));
-        let header = PrecompiledHeader { file, source, files, kept, identifiers, built, names };
-        Some(CacheEntry::Header(Box::new(header)))
+        PrecompiledHeader { file, source, files, kept, used, names }
     }
 
     /// Adds the results for names to the header and to its stored record.
     pub(crate) fn learn(
         &self,
         header: &mut PrecompiledHeader,
-        built: BTreeMap<String, bool>,
+        used: BTreeMap<String, bool>,
     ) -> Result<(), FileError> {
-        header.built.extend(built);
+        header.used.extend(used);
         // Another build may have replaced the record by that of its own header.
         let own = self.read_record().filter(|record| self.file(record.sha256) == header.file);
         let Some(mut record) = own else { return Ok(()) };
-        record.built.clone_from(&header.built);
+        record.used.clone_from(&header.used);
         self.write_record(&record)
     }
 
@@ -199,26 +182,28 @@ impl HeaderRecipe {
         &self.text
     }
 
-    /// The command line that preprocesses a text after the driver's header in a scratch directory
-    /// with macros, into `file`. `shown` is the option that says what is written: `-dD` for the
-    /// definitions of macros where they stand too, `-dM` for those at the end alone.
+    /// The command line that preprocesses, into `file` and with more options, a source with one text
+    /// before the driver's header and one after it, which it writes into a scratch directory. `None`
+    /// if the command is not understood.
     pub(crate) fn preprocess(
         &self,
-        text: &str,
         scratch: &Path,
-        defines: Vec<Define>,
-        (shown, file): (&str, &Path),
+        (before, after): (&str, &str),
+        options: &[&str],
+        file: &Path,
     ) -> Result<Option<Vec<OsString>>, FileError> {
         let source = scratch.join("k.hip");
+        let text = format!("{before}#include \"{WRAPPER}\"\n{after}");
         fs::write(&source, text).map_err(FileError::io("write", &source))?;
         let args = self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
-            defines: &[defines],
+            defines: &[],
             output: file,
             deps_file: &scratch.join("d"),
             scratch,
         });
-        Ok(preprocessing(args, shown, file))
+        let args = preprocessing(args, file);
+        Ok(args.map(|args| args.into_iter().chain(options.iter().map(OsString::from)).collect()))
     }
 
     /// The source of the precompiled header, which compilers expect at its old path.
@@ -274,17 +259,11 @@ impl HeaderRecipe {
             files,
             states,
             names,
-            built: BTreeMap::new(),
+            used: BTreeMap::new(),
         };
-        match self.header(record.clone()) {
-            Some(CacheEntry::Header(header)) => {
-                write_atomic(&header.file, &[&bytes])
-                    .map_err(FileError::io("write", &header.file))?;
-                Ok(Some((*header, record)))
-            }
-            Some(CacheEntry::Unfit) => self.keep_unfit(record).map(|()| None),
-            None => Ok(None),
-        }
+        let header = self.header(record.clone());
+        write_atomic(&header.file, &[&bytes]).map_err(FileError::io("write", &header.file))?;
+        Ok(Some((header, record)))
     }
 
     /// Records that the header can't be precompiled.
@@ -296,20 +275,21 @@ impl HeaderRecipe {
     }
 }
 
-/// The command line of a compiler changed to preprocess only, into `file`, with an option that says
-/// what is written; `None` if it is not understood.
-fn preprocessing(args: Vec<OsString>, shown: &str, file: &Path) -> Option<Vec<OsString>> {
+/// The command line of a compiler changed to preprocess only, into `file`, without the header that
+/// the driver includes, and with the warnings that are asked for; `None` if it is not understood.
+fn preprocessing(args: Vec<OsString>, file: &Path) -> Option<Vec<OsString>> {
     let mut changed = Vec::with_capacity(args.len());
     let mut emits = false;
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
         match arg.to_str() {
-            Some("-mlink-builtin-bitcode" | "-dependency-file") => {
+            Some("-mlink-builtin-bitcode" | "-dependency-file" | "-include") => {
                 args.next()?;
             }
+            Some("-w") => {}
             Some("-emit-obj" | "-emit-pch") => {
                 emits = true;
-                changed.extend(["-E".into(), shown.into()]);
+                changed.push("-E".into());
             }
             Some("-o") => {
                 args.next()?;

@@ -1,0 +1,128 @@
+//! Which macros a header depends on, asked from the preprocessor: a source defines macros and includes
+//! the header, and the preprocessor warns of those that were neither expanded nor tested.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+use gfxpack_process::{FileError, Output};
+use gfxpack_toolchain::ToolchainError;
+use tempfile::TempDir;
+
+use super::beginning::listed_name;
+use super::recipe::HeaderRecipe;
+
+/// The most times that a header is preprocessed for the names of a group's commands. Once is enough
+/// unless the header uses some of them.
+const MAX_RUNS: usize = 8;
+/// The most names tried at once, since the warnings of a program are kept up to a limit.
+const MAX_NAMES: usize = 1000;
+const WARNING: &str = "macro is not used";
+const OPTIONS: [&str; 5] = [
+    "-dD",
+    "-Wunused-macros",
+    "-Wno-error=unused-macros",
+    "-Wno-builtin-macro-redefined",
+    "-fno-caret-diagnostics",
+];
+
+/// Runs a command line in a directory of its own.
+type RunIn<'r> = &'r mut dyn FnMut(Vec<OsString>, &Path) -> Result<Output, ToolchainError>;
+
+/// Whether the headers of a recipe use macros with these names; without names for which this could
+/// not be found out.
+pub(super) fn used_names(
+    recipe: &HeaderRecipe,
+    names: &[String],
+    scratch: &dyn Fn() -> Result<TempDir, FileError>,
+    run: RunIn<'_>,
+) -> Result<BTreeMap<String, bool>, ToolchainError> {
+    let mut found = BTreeMap::new();
+    for names in names.chunks(MAX_NAMES) {
+        let mut names = names.to_vec();
+        // A macro that is not used if another one is defined may be used without that.
+        for _ in 0..MAX_RUNS {
+            let scratch = scratch()?;
+            let file = scratch.path().join("i");
+            let defines: String = names.iter().map(|name| format!("#define {name} 0\n")).collect();
+            let args =
+                recipe.preprocess(scratch.path(), (&defines, recipe.text()), &OPTIONS, &file)?;
+            let Some(args) = args else { break };
+            let output = run(args, scratch.path())?;
+            let text = fs::read(&file).ok().filter(|_| output.ok());
+            let text = text.as_deref().map(String::from_utf8_lossy);
+            let used = used_among(&names, &output.stderr, text.as_deref());
+            if used.is_empty() {
+                if text.is_some() {
+                    found.extend(names.into_iter().map(|name| (name, false)));
+                }
+                break;
+            }
+            names.retain(|name| !used.contains(name));
+            found.extend(used.into_iter().map(|name| (name, true)));
+        }
+    }
+    Ok(found)
+}
+
+/// The names that are used, by the preprocessor's warnings and, if there was no error, by the text
+/// with all definitions. The macros are defined in its first lines.
+fn used_among(names: &[String], warnings: &str, text: Option<&str>) -> BTreeSet<String> {
+    let unused: HashSet<usize> = warnings.lines().filter_map(unused_line).collect();
+    let mut used: BTreeSet<String> = (1..)
+        .zip(names)
+        .filter(|(line, _)| !unused.contains(line))
+        .map(|(_, name)| name.clone())
+        .collect();
+    // A macro that is defined again or undefined is no used one for the compiler.
+    let mut listed: HashMap<&str, usize> = HashMap::new();
+    let text = text.unwrap_or_default();
+    text.lines().filter_map(listed_name).for_each(|name| *listed.entry(name).or_default() += 1);
+    // In pragmas, macros are expanded by the compiler only.
+    let pragmas = text.lines().filter(|line| line.trim_start().starts_with("#pragma"));
+    let is_in_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let in_pragmas: HashSet<&str> =
+        pragmas.flat_map(|line| line.split(move |c| !is_in_name(c))).collect();
+    let in_pragma = in_pragmas.iter().any(|word| listed.contains_key(word));
+    let is_used =
+        |name: &&String| in_pragma || listed.get(name.as_str()).is_some_and(|&times| times > 1);
+    used.extend(names.iter().filter(is_used).cloned());
+    used
+}
+
+/// The number of the line whose macro a warning calls unused.
+fn unused_line(warning: &str) -> Option<usize> {
+    let place = warning.split_once(WARNING)?.0.strip_suffix(": warning: ")?;
+    let (place, _column) = place.rsplit_once(':')?;
+    place.rsplit_once(':')?.1.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(warnings: &str, text: &str, expected: &[&str]) {
+        let names = ["A", "B"].map(str::to_owned);
+        let text = format!("#define A 0\n#define B 0\n{text}");
+        let used = used_among(&names, warnings, Some(&text));
+        assert_eq!(used.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn macros_are_used_unless_the_preprocessor_warns() {
+        let warning =
+            |line: usize| format!("/a:1/k.hip:{line}:9: warning: macro is not used [-Wu]\n");
+        let both = warning(2) + &warning(1);
+        check("", "", &["A", "B"]);
+        check(&warning(2), "", &["A"]);
+        check(&both, "int A;\n#define C B\n", &[]);
+        check(&both, "#undef B\n", &["B"]);
+        check(&both, "#define A 1\n", &["A"]);
+        check(&both, "#pragma unroll A\n", &["A", "B"]);
+        check(&both, "#define JOIN(a, b) a##b\n#pragma unroll JOIN(A, B)\n", &["A", "B"]);
+        check(&both, "#pragma GCC visibility push(default)\n", &[]);
+        assert!(used_among(&["A".to_owned()], &both, None).is_empty());
+    }
+}
