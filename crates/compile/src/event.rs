@@ -30,7 +30,7 @@ pub enum Event {
         /// Jobs, with how long each is expected to run.
         jobs: Vec<(JobId, Duration)>,
     },
-    /// The header that the driver includes was precompiled for several of the jobs.
+    /// Headers were precompiled for several of the jobs.
     HeadersPrecompiled {
         /// One of the jobs that the header is for.
         job: JobId,

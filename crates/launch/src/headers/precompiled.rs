@@ -1,5 +1,5 @@
-//! Precompiled headers: the header that clang's HIP driver includes before every
-//! source, parsed once for all commands of a target.
+//! Precompiled headers: the header that clang's HIP driver includes before every source, and HIP's
+//! own for sources that include it first, parsed once for all commands of a target.
 //!
 //! A command may use one only if nothing in that header, or in its includes, depends on the
 //! command's own macros or include directories.
