@@ -92,7 +92,8 @@ impl Launcher for FastLauncher<'_> {
         let mut run: Option<CompilerRun> = None;
         for template in &commands.list {
             let with_header = used.as_ref().and_then(|used| used.header.apply(template));
-            let args = with_header.as_ref().unwrap_or(template).fill(&values);
+            let template = with_header.unwrap_or_else(|| template.clone()).with_deps_file();
+            let args = template.fill(&values);
             let (output, record) = recorded(Recorder::of_compiler(paths.scratch), |record| {
                 self.starter.run(command.toolchain, args, (paths.stage, paths.scratch), record)
             })?;

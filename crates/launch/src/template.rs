@@ -196,6 +196,18 @@ impl CommandTemplate {
         args
     }
 
+    /// The command with the list of the files that it reads, if it was asked for and the driver left
+    /// it out: that of clang 21 does so for a GPU's code.
+    pub(crate) fn with_deps_file(mut self) -> Self {
+        let texts = self.texts();
+        let asked = texts.iter().position(|text| *text == Some("-sys-header-deps"));
+        if let Some(at) = asked.filter(|_| !texts.contains(&Some("-dependency-file"))) {
+            let option = TemplateArg::Text("-dependency-file".into());
+            self.args.splice(at..at, [option, TemplateArg::DepsFile]);
+        }
+        self
+    }
+
     /// The text of each argument; `None` for slots.
     pub(crate) fn texts(&self) -> Vec<Option<&str>> {
         fn text(arg: &TemplateArg) -> Option<&str> {
@@ -313,6 +325,17 @@ mod tests {
                 "/bin/lld -o /s/out /s/0.o"
             ]
         );
+    }
+
+    #[test]
+    fn the_list_of_files_is_asked_for_where_a_driver_left_it_out() {
+        let printed = |args: &str| format!(" \"/bin/clang\" \"-cc1\" {args} \"-o\" \"{OUTPUT}\"\n");
+        let template = |args: &str| parse(&printed(args), "k.cpp").unwrap().remove(0);
+        let complete = template("\"-dependency-file\" \"gfxpack_slot_deps\" \"-sys-header-deps\"");
+        assert_eq!(template("\"-sys-header-deps\"").with_deps_file(), complete);
+        assert_eq!(complete.clone().with_deps_file(), complete);
+        let assembly = template("\"-filetype\" \"obj\"");
+        assert_eq!(assembly.clone().with_deps_file(), assembly);
     }
 
     #[test]

@@ -51,6 +51,7 @@ pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplat
     if command.texts().iter().filter(included).count() > 1 {
         return None;
     }
+    let command = command.clone().with_deps_file();
     let mut args = Vec::new();
     let mut rest = command.args.iter().peekable();
     while let Some(arg) = rest.next() {
