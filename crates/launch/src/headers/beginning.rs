@@ -3,8 +3,10 @@
 //!
 //! The preprocessor is asked. It preprocesses the source with the macros that it would have, but
 //! without the toolchain's headers; a stand-in for HIP's header marks where the source includes it.
-//! Before that, only macros may be defined that the header does not use. The same must come out if
-//! HIP's header was included already, as then the header's own macros change nothing either.
+//! Before that, only macros may be defined. What must not count before it is poisoned, so that the
+//! preprocessor refuses to read it: the command's macros, other pragmas than `#pragma once`, and
+//! what asks for other files or for what was compiled before. The same must come out if HIP's header
+//! was included already, as then the header's own macros change nothing either.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,9 +16,9 @@ use std::path::{Component, Path, PathBuf};
 use gfxpack_process::FileError;
 use gfxpack_process::watch::tidy_path;
 
-use super::precompiled::{WRAPPER, macro_name};
+use super::precompiled::WRAPPER;
 use crate::arguments::is_searching;
-use crate::template::{CommandTemplate, Define, TemplateValues};
+use crate::template::{CommandTemplate, TemplateValues};
 
 /// HIP's header, which nearly all sources in HIP include first.
 pub(super) const RUNTIME: &str = "hip/hip_runtime.h";
@@ -46,11 +48,30 @@ pub(super) fn is_harmless_again(text: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct MacroState(pub(super) String);
 
+/// What a source must not use before it includes HIP's header.
+const POISONED: [&str; 8] = [
+    "pragma",
+    "_Pragma",
+    "__pragma",
+    "line",
+    "__has_include",
+    "__has_include_next",
+    "__has_embed",
+    "__COUNTER__",
+];
+
 impl MacroState {
-    /// The definitions, without those of some names.
-    fn without(&self, names: &BTreeSet<&str>) -> String {
-        let is_other = |line: &&str| listed_name(line).is_none_or(|name| !names.contains(name));
-        self.0.split_inclusive('\n').filter(is_other).collect()
+    /// A text that defines the macros and then poisons some names, and the macros in which one of
+    /// these occurs, since the preprocessor does not refuse what was defined before.
+    fn poisoning(&self, names: &BTreeSet<&str>) -> String {
+        let mut poisoned: BTreeSet<&str> = names.iter().copied().chain(POISONED).collect();
+        let (unclear, clear): (Vec<&str>, Vec<&str>) =
+            self.0.lines().partition(|line| words(line).any(|word| poisoned.contains(word)));
+        poisoned.extend(unclear.into_iter().filter_map(listed_name));
+        // The preprocessor warns of a macro that is poisoned.
+        let undefined: String = POISONED.iter().map(|name| format!("#undef {name}\n")).collect();
+        let poisoned: Vec<&str> = poisoned.into_iter().collect();
+        format!("{}\n{undefined}#pragma GCC poison {}\n", clear.join("\n"), poisoned.join(" "))
     }
 }
 
@@ -59,9 +80,9 @@ pub(super) struct Question<'a> {
     pub(super) command: &'a CommandTemplate,
     /// The source's path, relative to the stage.
     pub(super) main: &'a str,
-    /// The macros of the command. Only their names are used: what depends on a value is an error.
-    pub(super) defines: &'a [Define],
-    /// An empty directory for the stand-in, the macros and the output.
+    /// The names of the macros of all commands that the answer is for.
+    pub(super) names: &'a BTreeSet<&'a str>,
+    /// A directory for the stand-in, the macros and the output.
     pub(super) scratch: &'a Path,
 }
 
@@ -77,9 +98,8 @@ impl Question<'_> {
             fs::create_dir_all(parent).map_err(FileError::io("create", parent))?;
             fs::write(path, text).map_err(FileError::io("write", path))
         };
-        let names = self.defines.iter().map(macro_name).collect();
         write(&self.stand_in(), &format!("{MARK}\n#include <{NONE}>\n"))?;
-        write(&self.macros(), &macros.without(&names))?;
+        write(&self.macros(), &macros.poisoning(self.names))?;
         // The compiler removes its output after an error, but not under another name.
         let output = self.scratch.join("removed");
         write(&output, "")?;
@@ -87,17 +107,9 @@ impl Question<'_> {
         if fs::hard_link(&output, self.output()).is_err() {
             return Ok(None);
         }
-        let marked = self.defines.iter().map(|define| match define {
-            [option, _] if option == "-D" => {
-                let name = macro_name(define);
-                [option.clone(), format!("{name}=gfxpack_value_of {name}")]
-            }
-            undefined => undefined.clone(),
-        });
-        let defines: Vec<Define> = marked.collect::<BTreeSet<_>>().into_iter().collect();
         let args = self.command.fill(&TemplateValues {
             input: self.main,
-            defines: &[defines],
+            defines: &[],
             output: &output,
             deps_file: &self.scratch.join("d"),
             scratch: self.scratch,
@@ -133,8 +145,7 @@ impl Question<'_> {
                 }
                 Some("-emit-obj") => {
                     emits = true;
-                    changed.extend(PREPROCESSING.map(OsString::from));
-                    changed.extend(["-isystem".into(), self.stand_ins().into()]);
+                    changed.push("-E".into());
                 }
                 Some("-o") => {
                     args.next()?;
@@ -143,6 +154,9 @@ impl Question<'_> {
                 _ => changed.push(arg),
             }
         }
+        // The last options count.
+        changed.extend(PREPROCESSING.map(OsString::from));
+        changed.extend(["-isystem".into(), self.stand_ins().into()]);
         emits.then_some(changed)
     }
 
@@ -150,9 +164,10 @@ impl Question<'_> {
     /// macros, or if it includes another header of the toolchain before.
     pub(super) fn answer(&self, errors: &str) -> Option<Beginning> {
         let text = fs::read(self.output()).ok()?;
-        // Only the first error is reported.
-        errors.contains(NONE).then_some(())?;
-        beginning(&String::from_utf8_lossy(&text), self.stand_in().to_str()?)
+        let stand_in = self.stand_in();
+        let stand_in = stand_in.to_str()?;
+        is_clean(errors, stand_in).then_some(())?;
+        beginning(&String::from_utf8_lossy(&text), stand_in)
     }
 
     fn stand_ins(&self) -> PathBuf {
@@ -173,24 +188,39 @@ impl Question<'_> {
 }
 
 /// Options for preprocessing: the output shows all macros, none is predefined, no directory is
-/// searched by default, the first error ends it, and what depends on other headers or on what was
-/// compiled before is an error.
-const PREPROCESSING: [&str; 14] = [
-    "-E",
+/// searched by default, and all errors are reported until a header is missing.
+const PREPROCESSING: [&str; 9] = [
     "-dD",
     "-undef",
     "-nostdsysteminc",
     "-nobuiltininc",
     "-fno-temp-file",
-    "-Wfatal-errors",
     "-Wno-builtin-macro-redefined",
-    "-D",
-    "__has_include=@",
-    "-D",
-    "__has_include_next=@",
-    "-D",
-    "__COUNTER__=@",
+    "-Wno-fatal-errors",
+    "-ferror-limit",
+    "0",
 ];
+
+/// Whether `#pragma once` is all that was refused before the stand-in ended preprocessing.
+fn is_clean(errors: &str, stand_in: &str) -> bool {
+    let end = format!("{stand_in}:2:10: fatal error: '{NONE}' file not found");
+    let mut lines = errors.lines();
+    while let Some(line) = lines.next() {
+        if line == end {
+            return true;
+        }
+        if line.contains("error: ") {
+            // The line of the source; newer compilers write its number before it.
+            let shown = lines.next().unwrap_or_default().trim_start();
+            let text = shown.trim_start_matches(|c: char| c.is_ascii_digit());
+            let text = text.strip_prefix(" | ").unwrap_or(shown);
+            if text.trim() != "#pragma once" {
+                return false;
+            }
+        }
+    }
+    false
+}
 
 /// What a source does before it includes HIP's header.
 #[derive(Debug, PartialEq, Eq)]
@@ -234,6 +264,11 @@ fn beginning(text: &str, stand_in: &str) -> Option<Beginning> {
 pub(super) fn listed_name(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("#define ").or_else(|| line.strip_prefix("#undef "))?;
     rest.split(['(', ' ', '\n']).next()
+}
+
+/// The words of a line that may be names of macros.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
 }
 
 /// Whether a line of a preprocessor's output says where the next lines are from.
@@ -294,6 +329,21 @@ mod tests {
     }
 
     #[test]
+    fn nothing_but_pragma_once_may_be_refused() {
+        let end = "/s/h:2:10: fatal error: 'gfxpack/no-such-header' file not found\n";
+        let error = "own.h:1:2: error: attempt to use a poisoned identifier\n";
+        let clean =
+            |before: &str| is_clean(&format!("{before}{end}#include\nx: error: y\n"), "/s/h");
+        assert!(clean(""));
+        assert!(clean(&format!("{error}#pragma once\n ^\n")));
+        assert!(clean(&format!("{error}   12 | #pragma once\n      |  ^\n")));
+        assert!(!clean(&format!("{error}#pragma GCC poison hipMemcpy\n ^\n")));
+        assert!(!clean(&format!("{error}#if N == 3\n    ^\n")));
+        assert!(!clean("own.h:1:2: fatal error: 'limits.h' file not found\n#include <limits.h>\n"));
+        assert!(!is_clean(error, "/s/h"));
+    }
+
+    #[test]
     fn a_header_that_does_nothing_again_prints_nothing_again() {
         let once = "#define A\nint x;\ngfxpack_first_include\n";
         assert!(is_harmless_again(&format!("{once}# 3 \"k.hip\"\n\n")));
@@ -311,11 +361,10 @@ mod tests {
             template.extend(args.iter().map(|arg| TemplateArg::Text((*arg).into())));
             template.extend([TemplateArg::Text("-o".into()), TemplateArg::Output]);
             let command = &CommandTemplate { args: template };
-            let defines =
-                &[["-D", "N=1"], ["-U", "M"], ["-D", "N=1"]].map(|it| it.map(str::to_owned));
-            let question = Question { command, main: "k.cpp", defines, scratch: scratch.path() };
-            let macros = MacroState("#define N(x) 2\n#define NEXT 3\n".to_owned());
-            let args = question.arguments(&macros).unwrap()?;
+            let names = &BTreeSet::from(["N", "M"]);
+            let question = Question { command, main: "k.cpp", names, scratch: scratch.path() };
+            let macros = "#define N(x) 2\n#define NEXT 3\n#define USES(x) x##N + M\n".to_owned();
+            let args = question.arguments(&MacroState(macros)).unwrap()?;
             Some(args.join(OsStr::new(" ")).into_string().unwrap())
         };
         let line = asked(&[
@@ -330,14 +379,17 @@ mod tests {
             WRAPPER,
         ]);
         let expected = format!(
-            "clang -D N=gfxpack_value_of N -U M -I . {} -isystem {} -imacros {} -o {}",
-            PREPROCESSING.join(" "),
-            path("stand-ins"),
+            "clang -I . -E -imacros {} -o {} {} -isystem {}",
             path("macros"),
             path("removed"),
+            PREPROCESSING.join(" "),
+            path("stand-ins"),
         );
         assert_eq!(line, Some(expected));
-        assert_eq!(fs::read_to_string(path("macros")).unwrap(), "#define NEXT 3\n");
+        let macros = fs::read_to_string(path("macros")).unwrap();
+        assert!(macros.starts_with("#define NEXT 3\n#undef pragma\n"), "{macros}");
+        let poisoned = "#pragma GCC poison M N USES _Pragma __COUNTER__ __has_embed";
+        assert!(macros.contains(poisoned), "{macros}");
         for unclear in [
             &["-emit-obj", "-isystem", "own"][..],
             &["-emit-obj", "-iquote", "/usr/include"],

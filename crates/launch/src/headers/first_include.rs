@@ -12,12 +12,7 @@ use gfxpack_toolchain::ToolchainError;
 use super::beginning::{
     MacroState, Question, including_runtime, including_twice, is_harmless_again,
 };
-use super::precompiled::macro_name;
 use super::prepare::{HeaderGroup, HeaderMaker, MIN_HEADER_COMMANDS, Member, scratch};
-
-/// What an answer depends on besides what all members of a group share: the source, the directories
-/// of its sources that a command searches, and its macros without their values.
-type Asked<'m> = (SourceId, &'m [PathBuf], BTreeSet<(&'m str, &'m str)>);
 
 impl HeaderMaker<'_> {
     /// The members whose sources include HIP's header before they do anything else, each with the
@@ -32,18 +27,17 @@ impl HeaderMaker<'_> {
             return Ok(Vec::new());
         }
         let Some(states) = self.macro_states(group)? else { return Ok(Vec::new()) };
-        let mut alike: BTreeMap<Asked<'_>, Vec<&Member>> = BTreeMap::new();
+        // Commands of one source may search different directories.
+        let mut alike: BTreeMap<(SourceId, &[PathBuf]), Vec<&Member>> = BTreeMap::new();
         for member in &group.members {
-            let defines = member.defines.iter();
-            let names = defines.map(|define| (define[0].as_str(), macro_name(define))).collect();
-            alike.entry((member.source, &member.dirs, names)).or_default().push(member);
+            alike.entry((member.source, &member.dirs)).or_default().push(member);
         }
         let mut first = Vec::new();
         for members in alike.into_values() {
-            if let Some(before) = self.macros_before(group, members[0], &states)? {
-                let with_macros = |member: &Member| Member {
-                    macros: member.macros.union(&before).cloned().collect(),
-                    ..member.clone()
+            if let Some(before) = self.macros_before(group, &members, &states)? {
+                let with_macros = |member: &Member| {
+                    let macros = member.macros.union(&before).cloned().collect();
+                    Member { macros, ..member.clone() }
                 };
                 first.extend(members.into_iter().map(with_macros));
             }
@@ -75,15 +69,17 @@ impl HeaderMaker<'_> {
         Ok(Some([before, after].map(MacroState)))
     }
 
-    /// The macros that a member's source defines or undefines before it includes HIP's header;
-    /// `None` if it does anything else before.
+    /// The macros that the source of some members defines or undefines before it includes HIP's
+    /// header; `None` if it does anything else before.
     fn macros_before(
         &mut self,
         group: &HeaderGroup,
-        member: &Member,
+        members: &[&Member],
         states: &[MacroState; 2],
     ) -> Result<Option<BTreeSet<String>>, ToolchainError> {
         let options = self.options;
+        let member = members[0];
+        let names = members.iter().flat_map(|member| &member.macros).map(String::as_str).collect();
         let Some(command) = member.commands.list.first() else { return Ok(None) };
         let scratch = scratch(options.scratch, "first-")?;
         let stage = options.file_system.real(scratch.path()).join("source");
@@ -102,7 +98,7 @@ impl HeaderMaker<'_> {
             let question = Question {
                 command,
                 main: &member.main,
-                defines: &member.defines,
+                names: &names,
                 scratch: &scratch.path().join(number.to_string()),
             };
             let Some(args) = question.arguments(macros)? else { return Ok(None) };

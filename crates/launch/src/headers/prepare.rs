@@ -27,7 +27,7 @@ use crate::launcher::{Command, ReadBefore, SourceFiles};
 use crate::path_roles::{ToolchainPathRoles, with_searched};
 use crate::session::Session;
 use crate::starter::Starter;
-use crate::template::{CommandTemplate, Define, TemplateValues};
+use crate::template::{CommandTemplate, TemplateValues};
 
 /// The parameters for making precompiled headers.
 #[derive(Debug)]
@@ -79,7 +79,6 @@ pub(super) struct Member {
     pub(super) commands: Arc<DriverCommands>,
     /// The directories of its sources that it searches.
     pub(super) dirs: Vec<PathBuf>,
-    pub(super) defines: Vec<Define>,
     /// The names of the macros that are defined or undefined before the headers are included.
     pub(super) macros: BTreeSet<String>,
 }
@@ -378,7 +377,7 @@ fn by_command<'c>(commands: impl Iterator<Item = (Command<'c>, Direct)>) -> Vec<
         let Command { job, source, .. } = command;
         let macros = defines.iter().map(|define| macro_name(define).to_owned()).collect();
         let main = command.main().to_owned();
-        groups[place].members.push(Member { job, source, main, commands, dirs, defines, macros });
+        groups[place].members.push(Member { job, source, main, commands, dirs, macros });
     }
     groups
 }
