@@ -61,13 +61,20 @@ const POISONED: [&str; 8] = [
 ];
 
 impl MacroState {
-    /// A text that defines the macros and then poisons some names, and the macros in which one of
-    /// these occurs, since the preprocessor does not refuse what was defined before.
+    /// A text that defines the macros and then poisons some names, and the macros that could expand
+    /// to one of these, since the preprocessor does not refuse what was defined before.
     fn poisoning(&self, names: &BTreeSet<&str>) -> String {
         let mut poisoned: BTreeSet<&str> = names.iter().copied().chain(POISONED).collect();
-        let (unclear, clear): (Vec<&str>, Vec<&str>) =
-            self.0.lines().partition(|line| words(line).any(|word| poisoned.contains(word)));
-        poisoned.extend(unclear.into_iter().filter_map(listed_name));
+        let mut clear: Vec<&str> = self.0.lines().collect();
+        loop {
+            let expands = |line: &&str| words(line).any(|word| poisoned.contains(word));
+            let (unclear, others): (Vec<&str>, Vec<&str>) = clear.into_iter().partition(expands);
+            clear = others;
+            if unclear.is_empty() {
+                break;
+            }
+            poisoned.extend(unclear.into_iter().filter_map(listed_name));
+        }
         // The preprocessor warns of a macro that is poisoned.
         let undefined: String = POISONED.iter().map(|name| format!("#undef {name}\n")).collect();
         let poisoned: Vec<&str> = poisoned.into_iter().collect();
@@ -363,8 +370,9 @@ mod tests {
             let command = &CommandTemplate { args: template };
             let names = &BTreeSet::from(["N", "M"]);
             let question = Question { command, main: "k.cpp", names, scratch: scratch.path() };
-            let macros = "#define N(x) 2\n#define NEXT 3\n#define USES(x) x##N + M\n".to_owned();
-            let args = question.arguments(&MacroState(macros)).unwrap()?;
+            let macros =
+                "#define ABOVE USES(1)\n#define N(x) 2\n#define NEXT 3\n#define USES(x) M\n";
+            let args = question.arguments(&MacroState(macros.to_owned())).unwrap()?;
             Some(args.join(OsStr::new(" ")).into_string().unwrap())
         };
         let line = asked(&[
@@ -388,7 +396,7 @@ mod tests {
         assert_eq!(line, Some(expected));
         let macros = fs::read_to_string(path("macros")).unwrap();
         assert!(macros.starts_with("#define NEXT 3\n#undef pragma\n"), "{macros}");
-        let poisoned = "#pragma GCC poison M N USES _Pragma __COUNTER__ __has_embed";
+        let poisoned = "#pragma GCC poison ABOVE M N USES _Pragma __COUNTER__ __has_embed";
         assert!(macros.contains(poisoned), "{macros}");
         for unclear in [
             &["-emit-obj", "-isystem", "own"][..],
