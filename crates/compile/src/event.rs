@@ -32,7 +32,7 @@ pub enum Event {
     },
     /// Headers were precompiled for several of the jobs.
     HeadersPrecompiled {
-        /// One of the jobs that the header is for.
+        /// One of the jobs that the headers are for.
         job: JobId,
         /// Where and when; the worker ran nothing else meanwhile.
         run: JobRun,

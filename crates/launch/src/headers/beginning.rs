@@ -16,7 +16,8 @@ use std::path::{Component, Path, PathBuf};
 use gfxpack_process::FileError;
 use gfxpack_process::watch::tidy_path;
 
-use super::precompiled::WRAPPER;
+use super::precompiled::is_of_name;
+use super::recipe::preprocessing;
 use crate::arguments::is_searching;
 use crate::template::{CommandTemplate, TemplateValues};
 
@@ -25,7 +26,7 @@ pub(super) const RUNTIME: &str = "hip/hip_runtime.h";
 /// What the stand-in for it, and the source that includes it twice, contain.
 const MARK: &str = "gfxpack_first_include";
 /// A header that the stand-in includes and that does not exist: the error ends preprocessing.
-const NONE: &str = "gfxpack/no-such-header";
+const MISSING: &str = "gfxpack/no-such-header";
 
 /// The text of a source that includes HIP's header.
 pub(super) fn including_runtime() -> String {
@@ -48,8 +49,10 @@ pub(super) fn is_harmless_again(text: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct MacroState(pub(super) String);
 
-/// What a source must not use before it includes HIP's header.
-const POISONED: [&str; 8] = [
+/// What a source must not use before it includes HIP's header: pragmas, of which the preprocessor
+/// prints some only; `#line`, since errors would name other lines; and what depends on other files,
+/// or on what was compiled before.
+const POISONED: [&str; 9] = [
     "pragma",
     "_Pragma",
     "__pragma",
@@ -58,6 +61,7 @@ const POISONED: [&str; 8] = [
     "__has_include_next",
     "__has_embed",
     "__COUNTER__",
+    "__is_identifier",
 ];
 
 impl MacroState {
@@ -105,9 +109,9 @@ impl Question<'_> {
             fs::create_dir_all(parent).map_err(FileError::io("create", parent))?;
             fs::write(path, text).map_err(FileError::io("write", path))
         };
-        write(&self.stand_in(), &format!("{MARK}\n#include <{NONE}>\n"))?;
+        write(&self.stand_in(), &format!("{MARK}\n#include <{MISSING}>\n"))?;
         write(&self.macros(), &macros.poisoning(self.names))?;
-        // The compiler removes its output after an error, but not under another name.
+        // Written under a name that the compiler removes after an error, kept under another.
         let output = self.scratch.join("removed");
         write(&output, "")?;
         fs::remove_file(self.output()).ok();
@@ -121,50 +125,35 @@ impl Question<'_> {
             deps_file: &self.scratch.join("d"),
             scratch: self.scratch,
         });
-        Ok(self.preprocessing(args, &output))
+        Ok(self.without_toolchain(args, &output))
     }
 
     /// The command line changed to preprocess only, without the toolchain's headers.
-    fn preprocessing(&self, args: Vec<OsString>, output: &Path) -> Option<Vec<OsString>> {
-        let mut changed: Vec<OsString> = Vec::with_capacity(args.len());
-        let (mut emits, mut searches_others) = (false, false);
-        let mut args = args.into_iter();
+    fn without_toolchain(&self, args: Vec<OsString>, output: &Path) -> Option<Vec<OsString>> {
+        let macros = ["-imacros".into(), self.macros().into()];
+        let mut args = preprocessing(args, output, &macros)?.into_iter();
+        let mut changed: Vec<OsString> = Vec::new();
+        let mut searches_others = false;
         while let Some(arg) = args.next() {
-            match arg.to_str() {
-                Some("-mlink-builtin-bitcode" | "-dependency-file") => {
-                    args.next()?;
-                }
-                Some(option) if is_searching(option) => {
-                    let dir = args.next()?;
-                    if Path::new(&dir).is_absolute() && option != "-iquote" {
-                        searches_others |= option == "-I";
-                    } else if option == "-I" && !searches_others {
-                        changed.extend([arg, dir]);
-                    } else {
-                        // A header of the toolchain could come before one of the source, or another
-                        // one could be meant in quotes.
-                        return None;
-                    }
-                }
-                Some("-include") => {
-                    (args.next()? == WRAPPER).then_some(())?;
-                    changed.extend(["-imacros".into(), self.macros().into()]);
-                }
-                Some("-emit-obj") => {
-                    emits = true;
-                    changed.push("-E".into());
-                }
-                Some("-o") => {
-                    args.next()?;
-                    changed.extend([arg, output.into()]);
-                }
-                _ => changed.push(arg),
+            let Some(option) = arg.to_str().filter(|option| is_searching(option)) else {
+                changed.push(arg);
+                continue;
+            };
+            let dir = args.next()?;
+            if Path::new(&dir).is_absolute() && option != "-iquote" {
+                searches_others |= option == "-I";
+            } else if option == "-I" && !searches_others {
+                changed.extend([arg, dir]);
+            } else {
+                // A header of the toolchain could come before one of the source, or another one
+                // could be meant in quotes.
+                return None;
             }
         }
-        // The last options count.
+        // Of options that contradict each other, the last one counts.
         changed.extend(PREPROCESSING.map(OsString::from));
         changed.extend(["-isystem".into(), self.stand_ins().into()]);
-        emits.then_some(changed)
+        Some(changed)
     }
 
     /// What the source does before it includes HIP's header; `None` if that is more than to define
@@ -210,7 +199,7 @@ const PREPROCESSING: [&str; 9] = [
 
 /// Whether `#pragma once` is all that was refused before the stand-in ended preprocessing.
 fn is_clean(errors: &str, stand_in: &str) -> bool {
-    let end = format!("{stand_in}:2:10: fatal error: '{NONE}' file not found");
+    let end = format!("{stand_in}:2:10: fatal error: '{MISSING}' file not found");
     let mut lines = errors.lines();
     while let Some(line) = lines.next() {
         if line == end {
@@ -258,8 +247,7 @@ fn beginning(text: &str, stand_in: &str) -> Option<Beginning> {
             // Any other flag makes what it includes a header of the system, or one in C.
             (is_below(path) && ["", " 1", " 2"].contains(&flags)).then_some(())?;
         } else if let Some(name) = listed_name(line) {
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            name.chars().all(is_plain).then(|| macros.insert(name.to_owned()))?;
+            name.chars().all(is_of_name).then(|| macros.insert(name.to_owned()))?;
         } else if !line.trim().is_empty() {
             return None;
         }
@@ -274,8 +262,8 @@ pub(super) fn listed_name(line: &str) -> Option<&str> {
 }
 
 /// The words of a line that may be names of macros.
-fn words(line: &str) -> impl Iterator<Item = &str> {
-    line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+pub(super) fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c| !is_of_name(c))
 }
 
 /// Whether a line of a preprocessor's output says where the next lines are from.
@@ -384,7 +372,7 @@ mod tests {
             "/usr/include",
             "-emit-obj",
             "-include",
-            WRAPPER,
+            "wrapper.h",
         ]);
         let expected = format!(
             "clang -I . -E -imacros {} -o {} {} -isystem {}",
@@ -402,7 +390,6 @@ mod tests {
             &["-emit-obj", "-isystem", "own"][..],
             &["-emit-obj", "-iquote", "/usr/include"],
             &["-emit-obj", "-I", "/usr/include", "-I", "own"],
-            &["-emit-obj", "-include", "other.h"],
             &["-S"],
         ] {
             assert_eq!(asked(unclear), None, "{unclear:?}");

@@ -1,18 +1,23 @@
 //! Finds the commands whose sources include HIP's header before they do anything else, so that this
 //! header may be precompiled for them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gfxpack_model::SourceId;
-use gfxpack_process::watch::{FileAccess, Record};
 use gfxpack_toolchain::ToolchainError;
 
 use super::beginning::{
     MacroState, Question, including_runtime, including_twice, is_harmless_again,
 };
 use super::prepare::{HeaderGroup, HeaderMaker, MIN_HEADER_COMMANDS, Member, scratch};
+use super::recipe::CacheEntry;
+use crate::template::CommandTemplate;
+
+/// The macros that a source defines or undefines before it includes HIP's header, and the paths
+/// among the sources at which nothing was found.
+type Before = (BTreeSet<String>, BTreeSet<PathBuf>);
 
 impl HeaderMaker<'_> {
     /// The members whose sources include HIP's header before they do anything else, each with the
@@ -21,25 +26,33 @@ impl HeaderMaker<'_> {
         &mut self,
         group: &HeaderGroup,
     ) -> Result<Vec<Member>, ToolchainError> {
-        let recipe = self.recipe(group, including_runtime());
-        let is_stored = recipe.is_some_and(|recipe| recipe.is_stored());
-        if !is_stored && group.members.len() < MIN_HEADER_COMMANDS {
-            return Ok(Vec::new());
+        let Some(recipe) = self.recipe(group, including_runtime()) else { return Ok(Vec::new()) };
+        match recipe.found(self.options.file_system) {
+            Some(CacheEntry::Unfit) => return Ok(Vec::new()),
+            None if group.members.len() < MIN_HEADER_COMMANDS => return Ok(Vec::new()),
+            _ => {}
         }
         let Some(states) = self.macro_states(group)? else { return Ok(Vec::new()) };
         // Commands of one source may search different directories.
-        let mut alike: BTreeMap<(SourceId, &[PathBuf]), Vec<&Member>> = BTreeMap::new();
+        let mut alike: Vec<Vec<&Member>> = Vec::new();
+        let mut places: HashMap<(SourceId, &str, Option<&CommandTemplate>), usize> = HashMap::new();
         for member in &group.members {
-            alike.entry((member.source, &member.dirs)).or_default().push(member);
+            let asked = (member.source, member.main.as_str(), member.commands.list.first());
+            let place = *places.entry(asked).or_insert_with(|| {
+                alike.push(Vec::new());
+                alike.len() - 1
+            });
+            alike[place].push(member);
         }
         let mut first = Vec::new();
-        for members in alike.into_values() {
-            if let Some(before) = self.macros_before(group, &members, &states)? {
-                let with_macros = |member: &Member| {
-                    let macros = member.macros.union(&before).cloned().collect();
-                    Member { macros, ..member.clone() }
-                };
-                first.extend(members.into_iter().map(with_macros));
+        // Asking takes as long as one command saves.
+        for members in alike.into_iter().filter(|members| members.len() > 1) {
+            if let Some((macros, absent)) = self.before_runtime(group, &members, &states)? {
+                first.extend(members.into_iter().map(|member| Member {
+                    macros: member.macros.union(&macros).cloned().collect(),
+                    absent: absent.clone(),
+                    ..member.clone()
+                }));
             }
         }
         Ok(first)
@@ -69,14 +82,14 @@ impl HeaderMaker<'_> {
         Ok(Some([before, after].map(MacroState)))
     }
 
-    /// The macros that the source of some members defines or undefines before it includes HIP's
-    /// header; `None` if it does anything else before.
-    fn macros_before(
+    /// What the source of some members does before it includes HIP's header; `None` if that is more
+    /// than to define macros.
+    fn before_runtime(
         &mut self,
         group: &HeaderGroup,
         members: &[&Member],
         states: &[MacroState; 2],
-    ) -> Result<Option<BTreeSet<String>>, ToolchainError> {
+    ) -> Result<Option<Before>, ToolchainError> {
         let options = self.options;
         let member = members[0];
         let names = members.iter().flat_map(|member| &member.macros).map(String::as_str).collect();
@@ -86,14 +99,7 @@ impl HeaderMaker<'_> {
         if !options.sources.lay_out(member.source, &stage)? {
             return Ok(None);
         }
-        // What was not found must not be among the sources without having been laid out.
-        let is_absent = |access: &FileAccess| {
-            let below = access.path.strip_prefix(&stage);
-            below.map_or(true, |below| options.sources.is_absent(member.source, below))
-        };
-        let misses_nothing =
-            |record: Record| record.accesses.iter().filter(|it| it.is_absent()).all(is_absent);
-        let mut beginnings = Vec::new();
+        let (mut beginnings, mut absent) = (Vec::new(), BTreeSet::new());
         for (number, macros) in states.iter().enumerate() {
             let question = Question {
                 command,
@@ -103,10 +109,17 @@ impl HeaderMaker<'_> {
             };
             let Some(args) = question.arguments(macros)? else { return Ok(None) };
             let (output, record) = self.run(group.toolchain, args, (&stage, question.scratch))?;
-            let beginning = question.answer(&output.stderr);
-            beginnings.push(beginning.filter(|_| record.is_ok_and(misses_nothing)));
+            let (Some(beginning), Ok(record)) = (question.answer(&output.stderr), record) else {
+                let reason = output.stderr;
+                tracing::debug!(source = member.main, reason, "HIP's header does not come first");
+                return Ok(None);
+            };
+            let missed = record.accesses.iter().filter(|access| access.is_absent());
+            let below = missed.filter_map(|access| access.path.strip_prefix(&stage).ok());
+            absent.extend(below.map(Path::to_owned));
+            beginnings.push(beginning);
         }
         let is_same = beginnings[0] == beginnings[1];
-        Ok(beginnings.swap_remove(0).filter(|_| is_same).map(|beginning| beginning.macros))
+        Ok(is_same.then(|| (beginnings.swap_remove(0).macros, absent)))
     }
 }

@@ -1,8 +1,8 @@
 //! Precompiled headers: the header that clang's HIP driver includes before every source, and HIP's
 //! own for sources that include it first, parsed once for all commands of a target.
 //!
-//! A command may use one only if nothing in that header, or in its includes, depends on the
-//! command's own macros or include directories.
+//! A command may use one only if nothing in it, or in what it includes, depends on macros that are
+//! defined before it or on the command's own include directories.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub(crate) struct PrecompiledHeader {
     pub(crate) files: Arc<BTreeSet<PathBuf>>,
     /// The results of its compiler's accesses to files that no digest covers.
     pub(crate) kept: Arc<StoredPathStates>,
-    /// Whether the headers use names of macros, as far as known.
+    /// By name of a macro: whether the headers use it. Others are not known.
     pub(super) used: BTreeMap<String, bool>,
     /// The headers that were looked for, found or not: their paths relative to the directory of
     /// headers.
@@ -37,8 +37,12 @@ pub(crate) struct PrecompiledHeader {
 
 /// The name of a macro: `A` of `A=1`.
 pub(crate) fn macro_name(define: &Define) -> &str {
-    let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    define[1].split(|c: char| !of_name(c)).next().unwrap_or_default()
+    define[1].split(|c| !is_of_name(c)).next().unwrap_or_default()
+}
+
+/// Whether a character may be part of a macro's name.
+pub(super) fn is_of_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
 }
 
 /// Whether a command's macros work the same with a precompiled header. With one, compilers compare

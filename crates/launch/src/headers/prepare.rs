@@ -63,7 +63,6 @@ extern \"C\" __global__ void gfxpack_probe(float* out, const float* in, int size
 ";
 
 /// Commands that may use one precompiled header.
-#[derive(Clone)]
 pub(super) struct HeaderGroup {
     pub(super) toolchain: ToolchainId,
     commands: Arc<DriverCommands>,
@@ -81,6 +80,8 @@ pub(super) struct Member {
     pub(super) dirs: Vec<PathBuf>,
     /// The names of the macros that are defined or undefined before the headers are included.
     pub(super) macros: BTreeSet<String>,
+    /// The paths among its sources at which nothing was found before that.
+    pub(super) absent: BTreeSet<PathBuf>,
 }
 
 /// A precompiled header for a command.
@@ -143,7 +144,9 @@ impl<'a> HeaderMaker<'a> {
         let mut served = Vec::new();
         for mut group in by_command(commands) {
             let first = self.while_unchanged(group.toolchain, |it| it.including_first(&group))?;
-            let first = HeaderGroup { members: first, ..group.clone() };
+            let HeaderGroup { toolchain, ref commands, .. } = group;
+            let commands = Arc::clone(commands);
+            let first = HeaderGroup { toolchain, commands, members: first };
             let with_more = self.serve(&first, including_runtime())?;
             let done: HashSet<Digest> = with_more.iter().map(|(job, _)| *job).collect();
             group.members.retain(|member| !done.contains(&member.job));
@@ -159,23 +162,26 @@ impl<'a> HeaderMaker<'a> {
         group: &HeaderGroup,
         text: String,
     ) -> Result<Vec<(Digest, UsedHeader)>, ToolchainError> {
-        let Some(recipe) = self.recipe(group, text) else { return Ok(Vec::new()) };
+        let recipe = self.recipe(group, text).filter(|_| !group.members.is_empty());
+        let Some(recipe) = recipe else { return Ok(Vec::new()) };
         let header = self.while_unchanged(group.toolchain, |it| it.header(group, &recipe))?;
         let Some(header) = header.map(Arc::new) else { return Ok(Vec::new()) };
         // Commands of one source may search different directories.
-        type Searched<'m> = (SourceId, &'m [PathBuf]);
+        type Searched<'m> = (SourceId, &'m [PathBuf], &'m BTreeSet<PathBuf>);
         let mut hiding: HashMap<Searched<'_>, Option<Arc<StoredPathStates>>> = HashMap::new();
         let mut served = Vec::new();
         for member in group.members.iter().filter(|member| header.serves(&member.macros)) {
-            let absent = hiding
-                .entry((member.source, &member.dirs))
-                .or_insert_with_key(|(source, dirs)| self.not_hiding(&header, *source, dirs));
+            let absent =
+                hiding.entry((member.source, &member.dirs, &member.absent)).or_insert_with_key(
+                    |(source, dirs, absent)| self.not_hiding(&header, *source, dirs, absent),
+                );
             let used =
                 absent.clone().map(|absent| UsedHeader { header: Arc::clone(&header), absent });
             served.extend(used.map(|used| (member.job, used)));
         }
         let (text, count) = (recipe.text().trim_end(), served.len());
-        tracing::debug!("{count} jobs use a precompiled header with `{text}`");
+        let header = if text.is_empty() { "the driver's header" } else { text };
+        tracing::debug!("{count} jobs use {header}, precompiled");
         Ok(served)
     }
 
@@ -185,16 +191,17 @@ impl<'a> HeaderMaker<'a> {
         HeaderRecipe::new(group.commands.list.first()?, text, toolchain, &self.options.kept)
     }
 
-    /// The paths that do not exist and would hide one of the headers from a source's commands;
-    /// `None` if one exists.
+    /// The paths that do not exist and would hide one of the headers from a source's commands, and
+    /// others that must not exist; `None` if one exists.
     fn not_hiding(
         &self,
         header: &PrecompiledHeader,
         source: SourceId,
         dirs: &[PathBuf],
+        others: &BTreeSet<PathBuf>,
     ) -> Option<Arc<StoredPathStates>> {
         let sources = self.options.sources;
-        let paths: Vec<PathBuf> = header.hiding(dirs).collect();
+        let paths: BTreeSet<PathBuf> = header.hiding(dirs).chain(others.iter().cloned()).collect();
         let staged = sources.files(source);
         let is_staged = |path: &PathBuf| {
             let path = tidy_path(path);
@@ -377,7 +384,15 @@ fn by_command<'c>(commands: impl Iterator<Item = (Command<'c>, Direct)>) -> Vec<
         let Command { job, source, .. } = command;
         let macros = defines.iter().map(|define| macro_name(define).to_owned()).collect();
         let main = command.main().to_owned();
-        groups[place].members.push(Member { job, source, main, commands, dirs, macros });
+        groups[place].members.push(Member {
+            job,
+            source,
+            main,
+            commands,
+            dirs,
+            macros,
+            absent: BTreeSet::new(),
+        });
     }
     groups
 }

@@ -18,6 +18,9 @@ use super::precompiled::{PrecompiledHeader, WRAPPER};
 use crate::arguments::{depfile_paths, searched};
 use crate::template::{CommandTemplate, TemplateArg, TemplateValues};
 
+/// Directives that clang does not count as a use of the macros that they test.
+const UNCOUNTED: [&str; 2] = ["elifdef", "elifndef"];
+
 /// A stored result of a recipe.
 #[derive(Debug)]
 pub(crate) enum CacheEntry {
@@ -34,7 +37,7 @@ pub(crate) struct HeaderRecord {
     #[serde(rename = "answers")]
     states: PathStates,
     names: BTreeSet<PathBuf>,
-    /// Whether the headers use names of macros.
+    /// By name of a macro: whether the headers use it.
     used: BTreeMap<String, bool>,
 }
 
@@ -138,11 +141,6 @@ impl HeaderRecipe {
         self.path.with_extension("json")
     }
 
-    /// Whether a result is stored, up to date or not.
-    pub(crate) fn is_stored(&self) -> bool {
-        self.record().exists()
-    }
-
     fn read_record(&self) -> Option<HeaderRecord> {
         read_sealed(&self.record())
     }
@@ -203,7 +201,7 @@ impl HeaderRecipe {
             deps_file: &scratch.join("d"),
             scratch,
         });
-        let args = preprocessing(args, file);
+        let args = preprocessing(args, file, &[]);
         Ok(args.map(|args| args.into_iter().chain(options.iter().map(OsString::from)).collect()))
     }
 
@@ -248,6 +246,15 @@ impl HeaderRecipe {
             tracing::debug!(path = %path.display(), "it was read and not seen to be");
             return Ok(None);
         }
+        let is_unclear = |path: &&PathBuf| {
+            let text = fs::read(path).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            UNCOUNTED.iter().any(|name| text.contains(name))
+        };
+        if let Some(path) = files.iter().find(is_unclear) {
+            tracing::debug!(path = %path.display(), "its #elifdef may use any macro");
+            return Ok(None);
+        }
         let dirs: Vec<&Path> = searched(&asked.processes[0].arguments).collect();
         let name = |access: &watch::FileAccess| {
             let name = dirs.iter().find_map(|dir| access.path.strip_prefix(dir).ok())?;
@@ -276,18 +283,25 @@ impl HeaderRecipe {
     }
 }
 
-/// The command line of a compiler changed to preprocess only, into `file`, without the header that
-/// the driver includes, and with the warnings that are asked for; `None` if it is not understood.
-fn preprocessing(args: Vec<OsString>, file: &Path) -> Option<Vec<OsString>> {
+/// The command line of a compiler changed to preprocess only, into `file`, with other arguments
+/// instead of the header that the driver includes; `None` if it is not understood.
+pub(super) fn preprocessing(
+    args: Vec<OsString>,
+    file: &Path,
+    instead: &[OsString],
+) -> Option<Vec<OsString>> {
     let mut changed = Vec::with_capacity(args.len());
     let mut emits = false;
     let mut args = args.into_iter();
     while let Some(arg) = args.next() {
         match arg.to_str() {
-            Some("-mlink-builtin-bitcode" | "-dependency-file" | "-include") => {
+            Some("-mlink-builtin-bitcode" | "-dependency-file") => {
                 args.next()?;
             }
-            Some("-w") => {}
+            Some("-include") => {
+                args.next()?;
+                changed.extend_from_slice(instead);
+            }
             Some("-emit-obj" | "-emit-pch") => {
                 emits = true;
                 changed.push("-E".into());

@@ -10,15 +10,17 @@ use gfxpack_process::{FileError, Output};
 use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
-use super::beginning::listed_name;
+use super::beginning::{listed_name, words};
 use super::recipe::HeaderRecipe;
 
 /// The most times that a header is preprocessed for the names of a group's commands. Once is enough
 /// unless the header uses some of them.
-const MAX_RUNS: usize = 8;
+const MAX_RUNS: usize = 16;
 /// The most names tried at once, since the warnings of a program are kept up to a limit.
 const MAX_NAMES: usize = 1000;
 const WARNING: &str = "macro is not used";
+/// Options that show all definitions, and of warnings only those that count. Predefined macros are
+/// defined like others, since a use of theirs counts too.
 const OPTIONS: [&str; 5] = [
     "-dD",
     "-Wunused-macros",
@@ -39,28 +41,32 @@ pub(super) fn used_names(
     run: RunIn<'_>,
 ) -> Result<BTreeMap<String, bool>, ToolchainError> {
     let mut found = BTreeMap::new();
-    for names in names.chunks(MAX_NAMES) {
-        let mut names = names.to_vec();
-        // A macro that is not used if another one is defined may be used without that.
-        for _ in 0..MAX_RUNS {
-            let scratch = scratch()?;
-            let file = scratch.path().join("i");
-            let defines: String = names.iter().map(|name| format!("#define {name} 0\n")).collect();
-            let args =
-                recipe.preprocess(scratch.path(), (&defines, recipe.text()), &OPTIONS, &file)?;
-            let Some(args) = args else { break };
-            let output = run(args, scratch.path())?;
-            let text = fs::read(&file).ok().filter(|_| output.ok());
-            let text = text.as_deref().map(String::from_utf8_lossy);
-            let used = used_among(&names, &output.stderr, text.as_deref());
-            if used.is_empty() {
-                if text.is_some() {
-                    found.extend(names.into_iter().map(|name| (name, false)));
-                }
-                break;
-            }
+    let mut waiting: Vec<Vec<String>> = names.chunks(MAX_NAMES).map(<[_]>::to_vec).collect();
+    for _ in 0..MAX_RUNS {
+        let Some(mut names) = waiting.pop() else { break };
+        let scratch = scratch()?;
+        let file = scratch.path().join("i");
+        let defines: String = names.iter().map(|name| format!("#define {name} 0\n")).collect();
+        let args = recipe.preprocess(scratch.path(), (&defines, recipe.text()), &OPTIONS, &file)?;
+        let Some(mut args) = args else { break };
+        args.retain(|arg| arg != "-w");
+        let output = run(args, scratch.path())?;
+        let text = fs::read(&file).ok().filter(|_| output.ok());
+        let text = text.as_deref().map(String::from_utf8_lossy);
+        if text.is_none() && names.len() > 1 && !output.stderr.contains(WARNING) {
+            // A fatal error suppresses all warnings.
+            let half = names.split_off(names.len() / 2);
+            waiting.extend([names, half]);
+            continue;
+        }
+        let used = used_among(&names, &output.stderr, text.as_deref());
+        if !used.is_empty() {
+            // A macro that is not used if another one is defined may be used without that.
             names.retain(|name| !used.contains(name));
+            waiting.extend(Some(names).filter(|names| !names.is_empty()));
             found.extend(used.into_iter().map(|name| (name, true)));
+        } else if text.is_some() {
+            found.extend(names.into_iter().map(|name| (name, false)));
         }
     }
     Ok(found)
@@ -81,12 +87,15 @@ fn used_among(names: &[String], warnings: &str, text: Option<&str>) -> BTreeSet<
     text.lines().filter_map(listed_name).for_each(|name| *listed.entry(name).or_default() += 1);
     // In pragmas, macros are expanded by the compiler only.
     let pragmas = text.lines().filter(|line| line.trim_start().starts_with("#pragma"));
-    let is_in_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let in_pragmas: HashSet<&str> =
-        pragmas.flat_map(|line| line.split(move |c| !is_in_name(c))).collect();
-    let in_pragma = in_pragmas.iter().any(|word| listed.contains_key(word));
-    let is_used =
-        |name: &&String| in_pragma || listed.get(name.as_str()).is_some_and(|&times| times > 1);
+    let in_pragmas: HashSet<&str> = pragmas.flat_map(words).collect();
+    let tried: HashSet<&str> = names.iter().map(String::as_str).collect();
+    let expand_later =
+        in_pragmas.iter().any(|word| listed.contains_key(word) && !tried.contains(word));
+    let is_used = |name: &&String| {
+        let name = name.as_str();
+        let is_defined_again = listed.get(name).is_some_and(|&times| times > 1);
+        expand_later || is_defined_again || in_pragmas.contains(name)
+    };
     used.extend(names.iter().filter(is_used).cloned());
     used
 }
@@ -120,7 +129,7 @@ mod tests {
         check(&both, "int A;\n#define C B\n", &[]);
         check(&both, "#undef B\n", &["B"]);
         check(&both, "#define A 1\n", &["A"]);
-        check(&both, "#pragma unroll A\n", &["A", "B"]);
+        check(&both, "#pragma unroll A\n", &["A"]);
         check(&both, "#define JOIN(a, b) a##b\n#pragma unroll JOIN(A, B)\n", &["A", "B"]);
         check(&both, "#pragma GCC visibility push(default)\n", &[]);
         assert!(used_among(&["A".to_owned()], &both, None).is_empty());
