@@ -202,9 +202,8 @@ fn macros_that_headers_could_use_disable_precompiled_headers() {
     let arguments = ["--manifest", "kernels.toml", "--target", "gfx906"];
     let short = same_both_ways(&project, &arguments);
     assert_no_setback(&short);
-    let [with_hips, with_drivers] = jobs_with_precompiled_headers(&short);
+    let [with_hips, _] = jobs_with_precompiled_headers(&short);
     assert_eq!(with_hips, 0, "HIP's header would include one of the project's");
-    assert!(with_drivers > 0);
     let compiled = short.of_type("build-finished")[0]["compiled"].as_u64().unwrap();
     assert!(compiled >= 18, "NDEBUG counts where the source does not define it: {compiled}");
 }
