@@ -12,7 +12,8 @@ pub struct Shortcuts {
     pub direct: bool,
     /// A compiler is loaded once and forks for every command.
     pub fork_server: bool,
-    /// The header that the driver includes, and HIP's own, are parsed once per target.
+    /// The header that the driver includes, and HIP's own for sources that include it first, are
+    /// parsed once per target.
     pub precompiled_header: bool,
 }
 
