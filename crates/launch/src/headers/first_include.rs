@@ -45,8 +45,7 @@ impl HeaderMaker<'_> {
             alike[place].push(member);
         }
         let mut first = Vec::new();
-        // Asking takes as long as one command saves.
-        for members in alike.into_iter().filter(|members| members.len() > 1) {
+        for members in alike {
             if let Some((macros, absent)) = self.before_runtime(group, &members, &states)? {
                 first.extend(members.into_iter().map(|member| Member {
                     macros: member.macros.union(&macros).cloned().collect(),
