@@ -246,15 +246,6 @@ impl HeaderRecipe {
             tracing::debug!(path = %path.display(), "it was read and not seen to be");
             return Ok(None);
         }
-        let is_unclear = |path: &&PathBuf| {
-            let text = fs::read(path).unwrap_or_default();
-            let text = String::from_utf8_lossy(&text);
-            UNCOUNTED.iter().any(|name| text.contains(name))
-        };
-        if let Some(path) = files.iter().find(is_unclear) {
-            tracing::debug!(path = %path.display(), "its #elifdef may use any macro");
-            return Ok(None);
-        }
         let dirs: Vec<&Path> = searched(&asked.processes[0].arguments).collect();
         let name = |access: &watch::FileAccess| {
             let name = dirs.iter().find_map(|dir| access.path.strip_prefix(dir).ok())?;
@@ -269,6 +260,15 @@ impl HeaderRecipe {
             names,
             used: BTreeMap::new(),
         };
+        let is_unclear = |path: &&PathBuf| {
+            let text = fs::read(path).unwrap_or_default();
+            let text = String::from_utf8_lossy(&text);
+            UNCOUNTED.iter().any(|name| text.contains(name))
+        };
+        if let Some(path) = record.files.iter().find(is_unclear) {
+            tracing::debug!(path = %path.display(), "its #elifdef may use any macro");
+            return self.keep_unfit(record).map(|()| None);
+        }
         let header = self.header(record.clone());
         write_atomic(&header.file, &[&bytes]).map_err(FileError::io("write", &header.file))?;
         Ok(Some((header, record)))

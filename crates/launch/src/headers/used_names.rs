@@ -81,7 +81,7 @@ fn used_among(names: &[String], warnings: &str, text: Option<&str>) -> BTreeSet<
         .filter(|(line, _)| !unused.contains(line))
         .map(|(_, name)| name.clone())
         .collect();
-    // A macro that is defined again or undefined is no used one for the compiler.
+    // The compiler does not count a macro as used that is defined again or undefined.
     let mut listed: HashMap<&str, usize> = HashMap::new();
     let text = text.unwrap_or_default();
     text.lines().filter_map(listed_name).for_each(|name| *listed.entry(name).or_default() += 1);
