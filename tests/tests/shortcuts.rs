@@ -10,7 +10,7 @@ const SETBACKS: [&str; 6] = [
     "the driver runs these jobs itself",
     "no fork server",
     "a fork server broke down",
-    "did not give the same bytes",
+    "failed its test",
     "compiled again",
 ];
 

@@ -1,16 +1,17 @@
-//! Whether a source includes HIP's header before it does anything else, so that this header may be
+//! Which of HIP's headers a source includes before it does anything else, so that these may be
 //! precompiled for it.
 //!
 //! The preprocessor is asked. It preprocesses the source with the macros that it would have, but
-//! without the toolchain's headers; a stand-in for HIP's header marks where the source includes it.
+//! without the toolchain's headers; stand-ins for HIP's headers mark where the source includes them.
 //! Before that, only macros may be defined. What must not count before it is poisoned, so that the
 //! preprocessor refuses to read it: the command's macros, other pragmas than `#pragma once`, and
-//! what asks for other files or for what was compiled before. The same must come out if HIP's header
-//! was included already, as then the header's own macros change nothing either.
+//! what asks for other files or for what was compiled before. The same must come out with the macros
+//! that are defined after each of the headers, as then the headers' own macros change nothing.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
+use std::mem;
 use std::path::{Component, Path, PathBuf};
 
 use gfxpack_process::FileError;
@@ -21,26 +22,28 @@ use super::recipe::preprocessing;
 use crate::arguments::is_searching;
 use crate::template::{CommandTemplate, TemplateValues};
 
-/// HIP's header, which nearly all sources in HIP include first.
+/// HIP's header for kernels, which nearly all sources in HIP include.
 pub(super) const RUNTIME: &str = "hip/hip_runtime.h";
-/// What the stand-in for it, and the source that includes it twice, contain.
+/// HIP's header for numbers of 16 bits, which many sources include just before it or just after.
+pub(super) const HALF: &str = "hip/hip_fp16.h";
+/// The headers that have stand-ins.
+const HEADERS: [&str; 2] = [RUNTIME, HALF];
+/// What a stand-in contains, and what it reports.
 const MARK: &str = "gfxpack_first_include";
-/// A header that the stand-in includes and that does not exist: the error ends preprocessing.
-const MISSING: &str = "gfxpack/no-such-header";
 
-/// The text of a source that includes HIP's header.
-pub(super) fn including_runtime() -> String {
-    format!("#include <{RUNTIME}>\n")
+/// The text of a source that includes headers.
+pub(super) fn including(headers: &[&str]) -> String {
+    headers.iter().map(|header| format!("#include <{header}>\n")).collect()
 }
 
-/// The text of a source that includes HIP's header twice.
-pub(super) fn including_twice() -> String {
-    format!("{0}{MARK}\n{0}", including_runtime())
+/// The text of a source that does what `text` does after a mark.
+pub(super) fn marked(text: &str) -> String {
+    format!("{MARK}\n{text}")
 }
 
-/// Whether the preprocessed text of [`including_twice`], with all macros, shows that including the
-/// header again does nothing.
-pub(super) fn is_harmless_again(text: &str) -> bool {
+/// Whether the preprocessed text of [`marked`], with all macros, shows that nothing is done after
+/// the mark.
+pub(super) fn does_nothing(text: &str) -> bool {
     let mut lines = text.lines().skip_while(|line| *line != MARK);
     lines.next().is_some() && lines.all(|line| line.trim().is_empty() || is_marker(line))
 }
@@ -49,7 +52,7 @@ pub(super) fn is_harmless_again(text: &str) -> bool {
 #[derive(Debug)]
 pub(super) struct MacroState(pub(super) String);
 
-/// What a source must not use before it includes HIP's header: pragmas, of which the preprocessor
+/// What a source must not use before it includes HIP's headers: pragmas, of which the preprocessor
 /// prints some only; `#line`, since errors would name other lines; and what depends on other files,
 /// or on what was compiled before.
 const POISONED: [&str; 9] = [
@@ -93,7 +96,7 @@ pub(super) struct Question<'a> {
     pub(super) main: &'a str,
     /// The names of the macros of all commands that the answer is for.
     pub(super) names: &'a BTreeSet<&'a str>,
-    /// A directory for the stand-in, the macros and the output.
+    /// A directory for the stand-ins, the macros and the output.
     pub(super) scratch: &'a Path,
 }
 
@@ -109,7 +112,9 @@ impl Question<'_> {
             fs::create_dir_all(parent).map_err(FileError::io("create", parent))?;
             fs::write(path, text).map_err(FileError::io("write", path))
         };
-        write(&self.stand_in(), &format!("{MARK}\n#include <{MISSING}>\n"))?;
+        for header in HEADERS {
+            write(&self.stand_ins().join(header), &format!("{MARK}\n#error {MARK}\n"))?;
+        }
         write(&self.macros(), &macros.poisoning(self.names))?;
         // Written under a name that the compiler removes after an error, kept under another.
         let output = self.scratch.join("removed");
@@ -156,22 +161,22 @@ impl Question<'_> {
         Some(changed)
     }
 
-    /// What the source does before it includes HIP's header; `None` if that is more than to define
-    /// macros, or if it includes another header of the toolchain before.
-    pub(super) fn answer(&self, errors: &str) -> Option<Beginning> {
-        let text = fs::read(self.output()).ok()?;
-        let stand_in = self.stand_in();
-        let stand_in = stand_in.to_str()?;
-        is_clean(errors, stand_in).then_some(())?;
-        beginning(&String::from_utf8_lossy(&text), stand_in)
+    /// Which of HIP's headers the source includes while it does no more than to define macros, in
+    /// order.
+    pub(super) fn answer(&self, errors: &str) -> Vec<FirstInclude> {
+        let text = fs::read(self.output()).unwrap_or_default();
+        let stand_ins = self.stand_ins();
+        let reached = reached(errors, &stand_ins);
+        let includes = first_includes(&String::from_utf8_lossy(&text), &stand_ins);
+        let agreed = includes.into_iter().zip(reached);
+        agreed
+            .take_while(|(include, header)| include.header == *header)
+            .map(|(include, _)| include)
+            .collect()
     }
 
     fn stand_ins(&self) -> PathBuf {
         self.scratch.join("stand-ins")
-    }
-
-    fn stand_in(&self) -> PathBuf {
-        self.stand_ins().join(RUNTIME)
     }
 
     fn macros(&self) -> PathBuf {
@@ -184,7 +189,7 @@ impl Question<'_> {
 }
 
 /// Options for preprocessing: the output shows all macros, none is predefined, no directory is
-/// searched by default, and all errors are reported until a header is missing.
+/// searched by default, and preprocessing goes on after errors.
 const PREPROCESSING: [&str; 9] = [
     "-dD",
     "-undef",
@@ -194,65 +199,86 @@ const PREPROCESSING: [&str; 9] = [
     "-Wno-builtin-macro-redefined",
     "-Wno-fatal-errors",
     "-ferror-limit",
-    "0",
+    "100",
 ];
 
-/// Whether `#pragma once` is all that was refused before the stand-in ended preprocessing.
-fn is_clean(errors: &str, stand_in: &str) -> bool {
-    let end = format!("{stand_in}:2:10: fatal error: '{MISSING}' file not found");
+/// The headers whose stand-ins reported that they are included, before anything but `#pragma once`
+/// was refused.
+fn reached(errors: &str, stand_ins: &Path) -> Vec<&'static str> {
+    let report = |header: &str| {
+        let stand_in = stand_ins.join(header);
+        format!("{}:2:2: error: {MARK}", stand_in.display())
+    };
+    let reports = HEADERS.map(|header| (report(header), header));
+    let mut reached = Vec::new();
     let mut lines = errors.lines();
     while let Some(line) = lines.next() {
-        if line == end {
-            return true;
-        }
-        if line.contains("error: ") {
+        if let Some((_, header)) = reports.iter().find(|(report, _)| line == report) {
+            reached.push(*header);
+        } else if line.contains("error: ") {
             // The line of the source; newer compilers write its number before it.
             let shown = lines.next().unwrap_or_default().trim_start();
             let text = shown.trim_start_matches(|c: char| c.is_ascii_digit());
             let text = text.strip_prefix(" | ").unwrap_or(shown);
             if text.trim() != "#pragma once" {
-                return false;
+                break;
             }
         }
     }
-    false
+    reached
 }
 
-/// What a source does before it includes HIP's header.
+/// A header that a source includes, and what the source does between the header before and this one.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Beginning {
+pub(super) struct FirstInclude {
+    pub(super) header: &'static str,
     /// The lines of the preprocessor's output.
     lines: Vec<String>,
     /// The names of the macros that it defines or undefines.
     pub(super) macros: BTreeSet<String>,
 }
 
-/// The part of a preprocessor's output between the predefined macros and the stand-in.
-fn beginning(text: &str, stand_in: &str) -> Option<Beginning> {
+/// The headers with stand-ins that are included in a preprocessor's output, after the predefined
+/// macros, until something else than to define macros is done.
+fn first_includes(text: &str, stand_ins: &Path) -> Vec<FirstInclude> {
     // The lines before are about macros only, and return to nothing but these two.
     let is_main = |line: &str| {
         let path = line.strip_prefix("# 1 \"").and_then(|rest| rest.strip_suffix("\" 2"));
         path.is_some_and(|path| !["<built-in>", "<command line>"].contains(&path))
     };
-    let lines: Vec<&str> = text.lines().skip_while(|line| !is_main(line)).collect();
-    let end = lines.iter().position(|line| *line == MARK)?;
-    let (entered, lines) = lines[..end].split_last()?;
-    if !entered.starts_with(&format!("# 1 \"{stand_in}\" 1")) {
-        return None;
-    }
-    let mut macros = BTreeSet::new();
-    for line in lines {
-        if is_marker(line) {
-            let (path, flags) = line.split_once('"')?.1.rsplit_once('"')?;
-            // Any other flag makes what it includes a header of the system, or one in C.
-            (is_below(path) && ["", " 1", " 2"].contains(&flags)).then_some(())?;
-        } else if let Some(name) = listed_name(line) {
-            name.chars().all(is_of_name).then(|| macros.insert(name.to_owned()))?;
-        } else if !line.trim().is_empty() {
-            return None;
+    let entering = |header: &str| format!("# 1 \"{}\" 1", stand_ins.join(header).display());
+    let entering = HEADERS.map(|header| (entering(header), header));
+    let mut found = Vec::new();
+    let (mut lines, mut macros, mut entered) = (Vec::new(), BTreeSet::new(), None);
+    for line in text.lines().skip_while(|line| !is_main(line)) {
+        let within = entered.take();
+        if line == MARK {
+            let Some(header) = within else { break };
+            let (lines, macros) = (mem::take(&mut lines), mem::take(&mut macros));
+            found.push(FirstInclude { header, lines, macros });
+        } else if let Some((_, header)) = entering.iter().find(|(start, _)| line.starts_with(start))
+        {
+            entered = Some(*header);
+        } else if let Some(name) = listed_name(line).filter(|name| name.chars().all(is_of_name)) {
+            macros.insert(name.to_owned());
+            lines.push(line.to_owned());
+        } else if line.trim().is_empty() || is_marker_of_sources(line) {
+            lines.push(line.to_owned());
+        } else {
+            break;
         }
     }
-    Some(Beginning { lines: lines.iter().map(|&line| line.to_owned()).collect(), macros })
+    found
+}
+
+/// Whether a line of a preprocessor's output says that the next lines are from the source's own
+/// files.
+fn is_marker_of_sources(line: &str) -> bool {
+    let quoted = line.split_once('"').and_then(|(_, rest)| rest.rsplit_once('"'));
+    // Any other flag makes what it includes a header of the system, or one in C.
+    quoted.is_some_and(|(path, flags)| {
+        is_marker(line) && is_below(path) && ["", " 1", " 2"].contains(&flags)
+    })
 }
 
 /// The name of the macro that a line of a preprocessor's output defines or undefines.
@@ -288,12 +314,16 @@ mod tests {
         "# 1 \"k.cpp\"\n# 1 \"<built-in>\" 1\n# 1 \"/s/macros\" 1\n#define WIDTH 4\n",
         "# 1 \"<built-in>\" 2\n# 1 \"k.cpp\" 2\n",
     );
-    const AFTER: &str = "# 1 \"/s/hip/hip_runtime.h\" 1 3\ngfxpack_first_include\nint x;\n";
+    const RUNTIME_ENTERED: &str = "# 1 \"/s/hip/hip_runtime.h\" 1 3\n";
+    const HALF_ENTERED: &str = "# 1 \"/s/hip/hip_fp16.h\" 1 3\n";
+
+    fn found(text: &str) -> Vec<FirstInclude> {
+        first_includes(text, Path::new("/s"))
+    }
 
     fn macros(between: &str) -> Option<Vec<String>> {
-        let text = format!("{BEFORE}{between}{AFTER}");
-        let beginning = beginning(&text, "/s/hip/hip_runtime.h")?;
-        Some(beginning.macros.into_iter().collect())
+        let text = format!("{BEFORE}{between}{RUNTIME_ENTERED}{MARK}\nint x;\n");
+        found(&text).pop().map(|include| include.macros.into_iter().collect())
     }
 
     #[test]
@@ -309,42 +339,63 @@ mod tests {
             "# 1 \"/usr/include/other.h\" 1\n",
             "# 1 \"a/../../other.h\" 1\n",
             "# 5 \"k.cpp\" 3 4\n",
+            "gfxpack_first_include\n",
         ] {
             assert_eq!(macros(more), None, "{more}");
         }
     }
 
     #[test]
-    fn hips_header_must_be_reached_from_the_source() {
-        let text = format!("{BEFORE}{AFTER}");
-        assert!(beginning(&text, "/s/hip/hip_runtime.h").is_some());
-        assert_eq!(beginning(&text, "/other/hip_runtime.h"), None);
-        assert_eq!(beginning(BEFORE, "/s/hip/hip_runtime.h"), None);
-        assert_eq!(beginning(AFTER, "/s/hip/hip_runtime.h"), None);
+    fn hips_headers_must_be_reached_from_the_source() {
+        let reached = format!("{RUNTIME_ENTERED}{MARK}\n");
+        assert_eq!(found(&format!("{BEFORE}{reached}")).len(), 1);
+        assert_eq!(found(&format!("{BEFORE}{}", reached.replace("/s/", "/other/"))), []);
+        assert_eq!(found(&format!("{BEFORE}{RUNTIME_ENTERED}int x;\n{MARK}\n")), []);
+        assert_eq!(found(BEFORE), []);
+        assert_eq!(found(&reached), []);
+    }
+
+    #[test]
+    fn several_of_hips_headers_may_come_first() {
+        let back = "# 2 \"k.cpp\" 2\n";
+        let headers = |between: &str| -> Vec<(&str, usize)> {
+            let text = format!(
+                "{BEFORE}#define A\n{HALF_ENTERED}{MARK}\n\n{back}{between}{RUNTIME_ENTERED}{MARK}\n"
+            );
+            found(&text).iter().map(|include| (include.header, include.macros.len())).collect()
+        };
+        assert_eq!(headers(""), [(HALF, 1), (RUNTIME, 0)]);
+        assert_eq!(headers("#define B\n#undef C\n"), [(HALF, 1), (RUNTIME, 2)]);
+        assert_eq!(headers("int between;\n"), [(HALF, 1)]);
     }
 
     #[test]
     fn nothing_but_pragma_once_may_be_refused() {
-        let end = "/s/h:2:10: fatal error: 'gfxpack/no-such-header' file not found\n";
+        let report = "/s/hip/hip_runtime.h:2:2: error: gfxpack_first_include\n#error g\n ^\n";
+        let half = report.replace("hip_runtime", "hip_fp16");
         let error = "own.h:1:2: error: attempt to use a poisoned identifier\n";
-        let clean =
-            |before: &str| is_clean(&format!("{before}{end}#include\nx: error: y\n"), "/s/h");
-        assert!(clean(""));
-        assert!(clean(&format!("{error}#pragma once\n ^\n")));
-        assert!(clean(&format!("{error}   12 | #pragma once\n      |  ^\n")));
-        assert!(!clean(&format!("{error}#pragma GCC poison hipMemcpy\n ^\n")));
-        assert!(!clean(&format!("{error}#if N == 3\n    ^\n")));
-        assert!(!clean("own.h:1:2: fatal error: 'limits.h' file not found\n#include <limits.h>\n"));
-        assert!(!is_clean(error, "/s/h"));
+        let after = |before: &str| {
+            reached(&format!("{half}{before}{report}x: error: y\n"), Path::new("/s"))
+        };
+        assert_eq!(after(""), [HALF, RUNTIME]);
+        assert_eq!(after(&format!("{error}#pragma once\n ^\n")), [HALF, RUNTIME]);
+        assert_eq!(after(&format!("{error}   12 | #pragma once\n      |  ^\n")), [HALF, RUNTIME]);
+        for refused in [
+            &format!("{error}#pragma GCC poison hipMemcpy\n ^\n"),
+            &format!("{error}#if N == 3\n    ^\n"),
+            "own.h:1:2: fatal error: 'limits.h' file not found\n#include <limits.h>\n",
+        ] {
+            assert_eq!(after(refused), [HALF], "{refused}");
+        }
     }
 
     #[test]
     fn a_header_that_does_nothing_again_prints_nothing_again() {
         let once = "#define A\nint x;\ngfxpack_first_include\n";
-        assert!(is_harmless_again(&format!("{once}# 3 \"k.hip\"\n\n")));
-        assert!(!is_harmless_again(&format!("{once}int y;\n")));
-        assert!(!is_harmless_again(&format!("{once}#undef A\n")));
-        assert!(!is_harmless_again("int x;\n"));
+        assert!(does_nothing(&format!("{once}# 3 \"k.hip\"\n\n")));
+        assert!(!does_nothing(&format!("{once}int y;\n")));
+        assert!(!does_nothing(&format!("{once}#undef A\n")));
+        assert!(!does_nothing("int x;\n"));
     }
 
     #[test]

@@ -17,9 +17,9 @@ use gfxpack_process::{FileError, Output, Timestamp, Usage};
 use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
-use super::beginning::including_runtime;
+use super::beginning::{does_nothing, marked};
 use super::precompiled::{PrecompiledHeader, are_plain, macro_name};
-use super::recipe::{CacheEntry, HeaderRecipe, header_command};
+use super::recipe::{CacheEntry, HeaderRecipe, header_command, preprocessing};
 use super::used_names::used_names;
 use crate::arguments::searched;
 use crate::drivers::{Direct, DriverCommands};
@@ -144,13 +144,13 @@ impl<'a> HeaderMaker<'a> {
         let mut served = Vec::new();
         for mut group in by_command(commands) {
             let first = self.while_unchanged(group.toolchain, |it| it.including_first(&group))?;
-            let HeaderGroup { toolchain, ref commands, .. } = group;
-            let commands = Arc::clone(commands);
-            let first = HeaderGroup { toolchain, commands, members: first };
-            let with_more = self.serve(&first, including_runtime())?;
-            let done: HashSet<Digest> = with_more.iter().map(|(job, _)| *job).collect();
+            for (text, members) in first {
+                let HeaderGroup { toolchain, ref commands, .. } = group;
+                let first = HeaderGroup { toolchain, commands: Arc::clone(commands), members };
+                served.extend(self.serve(&first, text)?);
+            }
+            let done: HashSet<Digest> = served.iter().map(|(job, _)| *job).collect();
             group.members.retain(|member| !done.contains(&member.job));
-            served.extend(with_more);
             served.extend(self.serve(&group, String::new())?);
         }
         Ok((served, self.usage))
@@ -179,8 +179,8 @@ impl<'a> HeaderMaker<'a> {
                 absent.clone().map(|absent| UsedHeader { header: Arc::clone(&header), absent });
             served.extend(used.map(|used| (member.job, used)));
         }
-        let (text, count) = (recipe.text().trim_end(), served.len());
-        let header = if text.is_empty() { "the driver's header" } else { text };
+        let (text, count) = (recipe.text().trim_end().replace('\n', " "), served.len());
+        let header = if text.is_empty() { "the driver's header" } else { &text };
         tracing::debug!("{count} jobs use {header}, precompiled");
         Ok(served)
     }
@@ -284,15 +284,40 @@ impl<'a> HeaderMaker<'a> {
             return Ok(None);
         };
         if self.while_unchanged(index, |headers| {
-            headers.same_both_ways(index, commands, recipe.text(), &made)
+            Ok(headers.does_nothing_again(index, commands, recipe.text(), &made)?
+                && headers.same_both_ways(index, commands, recipe.text(), &made)?)
         })? {
             recipe.write_record(&record)?;
             return Ok(Some(made));
         }
-        tracing::warn!("a precompiled header did not give the same bytes and is not used");
+        tracing::warn!("a precompiled header failed its test and is not used");
         fs::remove_file(&made.file).ok();
         recipe.keep_unfit(record)?;
         Ok(None)
+    }
+
+    /// Whether a source that includes the header's text once more gets nothing from that.
+    fn does_nothing_again(
+        &mut self,
+        toolchain: ToolchainId,
+        commands: &[CommandTemplate],
+        text: &str,
+        header: &PrecompiledHeader,
+    ) -> Result<bool, ToolchainError> {
+        let command = commands.first().and_then(|command| header.apply(command));
+        let Some(command) = command else { return Ok(false) };
+        let scratch = scratch(self.options.scratch, "again-")?;
+        let (dir, input, output) = (scratch.path(), "again.hip", &scratch.path().join("i"));
+        let source = dir.join(input);
+        fs::write(&source, marked(text)).map_err(FileError::io("write", &source))?;
+        let deps_file = &dir.join("d");
+        let values = TemplateValues { input, defines: &[], output, deps_file, scratch: dir };
+        let args = preprocessing(command.fill(&values), output, &[]);
+        let Some(mut args) = args else { return Ok(false) };
+        args.push("-dD".into());
+        let is_done = self.run(toolchain, args, (dir, dir))?.0.ok();
+        let text = fs::read_to_string(output).unwrap_or_default();
+        Ok(is_done && does_nothing(&text))
     }
 
     /// Whether a small kernel's object is the same with the header and without.
