@@ -208,14 +208,20 @@ fn macros_that_headers_could_use_disable_precompiled_headers() {
     assert!(compiled >= 18, "NDEBUG counts where the source does not define it: {compiled}");
 }
 
+const RUNTIME: &str = "#include <hip/hip_runtime.h>";
+const HALF: &str = "#include <hip/hip_fp16.h>";
+
 /// How many jobs used HIP's header precompiled, and how many only the driver's.
 fn jobs_with_precompiled_headers(run: &Run) -> [usize; 2] {
-    ["#include <hip/hip_runtime.h>", "the driver's header"].map(|header| {
-        let end = format!(" jobs use {header}, precompiled");
-        let lines = run.stderr.lines().filter_map(|line| line.strip_suffix(&end));
-        let counts = lines.map(|line| line.rsplit(' ').next().unwrap().parse::<usize>().unwrap());
-        counts.sum()
-    })
+    [RUNTIME, "the driver's header"].map(|headers| jobs_with(run, headers))
+}
+
+/// How many jobs used some headers precompiled.
+fn jobs_with(run: &Run, headers: &str) -> usize {
+    let end = format!(" jobs use {headers}, precompiled");
+    let lines = run.stderr.lines().filter_map(|line| line.strip_suffix(&end));
+    let counts = lines.map(|line| line.rsplit(' ').next().unwrap().parse::<usize>().unwrap());
+    counts.sum()
 }
 
 #[test]
@@ -239,6 +245,62 @@ fn hips_header_is_precompiled_for_sources_that_include_it_first() {
     let short = same_both_ways(&project, &arguments);
     assert_no_setback(&short);
     assert_eq!(jobs_with_precompiled_headers(&short), [12, 0]);
+}
+
+/// Writes sources that include headers and then use both of HIP's, three jobs for each.
+fn write_sources_with_halves(project: &Project, beginnings: &[(&str, String)]) {
+    let both = "extern \"C\" __global__ void halves(__half* x) { x[0] = __hadd(x[1], x[2]); }\n";
+    for (name, beginning) in beginnings {
+        project.write(name, &format!("{beginning}\n{KERNEL}{both}"));
+    }
+    let names: Vec<&str> = beginnings.iter().map(|(name, _)| *name).collect();
+    project.write("kernels.toml", &manifest(&names, "FACTOR = [2, 3, 4]"));
+}
+
+#[test]
+fn both_of_hips_headers_are_precompiled_in_the_order_of_the_sources() {
+    let project = Project::new();
+    let beginnings = [
+        ("runtime.cpp", format!("{RUNTIME}\n{HALF}")),
+        ("runtime_again.cpp", format!("#include \"own.h\"\n{RUNTIME}\n#define OWN\n{HALF}")),
+        ("half.cpp", format!("#ifndef NO_HEADERS\n{HALF}\n{RUNTIME}\n#endif")),
+        ("half_again.cpp", format!("{HALF}\n#include \"own.h\"\n{RUNTIME}\n{HALF}")),
+    ];
+    project.write("own.h", "#pragma once\n#define OWN_HEADER 1\n");
+    write_sources_with_halves(&project, &beginnings);
+    let arguments = ["--manifest", "kernels.toml", "--target", "gfx906"];
+    let short = same_both_ways(&project, &arguments);
+    assert_no_setback(&short);
+    assert_eq!(jobs_with(&short, &format!("{RUNTIME} {HALF}")), 6);
+    assert_eq!(jobs_with(&short, &format!("{HALF} {RUNTIME}")), 6);
+}
+
+/// Each of these would get another object if both headers came before.
+#[test]
+fn what_comes_between_hips_headers_counts() {
+    let project = Project::new();
+    let no_assert = "#define NDEBUG 1";
+    let guard = "HIP_INCLUDE_HIP_HIP_FP16_H";
+    let between = [
+        ("defines.cpp", no_assert.to_owned()),
+        ("by_half.cpp", format!("#ifdef {guard}\n{no_assert}\n#endif")),
+        ("by_value.cpp", format!("#if FACTOR == 3\n{no_assert}\n#endif")),
+        ("declares.cpp", "struct dim3;".to_owned()),
+        ("pushes.cpp", format!("#pragma push_macro(\"{guard}\")")),
+        ("other.cpp", "#include <limits.h>".to_owned()),
+    ];
+    let mut beginnings =
+        Vec::from(between.map(|(name, between)| (name, format!("{HALF}\n{between}\n{RUNTIME}"))));
+    // What comes after the first header only does not keep that from being precompiled.
+    let needed = format!("{RUNTIME}\n#ifdef HIP_INCLUDE_HIP_HIP_RUNTIME_H\n{HALF}\n#endif");
+    beginnings.push(("needed.cpp", needed));
+    beginnings.push(("later.cpp", format!("{RUNTIME}\nint between;\n{HALF}")));
+    beginnings.push(("both.cpp", format!("{RUNTIME}\n{HALF}")));
+    write_sources_with_halves(&project, &beginnings);
+    let arguments = ["--manifest", "kernels.toml", "--target", "gfx906"];
+    let short = same_both_ways(&project, &arguments);
+    assert_no_setback(&short);
+    assert_eq!(jobs_with_precompiled_headers(&short), [9, 18]);
 }
 
 /// A condition in which most values of FACTOR are an argument that its macros drop.

@@ -65,13 +65,14 @@ impl Probed {
             }
         };
         let clang = &found.clang;
-        let (clang_version, (processors, own, programs)) = rayon::join(
+        let (clang_version, (processors, asked)) = rayon::join(
             || runner.clang_version(clang),
-            || (runner.processors(clang), runner.configuration(clang), runner.programs(clang)),
+            || (runner.processors(clang), runner.configuration_and_programs(clang)),
         );
-        configuration.extend(own?);
+        let (own, programs) = asked?;
+        configuration.extend(own);
         let mut found = found;
-        found.programs.extend(programs?);
+        found.programs.extend(programs);
         Ok(Self { clang_version: clang_version?, processors: processors?, configuration, found })
     }
 }
@@ -120,28 +121,20 @@ impl<'a> ProgramRunner<'a> {
             .ok_or_else(|| self.nonsense(clang, "`--version` names no clang version"))
     }
 
-    /// The configuration files that clang reads for the host, with which HIP's driver begins, and
-    /// for the targets of the other languages.
-    fn configuration(&self, clang: &Path) -> Result<BTreeSet<PathBuf>, ToolchainError> {
-        let mut found = BTreeSet::new();
-        for target in [&[][..], &["--target=amdgcn-amd-amdhsa"], &["--target=amdgcn--amdhsa"]] {
-            let arguments = [target, &["-v"]].concat();
-            let (output, read) = self.attempt(clang, &arguments)?;
-            found.extend(self.configured(clang, &arguments, &output, read)?);
-        }
-        Ok(found)
-    }
-
-    /// The programs that clang would run in each language, since languages may have different
-    /// linkers.
-    fn programs(&self, clang: &Path) -> Result<BTreeSet<PathBuf>, ToolchainError> {
-        let mut found = BTreeSet::new();
+    /// The configuration files that clang reads for each language, whose targets differ, and the
+    /// programs that it would run, since languages may have different linkers.
+    fn configuration_and_programs(
+        &self,
+        clang: &Path,
+    ) -> Result<(BTreeSet<PathBuf>, BTreeSet<PathBuf>), ToolchainError> {
+        let (mut configuration, mut found) = (BTreeSet::new(), BTreeSet::new());
         for language in LANGUAGES {
             let args = [language, &["-###", "-nogpulib", "/dev/null", "-o", "probe.o"]].concat();
-            let (output, _) = self.attempt(clang, &args)?;
+            let (output, read) = self.attempt(clang, &args)?;
+            configuration.extend(self.configured(clang, &args, &output, read)?);
             found.extend(programs(&output.stderr));
         }
-        Ok(found)
+        Ok((configuration, found))
     }
 
     /// The configuration files that a driver read. It prints some of them; files that these include
