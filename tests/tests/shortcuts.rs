@@ -275,6 +275,26 @@ fn both_of_hips_headers_are_precompiled_in_the_order_of_the_sources() {
     assert_eq!(jobs_with(&short, &format!("{HALF} {RUNTIME}")), 4);
 }
 
+/// A source that includes one of the headers again must not get the other one, too.
+#[test]
+fn hips_header_included_twice_counts_once() {
+    let project = Project::new();
+    let beginnings = [
+        ("both.cpp", format!("{RUNTIME}\n{HALF}\n{RUNTIME}")),
+        ("again.cpp", format!("{RUNTIME}\n#include \"own.h\"")),
+    ];
+    project.write("own.h", &format!("#pragma once\n{RUNTIME}\n"));
+    for (name, beginning) in &beginnings {
+        let by_half = "#ifdef HIP_INCLUDE_HIP_HIP_FP16_H\n__device__ int by_half = 1;\n#endif\n";
+        project.write(name, &format!("{beginning}\n{by_half}{KERNEL}"));
+    }
+    project.write("kernels.toml", &manifest(&["both.cpp", "again.cpp"], "FACTOR = [2, 3]"));
+    let arguments = ["--manifest", "kernels.toml", "--target", "gfx906"];
+    let short = same_both_ways(&project, &arguments);
+    assert_no_setback(&short);
+    assert_eq!(jobs_with_precompiled_headers(&short), [4, 0]);
+}
+
 /// Each of these would get another object if both headers came before.
 #[test]
 fn what_comes_between_hips_headers_counts() {

@@ -6,7 +6,7 @@
 //! Before that, only macros may be defined. What must not count before it is poisoned, so that the
 //! preprocessor refuses to read it: the command's macros, other pragmas than `#pragma once`, and
 //! what asks for other files or for what was compiled before. The same must come out with the macros
-//! that are defined after each of the headers, as then the headers' own macros change nothing.
+//! that are defined after each of the headers, so that the headers' own macros cannot matter.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -36,14 +36,13 @@ pub(super) fn including(headers: &[&str]) -> String {
     headers.iter().map(|header| format!("#include <{header}>\n")).collect()
 }
 
-/// The text of a source that does what `text` does after a mark.
-pub(super) fn marked(text: &str) -> String {
-    format!("{MARK}\n{text}")
+/// A text twice.
+pub(super) fn twice(text: &str) -> String {
+    format!("{text}{MARK}\n{text}")
 }
 
-/// Whether the preprocessed text of [`marked`], with all macros, shows that nothing is done after
-/// the mark.
-pub(super) fn does_nothing(text: &str) -> bool {
+/// Whether what [`twice`] made, preprocessed with all macros shown, does nothing the second time.
+pub(super) fn is_harmless_again(text: &str) -> bool {
     let mut lines = text.lines().skip_while(|line| *line != MARK);
     lines.next().is_some() && lines.all(|line| line.trim().is_empty() || is_marker(line))
 }
@@ -203,7 +202,7 @@ const PREPROCESSING: [&str; 9] = [
 ];
 
 /// The headers whose stand-ins reported that they are included, before anything but `#pragma once`
-/// was refused.
+/// was refused. A header that is included again does nothing.
 fn reached(errors: &str, stand_ins: &Path) -> Vec<&'static str> {
     let report = |header: &str| {
         let stand_in = stand_ins.join(header);
@@ -214,7 +213,9 @@ fn reached(errors: &str, stand_ins: &Path) -> Vec<&'static str> {
     let mut lines = errors.lines();
     while let Some(line) = lines.next() {
         if let Some((_, header)) = reports.iter().find(|(report, _)| line == report) {
-            reached.push(*header);
+            if !reached.contains(header) {
+                reached.push(*header);
+            }
         } else if line.contains("error: ") {
             // The line of the source; newer compilers write its number before it.
             let shown = lines.next().unwrap_or_default().trim_start();
@@ -228,7 +229,8 @@ fn reached(errors: &str, stand_ins: &Path) -> Vec<&'static str> {
     reached
 }
 
-/// A header that a source includes, and what the source does between the header before and this one.
+/// A header that a source includes for the first time, and what the source does between the last
+/// one before and this one.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FirstInclude {
     pub(super) header: &'static str,
@@ -248,12 +250,15 @@ fn first_includes(text: &str, stand_ins: &Path) -> Vec<FirstInclude> {
     };
     let entering = |header: &str| format!("# 1 \"{}\" 1", stand_ins.join(header).display());
     let entering = HEADERS.map(|header| (entering(header), header));
-    let mut found = Vec::new();
+    let mut found: Vec<FirstInclude> = Vec::new();
     let (mut lines, mut macros, mut entered) = (Vec::new(), BTreeSet::new(), None);
     for line in text.lines().skip_while(|line| !is_main(line)) {
         let within = entered.take();
         if line == MARK {
             let Some(header) = within else { break };
+            if found.iter().any(|include| include.header == header) {
+                continue;
+            }
             let (lines, macros) = (mem::take(&mut lines), mem::take(&mut macros));
             found.push(FirstInclude { header, lines, macros });
         } else if let Some((_, header)) = entering.iter().find(|(start, _)| line.starts_with(start))
@@ -367,6 +372,8 @@ mod tests {
         assert_eq!(headers(""), [(HALF, 1), (RUNTIME, 0)]);
         assert_eq!(headers("#define B\n#undef C\n"), [(HALF, 1), (RUNTIME, 2)]);
         assert_eq!(headers("int between;\n"), [(HALF, 1)]);
+        let again = format!("#define B\n{HALF_ENTERED}{MARK}\n# 3 \"k.cpp\" 2\n#define C\n");
+        assert_eq!(headers(&again), [(HALF, 1), (RUNTIME, 2)]);
     }
 
     #[test]
@@ -378,6 +385,7 @@ mod tests {
             reached(&format!("{half}{before}{report}x: error: y\n"), Path::new("/s"))
         };
         assert_eq!(after(""), [HALF, RUNTIME]);
+        assert_eq!(after(&half), [HALF, RUNTIME]);
         assert_eq!(after(&format!("{error}#pragma once\n ^\n")), [HALF, RUNTIME]);
         assert_eq!(after(&format!("{error}   12 | #pragma once\n      |  ^\n")), [HALF, RUNTIME]);
         for refused in [
@@ -392,10 +400,10 @@ mod tests {
     #[test]
     fn a_header_that_does_nothing_again_prints_nothing_again() {
         let once = "#define A\nint x;\ngfxpack_first_include\n";
-        assert!(does_nothing(&format!("{once}# 3 \"k.hip\"\n\n")));
-        assert!(!does_nothing(&format!("{once}int y;\n")));
-        assert!(!does_nothing(&format!("{once}#undef A\n")));
-        assert!(!does_nothing("int x;\n"));
+        assert!(is_harmless_again(&format!("{once}# 3 \"k.hip\"\n\n")));
+        assert!(!is_harmless_again(&format!("{once}int y;\n")));
+        assert!(!is_harmless_again(&format!("{once}#undef A\n")));
+        assert!(!is_harmless_again("int x;\n"));
     }
 
     #[test]

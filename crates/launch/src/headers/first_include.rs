@@ -14,26 +14,30 @@ use super::prepare::{HeaderGroup, HeaderMaker, MIN_HEADER_COMMANDS, Member, scra
 use super::recipe::CacheEntry;
 use crate::template::CommandTemplate;
 
+/// The lists of headers that are precompiled together, longer ones first.
+const LISTS: [&[&str]; 3] = [&[RUNTIME, HALF], &[RUNTIME], &[HALF, RUNTIME]];
+
 /// The macros that are defined after some of HIP's headers, by these headers; `None` if this could
 /// not be found out.
 type MacroStates = HashMap<Vec<&'static str>, Option<MacroState>>;
 
 /// Members with one source, and which of HIP's headers it includes first.
-struct Asked<'m> {
+struct SourceBeginning<'m> {
     members: Vec<&'m Member>,
     includes: Vec<FirstInclude>,
     /// The paths among the sources at which nothing was found.
     absent: BTreeSet<PathBuf>,
 }
 
-impl Asked<'_> {
+impl SourceBeginning<'_> {
     fn headers(&self) -> Vec<&'static str> {
         self.includes.iter().map(|include| include.header).collect()
     }
 
-    /// The members with the macros that their source defines before its first headers.
-    fn members(&self, headers: usize) -> impl Iterator<Item = Member> {
-        let macros = self.includes[..headers].iter().flat_map(|include| &include.macros);
+    /// The members with the macros that their source defines before the last of its first `count`
+    /// headers.
+    fn members_with(&self, count: usize) -> impl Iterator<Item = Member> {
+        let macros = self.includes[..count].iter().flat_map(|include| &include.macros);
         let macros: BTreeSet<String> = macros.cloned().collect();
         self.members.iter().map(move |&member| Member {
             macros: member.macros.union(&macros).cloned().collect(),
@@ -50,35 +54,36 @@ impl HeaderMaker<'_> {
         &mut self,
         group: &HeaderGroup,
     ) -> Result<Vec<(String, Vec<Member>)>, ToolchainError> {
-        let may_pay = match self.stored(group, &[RUNTIME]) {
+        let enough = group.members.len() >= MIN_HEADER_COMMANDS;
+        let lists = LISTS.map(|list| (list, self.stored(group, list)));
+        let may_pay = lists.iter().any(|(_, stored)| match stored {
             Some(entry) => matches!(entry, CacheEntry::Header(_)),
-            None if group.members.len() >= MIN_HEADER_COMMANDS => true,
-            None => [[RUNTIME, HALF], [HALF, RUNTIME]]
-                .iter()
-                .any(|headers| self.stored(group, headers).is_some()),
-        };
+            None => enough,
+        });
         if !may_pay {
             return Ok(Vec::new());
         }
         let mut states = MacroStates::new();
-        let mut asked = Vec::new();
+        let mut beginnings = Vec::new();
         for members in by_source(&group.members) {
-            asked.push(self.ask(group, members, &mut states)?);
+            beginnings.push(self.ask(group, members, &mut states)?);
         }
-        let beginnings: [&[&str]; 2] = [&[RUNTIME], &[HALF, RUNTIME]];
-        let by_headers = beginnings.map(|headers| {
-            let alike: Vec<&Asked<'_>> =
-                asked.iter().filter(|asked| asked.headers().starts_with(headers)).collect();
-            // The headers that all of them include: the least of the lists is a part of the others.
-            // Fewer if these are precompiled already.
-            let all = alike.iter().map(|asked| asked.headers()).min().unwrap_or_default();
-            let counts = (headers.len()..=all.len()).rev();
-            let mut counts = counts.filter(|&count| self.stored(group, &all[..count]).is_some());
-            let count = counts.next().unwrap_or(all.len());
-            let members = alike.iter().flat_map(|asked| asked.members(count)).collect();
-            (including(&all[..count]), members)
-        });
-        Ok(by_headers.into())
+        let mut by_text = Vec::new();
+        for first in [&[RUNTIME][..], &[HALF, RUNTIME]] {
+            let alike: Vec<&SourceBeginning<'_>> =
+                beginnings.iter().filter(|it| it.headers().starts_with(first)).collect();
+            let shared = lists.iter().filter(|(list, stored)| {
+                list.starts_with(first)
+                    && !matches!(stored, Some(CacheEntry::Unfit))
+                    && alike.iter().all(|it| it.headers().starts_with(list))
+            });
+            // One that is precompiled already, or else the longest.
+            if let Some((list, _)) = shared.min_by_key(|(_, stored)| stored.is_none()) {
+                let members = alike.iter().flat_map(|it| it.members_with(list.len())).collect();
+                by_text.push((including(list), members));
+            }
+        }
+        Ok(by_text)
     }
 
     /// The stored result for some of HIP's headers.
@@ -93,22 +98,22 @@ impl HeaderMaker<'_> {
         group: &HeaderGroup,
         members: Vec<&'m Member>,
         states: &mut MacroStates,
-    ) -> Result<Asked<'m>, ToolchainError> {
-        let mut asked = Asked { members, includes: Vec::new(), absent: BTreeSet::new() };
+    ) -> Result<SourceBeginning<'m>, ToolchainError> {
+        let mut asked = SourceBeginning { members, includes: Vec::new(), absent: BTreeSet::new() };
         let scratch = scratch(self.options.scratch, "first-")?;
         let stage = self.options.file_system.real(scratch.path()).join("source");
         if !self.options.sources.lay_out(asked.members[0].source, &stage)? {
             return Ok(asked);
         }
-        let before = self.macros_after(group, Vec::new(), states)?;
-        let before = before.map(|macros| self.includes(group, &mut asked, macros, &stage));
-        asked.includes = before.transpose()?.unwrap_or_default();
+        let macros = self.macros_after(group, Vec::new(), states)?;
+        let includes = macros.map(|macros| self.includes(group, &mut asked, macros, &stage));
+        asked.includes = includes.transpose()?.unwrap_or_default();
         for count in 1.. {
             let Some(headers) = asked.headers().get(..count).map(<[_]>::to_vec) else { break };
             let macros = self.macros_after(group, headers, states)?;
-            let after = macros.map(|macros| self.includes(group, &mut asked, macros, &stage));
-            let after = after.transpose()?.unwrap_or_default();
-            let same = asked.includes.iter().zip(&after).take_while(|(one, other)| one == other);
+            let includes = macros.map(|macros| self.includes(group, &mut asked, macros, &stage));
+            let includes = includes.transpose()?.unwrap_or_default();
+            let same = asked.includes.iter().zip(&includes).take_while(|(one, other)| one == other);
             asked.includes.truncate(same.count());
         }
         Ok(asked)
@@ -118,7 +123,7 @@ impl HeaderMaker<'_> {
     fn includes(
         &mut self,
         group: &HeaderGroup,
-        asked: &mut Asked<'_>,
+        asked: &mut SourceBeginning<'_>,
         macros: &MacroState,
         stage: &Path,
     ) -> Result<Vec<FirstInclude>, ToolchainError> {

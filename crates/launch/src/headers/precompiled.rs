@@ -1,5 +1,5 @@
 //! Precompiled headers: the header that clang's HIP driver includes before every source, and HIP's
-//! own for sources that include it first, parsed once for all commands of a target.
+//! own for sources that include them first, parsed once for all commands of a target.
 //!
 //! A command may use one only if nothing in it, or in what it includes, depends on macros that are
 //! defined before it or on the command's own include directories.

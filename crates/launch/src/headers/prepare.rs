@@ -1,5 +1,6 @@
 //! Makes precompiled headers before the commands run, once for many of them. Each is first tested:
-//! a small kernel must give the same object with it and without.
+//! to include the same again must do nothing, and a small kernel must give the same object with it
+//! and without.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -17,9 +18,9 @@ use gfxpack_process::{FileError, Output, Timestamp, Usage};
 use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
-use super::beginning::{does_nothing, marked};
+use super::beginning::{is_harmless_again, twice};
 use super::precompiled::{PrecompiledHeader, are_plain, macro_name};
-use super::recipe::{CacheEntry, HeaderRecipe, header_command, preprocessing};
+use super::recipe::{CacheEntry, HeaderRecipe, header_command};
 use super::used_names::used_names;
 use crate::arguments::searched;
 use crate::drivers::{Direct, DriverCommands};
@@ -283,41 +284,42 @@ impl<'a> HeaderMaker<'a> {
             tracing::debug!(output = output.stderr, "no precompiled header");
             return Ok(None);
         };
-        if self.while_unchanged(index, |headers| {
-            Ok(headers.does_nothing_again(index, commands, recipe.text(), &made)?
-                && headers.same_both_ways(index, commands, recipe.text(), &made)?)
-        })? {
+        let is_fit = self.while_unchanged(index, |headers| {
+            let is_harmless = match recipe.text() {
+                "" => Some(true),
+                _ => headers.is_harmless_again(index, recipe)?,
+            };
+            if is_harmless != Some(true) {
+                return Ok(is_harmless);
+            }
+            headers.same_both_ways(index, commands, recipe.text(), &made).map(Some)
+        })?;
+        if is_fit == Some(true) {
             recipe.write_record(&record)?;
             return Ok(Some(made));
         }
-        tracing::warn!("a precompiled header failed its test and is not used");
         fs::remove_file(&made.file).ok();
-        recipe.keep_unfit(record)?;
+        if is_fit == Some(false) {
+            tracing::warn!("a precompiled header failed its test and is not used");
+            recipe.keep_unfit(record)?;
+        }
         Ok(None)
     }
 
-    /// Whether a source that includes the header's text once more gets nothing from that.
-    fn does_nothing_again(
+    /// Whether the header's source does nothing where it is included again, as commands do that use
+    /// the header; `None` if the preprocessor fails.
+    fn is_harmless_again(
         &mut self,
         toolchain: ToolchainId,
-        commands: &[CommandTemplate],
-        text: &str,
-        header: &PrecompiledHeader,
-    ) -> Result<bool, ToolchainError> {
-        let command = commands.first().and_then(|command| header.apply(command));
-        let Some(command) = command else { return Ok(false) };
+        recipe: &HeaderRecipe,
+    ) -> Result<Option<bool>, ToolchainError> {
         let scratch = scratch(self.options.scratch, "again-")?;
-        let (dir, input, output) = (scratch.path(), "again.hip", &scratch.path().join("i"));
-        let source = dir.join(input);
-        fs::write(&source, marked(text)).map_err(FileError::io("write", &source))?;
-        let deps_file = &dir.join("d");
-        let values = TemplateValues { input, defines: &[], output, deps_file, scratch: dir };
-        let args = preprocessing(command.fill(&values), output, &[]);
-        let Some(mut args) = args else { return Ok(false) };
-        args.push("-dD".into());
+        let (dir, file) = (scratch.path(), scratch.path().join("i"));
+        let args = recipe.preprocess(dir, ("", &twice(recipe.text())), &["-dD"], &file)?;
+        let Some(args) = args else { return Ok(None) };
         let is_done = self.run(toolchain, args, (dir, dir))?.0.ok();
-        let text = fs::read_to_string(output).unwrap_or_default();
-        Ok(is_done && does_nothing(&text))
+        let text = fs::read_to_string(&file).ok().filter(|_| is_done);
+        Ok(text.map(|text| is_harmless_again(&text)))
     }
 
     /// Whether a small kernel's object is the same with the header and without.
