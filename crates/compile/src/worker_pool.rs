@@ -59,6 +59,7 @@ impl WorkerPool<'_> {
 
     /// Runs jobs until none is left or the build is cancelled.
     pub(crate) fn work(&self, worker: usize, sender: &Sender) {
+        let _cancelling = self.context.cancel.on_panic();
         while let Some((task, _permit)) = self.take(worker) {
             let made = match task {
                 _ if self.context.cancel.is_cancelled() => Err(CompileError::Interrupted),

@@ -52,6 +52,25 @@ impl Cancel {
         let above = self.above.iter().chain([&self.own]).map(Arc::clone).collect();
         Self { own: Arc::default(), above }
     }
+
+    /// Cancels when the current thread panics before the result is dropped. Otherwise, other threads
+    /// could wait for ever for what this one left undone.
+    #[must_use]
+    pub fn on_panic(&self) -> CancelOnPanic<'_> {
+        CancelOnPanic(self)
+    }
+}
+
+/// The result of [`Cancel::on_panic`].
+#[derive(Debug)]
+pub struct CancelOnPanic<'a>(&'a Cancel);
+
+impl Drop for CancelOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.cancel();
+        }
+    }
 }
 
 /// A program to start, as plain data.
@@ -273,6 +292,17 @@ pub fn find_in_path(name: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
 mod tests {
     use super::*;
     use crate::pipe::OUTPUT_LIMIT;
+
+    #[test]
+    fn a_panic_cancels() {
+        let (cancel, other) = (Cancel::default(), Cancel::default());
+        let panicked = std::panic::catch_unwind(|| {
+            drop(other.on_panic());
+            let _cancelling = cancel.on_panic();
+            panic!("the defect of a worker");
+        });
+        assert!(panicked.is_err() && cancel.is_cancelled() && !other.is_cancelled());
+    }
 
     fn sh(script: &str, limit: Duration, cancel: &Cancel) -> Output {
         let environment = [("PATH".into(), "/usr/bin:/bin".into())];
