@@ -36,7 +36,7 @@ pub(super) fn including(headers: &[&str]) -> String {
     headers.iter().map(|header| format!("#include <{header}>\n")).collect()
 }
 
-/// A text twice.
+/// A text twice, with a mark between.
 pub(super) fn twice(text: &str) -> String {
     format!("{text}{MARK}\n{text}")
 }
@@ -201,8 +201,8 @@ const PREPROCESSING: [&str; 9] = [
     "100",
 ];
 
-/// The headers whose stand-ins reported that they are included, before anything but `#pragma once`
-/// was refused. A header that is included again does nothing.
+/// The headers whose stand-ins report that they are included, before anything but `#pragma once`
+/// is refused, each once.
 fn reached(errors: &str, stand_ins: &Path) -> Vec<&'static str> {
     let report = |header: &str| {
         let stand_in = stand_ins.join(header);
