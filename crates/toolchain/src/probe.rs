@@ -65,15 +65,17 @@ impl Probed {
             }
         };
         let clang = &found.clang;
-        let (clang_version, (processors, asked)) = rayon::join(
-            || runner.clang_version(clang),
-            || (runner.processors(clang), runner.configuration_and_programs(clang)),
-        );
-        let (own, programs) = asked?;
-        configuration.extend(own);
+        let (processors, drivers) =
+            rayon::join(|| runner.processors(clang), || runner.drivers(clang));
+        let drivers = drivers?;
+        configuration.extend(drivers.configuration);
+        let clang_version = match drivers.version {
+            Some(version) => version,
+            None => runner.clang_version(clang)?,
+        };
         let mut found = found;
-        found.programs.extend(programs);
-        Ok(Self { clang_version: clang_version?, processors: processors?, configuration, found })
+        found.programs.extend(drivers.programs);
+        Ok(Self { clang_version, processors: processors?, configuration, found })
     }
 }
 
@@ -88,6 +90,16 @@ pub(crate) struct FoundParts {
     pub(crate) rocm: PathBuf,
     /// The version that hipcc prints.
     pub(crate) hip_version: Option<[u32; 3]>,
+}
+
+/// What clang's drivers say of themselves.
+#[derive(Debug, Default)]
+struct AskedDrivers {
+    version: Option<String>,
+    /// The configuration files that they read, for each language, since targets differ.
+    configuration: BTreeSet<PathBuf>,
+    /// The programs that they would run, since languages may have different linkers.
+    programs: BTreeSet<PathBuf>,
 }
 
 impl<'a> ProgramRunner<'a> {
@@ -121,20 +133,18 @@ impl<'a> ProgramRunner<'a> {
             .ok_or_else(|| self.nonsense(clang, "`--version` names no clang version"))
     }
 
-    /// The configuration files that clang reads for each language, whose targets differ, and the
-    /// programs that it would run, since languages may have different linkers.
-    fn configuration_and_programs(
-        &self,
-        clang: &Path,
-    ) -> Result<(BTreeSet<PathBuf>, BTreeSet<PathBuf>), ToolchainError> {
-        let (mut configuration, mut found) = (BTreeSet::new(), BTreeSet::new());
+    /// Asks clang's driver for each language for the commands that it would run.
+    fn drivers(&self, clang: &Path) -> Result<AskedDrivers, ToolchainError> {
+        let mut asked = AskedDrivers::default();
         for language in LANGUAGES {
             let args = [language, &["-###", "-nogpulib", "/dev/null", "-o", "probe.o"]].concat();
             let (output, read) = self.attempt(clang, &args)?;
-            configuration.extend(self.configured(clang, &args, &output, read)?);
-            found.extend(programs(&output.stderr));
+            asked.configuration.extend(self.configured(clang, &args, &output, read)?);
+            asked.programs.extend(programs(&output.stderr));
+            let version = || crate::made_by::clang_version(&output.stderr).map(str::to_owned);
+            asked.version = asked.version.or_else(version);
         }
-        Ok((configuration, found))
+        Ok(asked)
     }
 
     /// The configuration files that a driver read. It prints some of them; files that these include
