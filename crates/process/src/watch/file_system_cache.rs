@@ -37,6 +37,8 @@ pub struct FileSystemCache<'a> {
 struct CachedPaths {
     paths: HashMap<PathBuf, CachedPath>,
     real: HashMap<PathBuf, PathBuf>,
+    /// Directories that exist, without links.
+    real_dirs: HashMap<PathBuf, PathBuf>,
     /// Whether directories lead to /proc.
     to_proc: HashMap<PathBuf, bool>,
 }
@@ -164,7 +166,7 @@ impl<'a> FileSystemCache<'a> {
         if let Some(real) = known.real.get(path) {
             return real.clone();
         }
-        let real = real(path);
+        let (real, _) = real_below(path, &mut known.real_dirs);
         known.real.insert(path.to_owned(), real.clone());
         real
     }
@@ -285,6 +287,25 @@ fn leads_to_proc(path: &Path, links: usize) -> bool {
         }
     }
     false
+}
+
+/// The path without links, as far as it exists, and whether it exists. Each directory on the way is
+/// looked at once.
+fn real_below(path: &Path, real_dirs: &mut HashMap<PathBuf, PathBuf>) -> (PathBuf, bool) {
+    let parts = path.parent().zip(path.file_name()).filter(|_| path.is_absolute());
+    let Some((dir, name)) = parts else { return (real(path), path.exists()) };
+    let real_dir = real_dirs.get(dir).cloned().unwrap_or_else(|| {
+        let (real_dir, exists) = real_below(dir, real_dirs);
+        if exists {
+            real_dirs.insert(dir.to_owned(), real_dir.clone());
+        }
+        real_dir
+    });
+    let here = real_dir.join(name);
+    match fs::read_link(&here) {
+        Ok(_) => (real(path), path.exists()),
+        Err(error) => (here, error.kind() == io::ErrorKind::InvalidInput),
+    }
 }
 
 /// A path without links, as far as it exists.
