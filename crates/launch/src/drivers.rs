@@ -12,9 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once, OnceLock};
 use std::time::Duration;
 
-use gfxpack_model::compiler::Program;
+use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
-use gfxpack_model::{Digest, Language, ToolchainId};
 use gfxpack_process::watch::{
     FileSystemCache, PathStates, Record, Recorder, RunDependencies, WatchError,
     judge_driver_record, recorded,
@@ -29,8 +28,7 @@ use tempfile::TempDir;
 use crate::arguments::deps_arguments;
 use crate::launcher::Command;
 use crate::template::{
-    CommandKey, CommandTemplate, DEPS, Define, Defines, INPUT, OUTPUT, TemplateArg, TemplateValues,
-    parse, refuses,
+    CommandKey, CommandTemplate, DEPS, Define, Defines, INPUT, OUTPUT, TemplateArg, parse, refuses,
 };
 use crate::wrappers;
 
@@ -59,10 +57,6 @@ impl DriverCommands {
 /// A command's macros, and the commands that its driver would run.
 pub type Direct = (Defines, Arc<DriverCommands>);
 
-/// The commands for which a driver works alike: toolchain, program and language. The number is how
-/// often the toolchain was touched; a comparison made before is not valid after.
-type DriverKind = (ToolchainId, Program, Language, u64);
-
 /// The commands that a driver would run for a key, if they are known.
 type KnownCommands = Option<Arc<DriverCommands>>;
 
@@ -80,9 +74,6 @@ pub struct Drivers<'a> {
     scratch: OnceLock<Option<WorkDir>>,
     /// Whether the user was told that a driver has to run every command.
     warned: Once,
-    /// The kinds of commands for which the answer for a key was compared with that for a whole
-    /// command.
-    compared: Mutex<HashMap<DriverKind, Arc<OnceLock<bool>>>>,
     known: Mutex<HashMap<CommandKey, Arc<OnceLock<KnownCommands>>>>,
 }
 
@@ -107,19 +98,8 @@ impl<'a> Drivers<'a> {
         file_system: &'a FileSystemCache<'a>,
         cancel: &'a Cancel,
     ) -> Self {
-        let (compared, known) = (Mutex::default(), Mutex::default());
-        let (scratch, warned) = (OnceLock::new(), Once::new());
-        Self {
-            toolchains,
-            kept,
-            keeps: true,
-            file_system,
-            cancel,
-            scratch,
-            warned,
-            compared,
-            known,
-        }
+        let (scratch, warned, known) = (OnceLock::new(), Once::new(), Mutex::default());
+        Self { toolchains, kept, keeps: true, file_system, cancel, scratch, warned, known }
     }
 
     /// The same, but writes nothing to the cache.
@@ -146,7 +126,7 @@ impl<'a> Drivers<'a> {
                 None => Arc::clone(known.entry(key.clone()).or_default()),
             }
         };
-        let commands = slot.get_or_init(|| self.commands_of(&key, command, &defines)).clone()?;
+        let commands = slot.get_or_init(|| self.commands_of(&key, &defines)).clone()?;
         Some((defines, commands))
     }
 
@@ -165,16 +145,11 @@ impl<'a> Drivers<'a> {
         of_environment(hasher, toolchain).finish()
     }
 
-    fn commands_of(
-        &self,
-        key: &CommandKey,
-        command: &Command<'_>,
-        defines: &[Vec<Define>],
-    ) -> KnownCommands {
+    fn commands_of(&self, key: &CommandKey, defines: &[Vec<Define>]) -> KnownCommands {
         let toolchain = &self.toolchains[key.toolchain.0];
         let file = self.file(toolchain, key);
         let list = self.remembered(&file).or_else(|| {
-            let ask = || Ok::<_, ToolchainError>(self.ask_for(key, command, defines));
+            let ask = || Ok::<_, ToolchainError>(self.ask_for(key, defines));
             let asked = toolchain.while_unchanged(key.language, self.file_system.digests(), ask);
             // If the toolchain changed, the error is reported when the command runs.
             let (commands, states) = asked.ok()??;
@@ -222,23 +197,19 @@ impl<'a> Drivers<'a> {
         })
     }
 
-    /// A key's commands, with the driver's file accesses if they are known. The first answer of
-    /// each kind is compared with the driver's answer for the command itself.
+    /// A key's commands, with the driver's file accesses if they are known. It is asked with some
+    /// command's macros, which must be in its answer as they were given.
     fn ask_for(
         &self,
         key: &CommandKey,
-        command: &Command<'_>,
         defines: &[Vec<Define>],
     ) -> Option<(Vec<CommandTemplate>, Option<PathStates>)> {
         let temporary = self.scratch().ok()?;
         let scratch = fs::canonicalize(temporary.path()).ok()?;
-        let slot = format!("{INPUT}.{}", key.extension);
-        let args: Vec<&str> = key.args.iter().map(String::as_str).collect();
         let since = Timestamp::now();
         let toolchain = &self.toolchains[key.toolchain.0];
-        let times_touched = toolchain.times_touched();
-        let asked = self.ask(&scratch, key, &args, &slot);
-        let (general, record) = asked.ok().and_then(|(list, record)| Some((list?, record)))?;
+        let (commands, record) = self.ask(&scratch, key, defines).ok()?;
+        let commands = commands?;
         let program = toolchain.program(key.program);
         let record = record
             .map_err(|reason| tracing::debug!(%reason, "a driver has to run every command"))
@@ -254,20 +225,16 @@ impl<'a> Drivers<'a> {
             });
             return None;
         }
-        let kind = (key.toolchain, key.program, key.language, times_touched);
-        let compared = {
-            let mut compared = self.compared.lock().expect("no panic inside");
-            Arc::clone(compared.entry(kind).or_default())
-        };
-        let same = *compared.get_or_init(|| {
-            self.is_that_of(&general, &scratch, key, command, defines).unwrap_or(false)
-        });
         let dependencies = judge_driver_record(&record, program, &scratch, self.file_system, since);
         // A file changed while the driver ran, or the driver reads where the sources would be.
         let is_unsure = dependencies.changed.is_some()
             || dependencies.reads.is_some()
             || dependencies.lists.is_some();
-        (same && !is_unsure).then(|| (general, self.path_states(dependencies)))
+        if is_unsure {
+            return None;
+        }
+        let commands = commands.iter().map(|command| command.without(defines));
+        Some((commands.collect::<Option<_>>()?, self.path_states(dependencies)))
     }
 
     /// A directory in which to ask a driver. If nothing may be written, no directory is created in
@@ -293,41 +260,19 @@ impl<'a> Drivers<'a> {
         Some(PathStates::new(dependencies.states, self.file_system))
     }
 
-    /// Whether the driver's answer for the command itself is the same.
-    fn is_that_of(
-        &self,
-        general: &[CommandTemplate],
-        scratch: &Path,
-        key: &CommandKey,
-        command: &Command<'_>,
-        defines: &[Vec<Define>],
-    ) -> Option<bool> {
-        let mut args: Vec<&str> = command.arguments.iter().collect();
-        let main = args.pop()?;
-        let (special, _) = self.ask(scratch, key, &args, main).ok()?;
-        let fill = |commands: &[CommandTemplate], defines: &[Vec<Define>]| -> Vec<Vec<OsString>> {
-            let (output, deps_file) = (Path::new("o"), Path::new("d"));
-            let values = TemplateValues { input: main, defines, output, deps_file, scratch };
-            commands.iter().map(|command| command.fill(&values)).collect()
-        };
-        Some(fill(general, defines) == fill(&special?, &[]))
-    }
-
     fn ask(
         &self,
         scratch: &Path,
         key: &CommandKey,
-        args: &[&str],
-        input: &str,
+        defines: &[Vec<Define>],
     ) -> Result<DriverAnswer, ToolchainError> {
+        let input = format!("{INPUT}.{}", key.extension);
         let toolchain = &self.toolchains[key.toolchain.0];
-        let file = scratch.join(input);
-        let parent = file.parent().unwrap_or(scratch);
-        fs::create_dir_all(parent).map_err(FileError::io("create", parent))?;
+        let file = scratch.join(&input);
         fs::write(&file, "").map_err(FileError::io("write", &file))?;
         let mut arguments = vec![OsString::from("-###")];
-        arguments.extend(args.iter().map(|arg| toolchain.fill(arg)));
-        arguments.extend([input.into()]);
+        arguments.extend(key.with(defines).iter().map(|arg| toolchain.fill(arg)));
+        arguments.push(OsString::from(&input));
         arguments.extend(deps_arguments(key.language, Path::new(DEPS)));
         arguments.extend(["-o".into(), OUTPUT.into()]);
         let environment = gfxpack_process::preload::environment(&toolchain.environment);
@@ -344,7 +289,7 @@ impl<'a> Drivers<'a> {
             run(&driver, self.cancel)
         })?;
         let commands = match output.end {
-            ProgramEnd::Exited(0) if !refuses(&output.stderr) => parse(&output.stderr, input),
+            ProgramEnd::Exited(0) if !refuses(&output.stderr) => parse(&output.stderr, &input),
             _ => None,
         };
         Ok((commands, record))

@@ -83,6 +83,21 @@ impl CommandKey {
         let (toolchain, program, language) = (command.toolchain, command.program, command.language);
         Some((Self { toolchain, program, language, extension, args: with_slots }, defines))
     }
+
+    /// The arguments, with a command's macros after those that stand for them.
+    pub(crate) fn with(&self, defines: &[Vec<Define>]) -> Vec<String> {
+        let mut runs = defines.iter();
+        let mut args = Vec::new();
+        for arg in &self.args {
+            args.push(arg.clone());
+            let run = if arg.contains(DEFINES) { runs.next() } else { None };
+            args.extend(run.into_iter().flatten().map(|[option, text]| match self.language {
+                Language::Assembly => format!("-Wa,{option},{text}"),
+                Language::Hip | Language::OpenclC => format!("{option}{text}"),
+            }));
+        }
+        args
+    }
 }
 
 fn define(arg: &str, language: Language) -> Option<Define> {
@@ -139,6 +154,19 @@ pub enum TemplateArg {
     Between(usize),
 }
 
+impl TemplateArg {
+    /// The arguments for the macros that this one stands for.
+    fn of_macros(&self, defines: &[Vec<Define>]) -> impl Iterator<Item = String> {
+        let (run, symbol) = match self {
+            Self::Defines(run) => (defines.get(*run), None),
+            Self::Symbols(run) => (defines.get(*run), Some(SYMBOL)),
+            _ => (None, None),
+        };
+        let macros = run.into_iter().flatten();
+        macros.flat_map(move |[option, text]| [symbol.unwrap_or(option).to_owned(), text.clone()])
+    }
+}
+
 /// A program with its arguments, and slots for those that differ.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CommandTemplate {
@@ -170,14 +198,8 @@ impl CommandTemplate {
         for arg in &self.args {
             match arg {
                 TemplateArg::Text(text) => args.push(text.into()),
-                TemplateArg::Defines(run) => {
-                    let defines = values.defines.get(*run).into_iter().flatten().flatten();
-                    args.extend(defines.map(OsString::from));
-                }
-                TemplateArg::Symbols(run) => {
-                    for [_, symbol] in values.defines.get(*run).into_iter().flatten() {
-                        args.extend([SYMBOL.into(), symbol.into()]);
-                    }
+                TemplateArg::Defines(_) | TemplateArg::Symbols(_) => {
+                    args.extend(arg.of_macros(values.defines).map(OsString::from));
                 }
                 TemplateArg::Input => args.push(values.input.into()),
                 TemplateArg::InputName => args.push(file_name(values.input).into()),
@@ -194,6 +216,18 @@ impl CommandTemplate {
             }
         }
         args
+    }
+
+    /// The command without macros, each of which must be where its run's slot is.
+    pub(crate) fn without(&self, defines: &[Vec<Define>]) -> Option<Self> {
+        let mut args = Vec::with_capacity(self.args.len());
+        let mut rest = self.args.as_slice();
+        while let [arg, after @ ..] = rest {
+            let given: Vec<TemplateArg> = arg.of_macros(defines).map(TemplateArg::Text).collect();
+            rest = after.strip_prefix(given.as_slice())?;
+            args.push(arg.clone());
+        }
+        Some(Self { args })
     }
 
     /// The command with the list of the files that it reads, if it was asked for and the driver left
@@ -386,6 +420,62 @@ mod tests {
         {
             assert_ne!(key(&different).0, one);
         }
+    }
+
+    #[test]
+    fn macros_that_a_driver_leaves_out_or_changes_are_noticed() {
+        let key = |language, args: &[&str]| CommandKey {
+            toolchain: ToolchainId(0),
+            program: Program::Clang,
+            language,
+            extension: "cpp".into(),
+            args: args.iter().map(|&arg| arg.to_owned()).collect(),
+        };
+        let slot = |number: usize| format!("{DEFINES}_{number}=1");
+        let runs: Defines = vec![
+            vec![["-D".into(), "B=2".into()], ["-U".into(), "C".into()]],
+            vec![["-D".into(), "E".into()]],
+        ];
+        let asked = key(
+            Language::Hip,
+            &["-O3", &format!("-D{}", slot(0)), "-I.", &format!("-D{}", slot(1))],
+        );
+        let with = asked.with(&runs);
+        let expected =
+            ["-O3", &format!("-D{}", slot(0)), "-DB=2", "-UC", "-I.", &format!("-D{}", slot(1))];
+        assert_eq!(with, [&expected[..], &["-DE"]].concat());
+        let symbol: Defines = vec![vec![["-defsym".into(), "N=4".into()]]];
+        let asked = key(Language::Assembly, &[&format!("-Wa,-defsym,{}", slot(0))]);
+        assert_eq!(asked.with(&symbol)[1], "-Wa,-defsym,N=4");
+
+        let answer = |args: &[&str]| CommandTemplate {
+            args: args
+                .iter()
+                .map(|&arg| match arg {
+                    "0" => TemplateArg::Defines(0),
+                    "1" => TemplateArg::Defines(1),
+                    text => TemplateArg::Text(text.to_owned()),
+                })
+                .collect(),
+        };
+        let complete = answer(&["clang", "0", "-D", "B=2", "-U", "C", "-O3", "1", "-D", "E"]);
+        assert_eq!(complete.without(&runs), Some(answer(&["clang", "0", "-O3", "1"])));
+        assert_eq!(answer(&["lld", "-o"]).without(&runs), Some(answer(&["lld", "-o"])));
+        for other in [
+            &["clang", "0", "-D", "B=2", "-O3", "1", "-D", "E"][..],
+            &["clang", "0", "-U", "C", "-D", "B=2", "-O3", "1", "-D", "E"],
+            &["clang", "0", "-D", "B=3", "-U", "C", "-O3", "1", "-D", "E"],
+            &["clang", "0", "-D", "B=2", "-U", "C", "-O3", "1"],
+        ] {
+            assert_eq!(answer(other).without(&runs), None, "{other:?}");
+        }
+        let symbols = CommandTemplate {
+            args: ["as", "--defsym", "N=4"].map(|arg| TemplateArg::Text(arg.into())).into(),
+        };
+        let mut with_slot = symbols.clone();
+        with_slot.args.insert(1, TemplateArg::Symbols(0));
+        assert_eq!(with_slot.without(&symbol).unwrap().args.len(), 2);
+        assert_eq!(symbols.without(&symbol), Some(symbols));
     }
 
     #[test]
