@@ -4,13 +4,14 @@
 //! The preprocessor is asked. It preprocesses the source with the macros that it would have, but
 //! without the toolchain's headers; stand-ins for HIP's headers mark where the source includes them.
 //! Before that, only macros may be defined. What must not count before it is poisoned, so that the
-//! preprocessor refuses to read it: the command's macros, other pragmas than `#pragma once`, and
-//! what asks for other files or for what was compiled before. The same must come out with the macros
-//! that are defined after each of the headers, so that the headers' own macros cannot matter.
+//! preprocessor refuses to read it: the command's macros, those that HIP's headers define or
+//! undefine, other pragmas than `#pragma once`, and what asks for other files or for what was
+//! compiled before.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs;
+use std::iter;
 use std::mem;
 use std::path::{Component, Path, PathBuf};
 
@@ -47,10 +48,6 @@ pub(super) fn is_harmless_again(text: &str) -> bool {
     lines.next().is_some() && lines.all(|line| line.trim().is_empty() || is_marker(line))
 }
 
-/// The definitions of the macros at some point, as the preprocessor lists them.
-#[derive(Debug)]
-pub(super) struct MacroState(pub(super) String);
-
 /// What a source must not use before it includes HIP's headers: pragmas, of which the preprocessor
 /// prints some only; `#line`, since errors would name other lines; and what depends on other files,
 /// or on what was compiled before.
@@ -66,26 +63,66 @@ const POISONED: [&str; 9] = [
     "__is_identifier",
 ];
 
+/// The macros at the beginning of a source, and the names that the source must not use there.
+#[derive(Debug, Clone)]
+pub(super) struct MacroState {
+    /// The definitions, as the preprocessor lists them.
+    definitions: Vec<String>,
+    poisoned: BTreeSet<String>,
+}
+
 impl MacroState {
-    /// A text that defines the macros and then poisons some names, and the macros that could expand
-    /// to one of these, since the preprocessor does not refuse what was defined before.
-    fn poisoning(&self, names: &BTreeSet<&str>) -> String {
-        let mut poisoned: BTreeSet<&str> = names.iter().copied().chain(POISONED).collect();
-        let mut clear: Vec<&str> = self.0.lines().collect();
-        loop {
-            let expands = |line: &&str| words(line).any(|word| poisoned.contains(word));
-            let (unclear, others): (Vec<&str>, Vec<&str>) = clear.into_iter().partition(expands);
-            clear = others;
-            if unclear.is_empty() {
-                break;
-            }
-            poisoned.extend(unclear.into_iter().filter_map(listed_name));
+    /// The macros that are predefined in what the preprocessor prints for the text of
+    /// [`including_all`] with all macros shown; `None` if it is not understood.
+    pub(super) fn predefined(printed: &str) -> Option<Self> {
+        printed.lines().find(|line| is_main(line))?;
+        let before = printed.lines().take_while(|line| !is_main(line));
+        let definitions = before.filter(|line| listed_name(line).is_some()).map(str::to_owned);
+        let mut state = Self { definitions: definitions.collect(), poisoned: BTreeSet::new() };
+        state.poison(POISONED.map(str::to_owned));
+        Some(state)
+    }
+
+    /// Poisons names, and the macros that could expand to one of these, since the preprocessor does
+    /// not refuse what was defined before.
+    pub(super) fn poison(&mut self, names: impl IntoIterator<Item = String>) {
+        let mut names: HashSet<String> = names.into_iter().collect();
+        while !names.is_empty() {
+            let definitions = mem::take(&mut self.definitions).into_iter();
+            let expands = |line: &String| words(line).any(|word| names.contains(word));
+            let (unclear, clear): (Vec<String>, Vec<String>) = definitions.partition(expands);
+            self.definitions = clear;
+            self.poisoned.extend(names);
+            let unclear = unclear.iter().filter_map(|line| listed_name(line));
+            names =
+                unclear.filter(|name| !self.poisoned.contains(*name)).map(str::to_owned).collect();
         }
+    }
+
+    /// The text that defines the macros and poisons the names.
+    fn text(&self) -> String {
         // The preprocessor warns of a macro that is poisoned.
         let undefined: String = POISONED.iter().map(|name| format!("#undef {name}\n")).collect();
-        let poisoned: Vec<&str> = poisoned.into_iter().collect();
-        format!("{}\n{undefined}#pragma GCC poison {}\n", clear.join("\n"), poisoned.join(" "))
+        let poisoned: Vec<&str> = self.poisoned.iter().map(String::as_str).collect();
+        let definitions = self.definitions.join("\n");
+        format!("{definitions}\n{undefined}#pragma GCC poison {}\n", poisoned.join(" "))
     }
+}
+
+/// The text of a source that includes all of HIP's headers with stand-ins that exist, one of them
+/// first.
+pub(super) fn including_all(first: &str) -> String {
+    let others = HEADERS.into_iter().filter(|header| *header != first);
+    let include =
+        |header: &str| format!("#if __has_include(<{header}>)\n#include <{header}>\n#endif\n");
+    iter::once(first).chain(others).map(include).collect()
+}
+
+/// The names that the headers define or undefine in what the preprocessor prints for the text of
+/// [`including_all`] with all macros shown.
+pub(super) fn changed_names(printed: &str) -> impl Iterator<Item = String> {
+    let changing = printed.lines().skip_while(|line| !is_main(line));
+    changing.filter_map(listed_name).map(str::to_owned)
 }
 
 /// The question for a command's source.
@@ -93,19 +130,15 @@ pub(super) struct Question<'a> {
     pub(super) command: &'a CommandTemplate,
     /// The source's path, relative to the stage.
     pub(super) main: &'a str,
-    /// The names of the macros of all commands that the answer is for.
-    pub(super) names: &'a BTreeSet<&'a str>,
+    /// The macros, with the names of all commands that the answer is for poisoned.
+    pub(super) macros: &'a MacroState,
     /// A directory for the stand-ins, the macros and the output.
     pub(super) scratch: &'a Path,
 }
 
 impl Question<'_> {
-    /// The command line that preprocesses the source as if these macros were defined; `None` if the
-    /// command is not understood.
-    pub(super) fn arguments(
-        &self,
-        macros: &MacroState,
-    ) -> Result<Option<Vec<OsString>>, FileError> {
+    /// The command line that preprocesses the source; `None` if the command is not understood.
+    pub(super) fn arguments(&self) -> Result<Option<Vec<OsString>>, FileError> {
         let write = |path: &Path, text: &str| {
             let parent = path.parent().unwrap_or(path);
             fs::create_dir_all(parent).map_err(FileError::io("create", parent))?;
@@ -114,7 +147,7 @@ impl Question<'_> {
         for header in HEADERS {
             write(&self.stand_ins().join(header), &format!("{MARK}\n#error {MARK}\n"))?;
         }
-        write(&self.macros(), &macros.poisoning(self.names))?;
+        write(&self.macros_file(), &self.macros.text())?;
         // Written under a name that the compiler removes after an error, kept under another.
         let output = self.scratch.join("removed");
         write(&output, "")?;
@@ -134,7 +167,7 @@ impl Question<'_> {
 
     /// The command line changed to preprocess only, without the toolchain's headers.
     fn without_toolchain(&self, args: Vec<OsString>, output: &Path) -> Option<Vec<OsString>> {
-        let macros = ["-imacros".into(), self.macros().into()];
+        let macros = ["-imacros".into(), self.macros_file().into()];
         let mut args = preprocessing(args, output, &macros)?.into_iter();
         let mut changed: Vec<OsString> = Vec::new();
         let mut searches_others = false;
@@ -178,7 +211,7 @@ impl Question<'_> {
         self.scratch.join("stand-ins")
     }
 
-    fn macros(&self) -> PathBuf {
+    fn macros_file(&self) -> PathBuf {
         self.scratch.join("macros")
     }
 
@@ -229,29 +262,22 @@ fn reached(errors: &str, stand_ins: &Path) -> Vec<&'static str> {
     reached
 }
 
-/// A header that a source includes for the first time, and what the source does between the last
-/// one before and this one.
+/// A header that a source includes for the first time.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FirstInclude {
     pub(super) header: &'static str,
-    /// The lines of the preprocessor's output.
-    lines: Vec<String>,
-    /// The names of the macros that it defines or undefines.
+    /// The names of the macros that the source defines or undefines between the last such header
+    /// and this one.
     pub(super) macros: BTreeSet<String>,
 }
 
 /// The headers with stand-ins that are included in a preprocessor's output, after the predefined
 /// macros, until something else than to define macros is done.
 fn first_includes(text: &str, stand_ins: &Path) -> Vec<FirstInclude> {
-    // The lines before are about macros only, and return to nothing but these two.
-    let is_main = |line: &str| {
-        let path = line.strip_prefix("# 1 \"").and_then(|rest| rest.strip_suffix("\" 2"));
-        path.is_some_and(|path| !["<built-in>", "<command line>"].contains(&path))
-    };
     let entering = |header: &str| format!("# 1 \"{}\" 1", stand_ins.join(header).display());
     let entering = HEADERS.map(|header| (entering(header), header));
     let mut found: Vec<FirstInclude> = Vec::new();
-    let (mut lines, mut macros, mut entered) = (Vec::new(), BTreeSet::new(), None);
+    let (mut macros, mut entered) = (BTreeSet::new(), None);
     for line in text.lines().skip_while(|line| !is_main(line)) {
         let within = entered.take();
         if line == MARK {
@@ -259,21 +285,24 @@ fn first_includes(text: &str, stand_ins: &Path) -> Vec<FirstInclude> {
             if found.iter().any(|include| include.header == header) {
                 continue;
             }
-            let (lines, macros) = (mem::take(&mut lines), mem::take(&mut macros));
-            found.push(FirstInclude { header, lines, macros });
+            found.push(FirstInclude { header, macros: mem::take(&mut macros) });
         } else if let Some((_, header)) = entering.iter().find(|(start, _)| line.starts_with(start))
         {
             entered = Some(*header);
         } else if let Some(name) = listed_name(line).filter(|name| name.chars().all(is_of_name)) {
             macros.insert(name.to_owned());
-            lines.push(line.to_owned());
-        } else if line.trim().is_empty() || is_marker_of_sources(line) {
-            lines.push(line.to_owned());
-        } else {
+        } else if !line.trim().is_empty() && !is_marker_of_sources(line) {
             break;
         }
     }
     found
+}
+
+/// Whether the lines of the source itself begin after a line of a preprocessor's output. The lines
+/// before are about predefined macros.
+fn is_main(line: &str) -> bool {
+    let path = line.strip_prefix("# 1 \"").and_then(|rest| rest.strip_suffix("\" 2"));
+    path.is_some_and(|path| !["<built-in>", "<command line>"].contains(&path))
 }
 
 /// Whether a line of a preprocessor's output says that the next lines are from the source's own
@@ -415,11 +444,16 @@ mod tests {
             template.extend(args.iter().map(|arg| TemplateArg::Text((*arg).into())));
             template.extend([TemplateArg::Text("-o".into()), TemplateArg::Output]);
             let command = &CommandTemplate { args: template };
-            let names = &BTreeSet::from(["N", "M"]);
-            let question = Question { command, main: "k.cpp", names, scratch: scratch.path() };
-            let macros =
-                "#define ABOVE USES(1)\n#define N(x) 2\n#define NEXT 3\n#define USES(x) M\n";
-            let args = question.arguments(&MacroState(macros.to_owned())).unwrap()?;
+            let printed = concat!(
+                "# 1 \"<built-in>\" 1\n#define ABOVE USES(1)\n#define N(x) 2\n#define NEXT 3\n",
+                "#define USES(x) M\n# 1 \"k.cpp\" 2\nint x;\n#undef M\n",
+            );
+            let mut macros = MacroState::predefined(printed).unwrap();
+            macros.poison(changed_names(printed));
+            macros.poison(["N".to_owned()]);
+            let (macros, scratch) = (&macros, scratch.path());
+            let question = Question { command, main: "k.cpp", macros, scratch };
+            let args = question.arguments().unwrap()?;
             Some(args.join(OsStr::new(" ")).into_string().unwrap())
         };
         let line = asked(&[

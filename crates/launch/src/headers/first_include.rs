@@ -1,25 +1,31 @@
 //! Finds the commands whose sources include HIP's headers before they do anything else, so that these
 //! headers may be precompiled for them.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_model::SourceId;
+use gfxpack_model::{SourceId, ToolchainId};
 use gfxpack_toolchain::ToolchainError;
 
-use super::beginning::{FirstInclude, HALF, MacroState, Question, RUNTIME, including};
+use super::beginning::{
+    FirstInclude, HALF, MacroState, Question, RUNTIME, changed_names, including, including_all,
+};
 use super::prepare::{HeaderGroup, HeaderMaker, MIN_HEADER_COMMANDS, Member, scratch};
-use super::recipe::CacheEntry;
+use super::recipe::{CacheEntry, HeaderRecipe};
 use crate::template::CommandTemplate;
 
 /// The lists of headers that are precompiled together, longer ones first.
 const LISTS: [&[&str]; 3] = [&[RUNTIME, HALF], &[RUNTIME], &[HALF, RUNTIME]];
 
-/// The macros that are defined after some of HIP's headers, by these headers; `None` if this could
-/// not be found out.
-type MacroStates = HashMap<Vec<&'static str>, Option<MacroState>>;
+/// The macros with which the sources of a group are asked.
+struct AskedMacros {
+    /// The recipe for the driver's header.
+    recipe: HeaderRecipe,
+    state: MacroState,
+    /// The headers for which, if they come first, the names that HIP's headers define or undefine
+    /// are poisoned.
+    poisoned_for: Vec<&'static str>,
+}
 
 /// Members with one source, and which of HIP's headers it includes first.
 struct SourceBeginning<'m> {
@@ -63,10 +69,10 @@ impl HeaderMaker<'_> {
         if !may_pay {
             return Ok(Vec::new());
         }
-        let mut states = MacroStates::new();
+        let Some(mut macros) = self.macros_of(group)? else { return Ok(Vec::new()) };
         let mut beginnings = Vec::new();
         for members in by_source(&group.members) {
-            beginnings.push(self.ask(group, members, &mut states)?);
+            beginnings.push(self.ask(group, members, &mut macros)?);
         }
         let mut by_text = Vec::new();
         for first in [&[RUNTIME][..], &[HALF, RUNTIME]] {
@@ -91,13 +97,12 @@ impl HeaderMaker<'_> {
         self.recipe(group, including(headers))?.found(self.options.file_system)
     }
 
-    /// Asks which of HIP's headers the source of some members includes first: the same ones with the
-    /// macros before all of them and after each.
+    /// Asks which of HIP's headers the source of some members includes first.
     fn ask<'m>(
         &mut self,
         group: &HeaderGroup,
         members: Vec<&'m Member>,
-        states: &mut MacroStates,
+        macros: &mut AskedMacros,
     ) -> Result<SourceBeginning<'m>, ToolchainError> {
         let mut asked = SourceBeginning { members, includes: Vec::new(), absent: BTreeSet::new() };
         let scratch = scratch(self.options.scratch, "first-")?;
@@ -105,21 +110,20 @@ impl HeaderMaker<'_> {
         if !self.options.sources.lay_out(asked.members[0].source, &stage)? {
             return Ok(asked);
         }
-        let macros = self.macros_after(group, Vec::new(), states)?;
-        let includes = macros.map(|macros| self.includes(group, &mut asked, macros, &stage));
-        asked.includes = includes.transpose()?.unwrap_or_default();
-        for count in 1.. {
-            let Some(headers) = asked.headers().get(..count).map(<[_]>::to_vec) else { break };
-            let macros = self.macros_after(group, headers, states)?;
-            let includes = macros.map(|macros| self.includes(group, &mut asked, macros, &stage));
-            let includes = includes.transpose()?.unwrap_or_default();
-            let same = asked.includes.iter().zip(&includes).take_while(|(one, other)| one == other);
-            asked.includes.truncate(same.count());
+        asked.includes = self.includes(group, &mut asked, &macros.state, &stage)?;
+        let first = asked.includes.first().map(|include| include.header);
+        if let Some(first) = first.filter(|first| !macros.poisoned_for.contains(first)) {
+            asked.includes.clear();
+            if let Some(printed) = self.print_all(group.toolchain, &macros.recipe, first)? {
+                macros.state.poison(changed_names(&printed));
+                macros.poisoned_for.push(first);
+                asked.includes = self.includes(group, &mut asked, &macros.state, &stage)?;
+            }
         }
         Ok(asked)
     }
 
-    /// Which of HIP's headers the source includes first with some macros.
+    /// Which of HIP's headers the source includes first.
     fn includes(
         &mut self,
         group: &HeaderGroup,
@@ -127,13 +131,13 @@ impl HeaderMaker<'_> {
         macros: &MacroState,
         stage: &Path,
     ) -> Result<Vec<FirstInclude>, ToolchainError> {
-        let names = asked.members.iter().flat_map(|member| &member.macros);
-        let names = names.map(String::as_str).collect();
+        let mut macros = macros.clone();
+        macros.poison(asked.members.iter().flat_map(|member| &member.macros).cloned());
         let Member { commands, main, .. } = asked.members[0];
         let Some(command) = commands.list.first() else { return Ok(Vec::new()) };
         let scratch = scratch(self.options.scratch, "question-")?;
-        let question = Question { command, main, names: &names, scratch: scratch.path() };
-        let Some(args) = question.arguments(macros)? else { return Ok(Vec::new()) };
+        let question = Question { command, main, macros: &macros, scratch: scratch.path() };
+        let Some(args) = question.arguments()? else { return Ok(Vec::new()) };
         let (output, record) = self.run(group.toolchain, args, (stage, scratch.path()))?;
         let Ok(record) = record else { return Ok(Vec::new()) };
         let missed = record.accesses.iter().filter(|access| access.is_absent());
@@ -146,28 +150,27 @@ impl HeaderMaker<'_> {
         Ok(includes)
     }
 
-    /// The macros after the driver's header and some of HIP's.
-    fn macros_after<'s>(
+    /// The predefined macros, with those poisoned that the driver's header and HIP's define or
+    /// undefine; `None` if these could not be found out.
+    fn macros_of(&mut self, group: &HeaderGroup) -> Result<Option<AskedMacros>, ToolchainError> {
+        let Some(recipe) = self.recipe(group, String::new()) else { return Ok(None) };
+        let printed = self.print_all(group.toolchain, &recipe, RUNTIME)?;
+        let state = printed.as_deref().and_then(MacroState::predefined);
+        let state = state.zip(printed).map(|(mut state, printed)| {
+            state.poison(changed_names(&printed));
+            state
+        });
+        Ok(state.map(|state| AskedMacros { recipe, state, poisoned_for: vec![RUNTIME] }))
+    }
+
+    /// What the preprocessor prints for HIP's headers, one of them first; `None` if it fails.
+    fn print_all(
         &mut self,
-        group: &HeaderGroup,
-        headers: Vec<&'static str>,
-        states: &'s mut MacroStates,
-    ) -> Result<Option<&'s MacroState>, ToolchainError> {
-        let place = match states.entry(headers) {
-            Entry::Occupied(known) => return Ok(known.into_mut().as_ref()),
-            Entry::Vacant(place) => place,
-        };
-        let scratch = scratch(self.options.scratch, "macros-")?;
-        let (dir, file) = (scratch.path(), scratch.path().join("i"));
-        let recipe = self.recipe(group, including(place.key()));
-        let args =
-            recipe.map(|recipe| recipe.preprocess(dir, ("", recipe.text()), &["-dM"], &file));
-        let mut state = None;
-        if let Some(args) = args.transpose()?.flatten() {
-            let is_done = self.run(group.toolchain, args, (dir, dir))?.0.ok();
-            state = fs::read_to_string(&file).ok().filter(|_| is_done).map(MacroState);
-        }
-        Ok(place.insert(state).as_ref())
+        toolchain: ToolchainId,
+        recipe: &HeaderRecipe,
+        first: &'static str,
+    ) -> Result<Option<String>, ToolchainError> {
+        self.preprocess(toolchain, recipe, &including_all(first), "-dD")
     }
 }
 

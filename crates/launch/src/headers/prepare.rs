@@ -313,13 +313,25 @@ impl<'a> HeaderMaker<'a> {
         toolchain: ToolchainId,
         recipe: &HeaderRecipe,
     ) -> Result<Option<bool>, ToolchainError> {
-        let scratch = scratch(self.options.scratch, "again-")?;
+        let text = self.preprocess(toolchain, recipe, &twice(recipe.text()), "-dD")?;
+        Ok(text.map(|text| is_harmless_again(&text)))
+    }
+
+    /// What the preprocessor prints, with an option, for the driver's header and a text; `None` if
+    /// it fails.
+    pub(super) fn preprocess(
+        &mut self,
+        toolchain: ToolchainId,
+        recipe: &HeaderRecipe,
+        text: &str,
+        option: &str,
+    ) -> Result<Option<String>, ToolchainError> {
+        let scratch = scratch(self.options.scratch, "text-")?;
         let (dir, file) = (scratch.path(), scratch.path().join("i"));
-        let args = recipe.preprocess(dir, ("", &twice(recipe.text())), &["-dD"], &file)?;
+        let args = recipe.preprocess(dir, ("", text), &[option], &file)?;
         let Some(args) = args else { return Ok(None) };
         let is_done = self.run(toolchain, args, (dir, dir))?.0.ok();
-        let text = fs::read_to_string(&file).ok().filter(|_| is_done);
-        Ok(text.map(|text| is_harmless_again(&text)))
+        Ok(fs::read_to_string(&file).ok().filter(|_| is_done))
     }
 
     /// Whether a small kernel's object is the same with the header and without.
