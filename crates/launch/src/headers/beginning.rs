@@ -72,14 +72,15 @@ pub(super) struct MacroState {
 }
 
 impl MacroState {
-    /// The macros that are predefined in what the preprocessor prints for the text of
-    /// [`including_all`] with all macros shown; `None` if it is not understood.
-    pub(super) fn predefined(printed: &str) -> Option<Self> {
+    /// The predefined macros, with the names poisoned that the headers define or undefine, in what
+    /// the preprocessor prints for the text of [`including_all`] with all macros shown; `None` if
+    /// it is not understood.
+    pub(super) fn new(printed: &str) -> Option<Self> {
         printed.lines().find(|line| is_main(line))?;
         let before = printed.lines().take_while(|line| !is_main(line));
         let definitions = before.filter(|line| listed_name(line).is_some()).map(str::to_owned);
         let mut state = Self { definitions: definitions.collect(), poisoned: BTreeSet::new() };
-        state.poison(POISONED.map(str::to_owned));
+        state.poison(POISONED.map(str::to_owned).into_iter().chain(changed_names(printed)));
         Some(state)
     }
 
@@ -448,8 +449,7 @@ mod tests {
                 "# 1 \"<built-in>\" 1\n#define ABOVE USES(1)\n#define N(x) 2\n#define NEXT 3\n",
                 "#define USES(x) M\n# 1 \"k.cpp\" 2\nint x;\n#undef M\n",
             );
-            let mut macros = MacroState::predefined(printed).unwrap();
-            macros.poison(changed_names(printed));
+            let mut macros = MacroState::new(printed).unwrap();
             macros.poison(["N".to_owned()]);
             let (macros, scratch) = (&macros, scratch.path());
             let question = Question { command, main: "k.cpp", macros, scratch };

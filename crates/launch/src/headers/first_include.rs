@@ -155,11 +155,7 @@ impl HeaderMaker<'_> {
     fn macros_of(&mut self, group: &HeaderGroup) -> Result<Option<AskedMacros>, ToolchainError> {
         let Some(recipe) = self.recipe(group, String::new()) else { return Ok(None) };
         let printed = self.print_all(group.toolchain, &recipe, RUNTIME)?;
-        let state = printed.as_deref().and_then(MacroState::predefined);
-        let state = state.zip(printed).map(|(mut state, printed)| {
-            state.poison(changed_names(&printed));
-            state
-        });
+        let state = printed.and_then(|printed| MacroState::new(&printed));
         Ok(state.map(|state| AskedMacros { recipe, state, poisoned_for: vec![RUNTIME] }))
     }
 
