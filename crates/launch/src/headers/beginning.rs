@@ -4,9 +4,9 @@
 //! The preprocessor is asked. It preprocesses the source with the macros that it would have, but
 //! without the toolchain's headers; stand-ins for HIP's headers mark where the source includes them.
 //! Before that, only macros may be defined. What must not count before it is poisoned, so that the
-//! preprocessor refuses to read it: the command's macros, those that HIP's headers define or
-//! undefine, other pragmas than `#pragma once`, and what asks for other files or for what was
-//! compiled before.
+//! preprocessor refuses to read it: the command's macros, those that the driver's header or HIP's
+//! define or undefine, other pragmas than `#pragma once`, and what asks for other files or for what
+//! was compiled before.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
