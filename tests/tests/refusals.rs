@@ -285,6 +285,23 @@ fn an_include_directory_that_the_compiler_searches_by_default_is_refused_by_name
 }
 
 #[test]
+fn a_driver_that_writes_elsewhere_before_it_starts_a_compiler_is_refused_by_the_path() {
+    let project = project();
+    let outside = project.path().join("elsewhere");
+    let driver = format!(
+        "#!/bin/sh\ncase \" $* \" in\n*' -DBROKEN=1 '*) mkdir {outside:?} || exit 13 ;;\nesac\n\
+         exec hipcc \"$@\"\n"
+    );
+    project.add_compiler(&driver);
+    let run = build(&project, &["--out", "o", "--via", "hipcc"]).expect_code(100);
+    let failed = run.of_type("job-failed");
+    let writes = failed.iter().find(|failed| failed["reason"] == "writes-outside");
+    let message = writes.expect("its reason")["message"].as_str().unwrap();
+    assert!(message.contains(&format!("tried to write `{}`", outside.display())), "{message}");
+    assert!(!outside.exists());
+}
+
+#[test]
 fn a_job_with_a_damaged_refusal_runs_again() {
     let project = project();
     build(&project, &["--out", "o"]).expect_code(100);

@@ -56,7 +56,9 @@ pub(crate) fn judge(
     since: Timestamp,
     before: &RecentlyChanged,
 ) -> Result<Judged, CompileError> {
-    let records = match compiler_records(run) {
+    let records: Result<Vec<&Record>, &WatchError> =
+        run.records.iter().map(Result::as_ref).collect();
+    let records = match records {
         Ok(records) => records,
         Err(reason) => return Ok(Judged::Unknown(reason.to_string(), PathStates::default())),
     };
@@ -139,6 +141,13 @@ impl WatchedRun<'_> {
 
     /// Why the records may lack accesses that the object depends on, if they may.
     fn incomplete(&self) -> Result<Option<String>, CompileError> {
+        // A driver may have done its work without starting another program.
+        let compiles = |process: &Process| {
+            matches!(process.class, ProcessClass::Compiler | ProcessClass::Assembler)
+        };
+        if !self.records.iter().any(|record| record.processes.iter().any(compiles)) {
+            return Ok(Some(WatchError::Nothing.to_string()));
+        }
         if let Some(path) = self.unknown_program() {
             return Ok(Some(format!("`{}` is run, and is not of the toolchain", path.display())));
         }
@@ -411,19 +420,4 @@ impl FileAccesses {
         }
         Ok(())
     }
-}
-
-/// The records of a run, if they show what the compiler itself accessed: a
-/// driver may have done its work without starting another program.
-fn compiler_records(run: &CompilerRun) -> Result<Vec<&Record>, WatchError> {
-    let records: Vec<&Record> = run
-        .records
-        .iter()
-        .map(|record| record.as_ref().map_err(WatchError::clone))
-        .collect::<Result<_, _>>()?;
-    let compiles = |process: &Process| {
-        matches!(process.class, ProcessClass::Compiler | ProcessClass::Assembler)
-    };
-    let watched = records.iter().any(|record| record.processes.iter().any(compiles));
-    if watched { Ok(records) } else { Err(WatchError::Nothing) }
 }

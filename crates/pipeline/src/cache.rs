@@ -46,8 +46,8 @@ impl Cache {
         let (dir, writable) = (options.directory()?, purpose == Purpose::Build);
         let open = || match ObjectStore::open(&dir) {
             Ok(store) => Ok((store, None)),
-            // Another user's, or mounted read-only: its objects are still useful.
-            Err(error) if dir.is_dir() && is_read_only(&error) => {
+            // Another user's, or mounted read-only: its objects, if it has any, are still useful.
+            Err(error) if is_read_only(&error) => {
                 let temporary = temporary_dir()?;
                 Ok((ObjectStore::open_above(&dir, temporary.path())?, Some(temporary)))
             }
@@ -58,10 +58,11 @@ impl Cache {
             Purpose::Look => (ObjectStore::open_to_look(&dir), Some(temporary_dir()?)),
         };
         let warning = temporary.as_ref().filter(|_| writable).map(|_| {
+            let what = if dir.is_dir() { "written: it is read, and" } else { "created:" };
+            let dir = dir.display();
             format!(
-                "the cache in `{}` can't be written: it is read, and what is compiled now is \
-                 kept for this run only",
-                dir.display()
+                "the cache in `{dir}` can't be {what} what is compiled now is kept for this run \
+                 only"
             )
         });
         let scratch = temporary.as_ref().map_or_else(|| dir.clone(), |dir| dir.path().to_owned());
