@@ -247,6 +247,23 @@ fn hips_header_is_precompiled_for_sources_that_include_it_first() {
     assert_eq!(jobs_with_precompiled_headers(&short), [12, 0]);
 }
 
+#[test]
+fn hips_header_is_precompiled_though_an_include_directory_is_of_no_use_to_a_source() {
+    let project = Project::new();
+    project.write("inc/own.h", "#define OWN 1\n");
+    project.write("plain.cpp", &format!("{RUNTIME}\n{KERNEL}"));
+    // The object would be another one if the directory seemed empty.
+    let asks = "#define NAME \"own.h\"\n#if __has_include(NAME)\n#define NDEBUG 1\n#endif\n";
+    project.write("asks.cpp", &format!("{asks}{RUNTIME}\n{KERNEL}"));
+    let text = manifest(&["plain.cpp", "asks.cpp"], "FACTOR = [2, 3, 4]");
+    let variant = "[[kernel.variant]]\n";
+    let text = text.replace(variant, &format!("{variant}options = [\"-Iinc\"]\n"));
+    project.write("kernels.toml", &text);
+    let short = same_both_ways(&project, &["--manifest", "kernels.toml", "--target", "gfx906"]);
+    assert_no_setback(&short);
+    assert_eq!(jobs_with_precompiled_headers(&short), [3, 3]);
+}
+
 /// Writes sources that include headers and then use both of HIP's, two jobs for each.
 fn write_sources_with_halves(project: &Project, beginnings: &[(&str, String)]) {
     let both = "extern \"C\" __global__ void halves(__half* x) { x[0] = __hadd(x[1], x[2]); }\n";
@@ -352,6 +369,7 @@ fn hips_header_is_not_precompiled_for_sources_that_do_anything_before() {
         ("by_language.cpp", unless("#if __cplusplus")),
         ("by_file.cpp", unless("#if __has_include(<hip/hip_runtime.h>)")),
         ("by_macro.cpp", unless("#define has __has_include\n#if has(<hip/hip_runtime.h>)")),
+        ("by_elifdef.cpp", unless("#if 0\n#elifdef HIP_INCLUDE_HIP_HIP_RUNTIME_H\n#else")),
         ("by_counter.cpp", unless("#if __COUNTER__ == 0")),
     ];
     for (name, before) in &before {

@@ -2,9 +2,12 @@
 //! headers may be precompiled for them.
 
 use std::collections::{BTreeSet, HashMap};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::{SourceId, ToolchainId};
+use gfxpack_process::FileError;
+use gfxpack_process::watch::tidy_path;
 use gfxpack_toolchain::ToolchainError;
 
 use super::beginning::{
@@ -107,8 +110,15 @@ impl HeaderMaker<'_> {
         let mut asked = SourceBeginning { members, includes: Vec::new(), absent: BTreeSet::new() };
         let scratch = scratch(self.options.scratch, "first-")?;
         let stage = self.options.file_system.real(scratch.path()).join("source");
-        if !self.options.sources.lay_out(asked.members[0].source, &stage)? {
+        let Member { source, dirs, .. } = asked.members[0];
+        if !self.options.sources.lay_out(*source, &stage)? {
             return Ok(asked);
+        }
+        // Without the directory, the preprocessor would look for nothing in it.
+        let is_dir = |dir: &PathBuf| self.options.sources.is_dir(*source, dir);
+        let below = dirs.iter().filter(|dir| is_dir(dir)).map(|dir| tidy_path(dir));
+        for dir in below.filter(|dir| !dir.starts_with("..")).map(|dir| stage.join(dir)) {
+            fs::create_dir_all(&dir).map_err(FileError::io("create", &dir))?;
         }
         asked.includes = self.includes(group, &mut asked, &macros.state, &stage)?;
         let first = asked.includes.first().map(|include| include.header);
