@@ -71,24 +71,7 @@ pub(crate) fn judge(
     let is_stored = context.sources.is_stored(job.source);
     let direct = context.direct(job);
     let watched = WatchedRun { context, job, stage, paths, run, records, direct };
-    let roles = watched.roles();
-    let driver =
-        driver_path_roles(stage.dir().to_owned(), &context.file_system.real(paths.scratch));
-    let of_class = |class| if class == ProcessClass::Other { &driver } else { &roles };
-    let mut accesses = FileAccesses::default();
-    for record in &watched.records {
-        let mut dependencies = judge_record(record, of_class, context.file_system, since);
-        // It is not known which programs the driver would run, so the object depends on all of
-        // them.
-        if watched.direct.is_none() && run.by_driver {
-            let toolchain = watched.toolchain();
-            let program = toolchain.program(job.program);
-            let covered = toolchain.covered_paths(job.language);
-            let counts = |path: &Path| !covered.iter().any(|covered| path.starts_with(covered));
-            dependencies.add_programs(record, program, context.file_system, since, counts);
-        }
-        accesses.add(context, stage, dependencies, before)?;
-    }
+    let mut accesses = watched.accesses(since, before)?;
     if let Some(judged) = accesses.without_object(context, is_stored) {
         return Ok(judged);
     }
@@ -98,8 +81,8 @@ pub(crate) fn judge(
         let is_admitted = |dir: &PathBuf| is_below(context, path, dir);
         let may_be_one = is_stored && context.admitted.iter().any(is_admitted);
         if may_be_one || own_file_id(below) == file_id_of(path) {
-            let (path, source) = (path.clone(), below.clone());
-            return Ok(Judged::Failed(FailureKind::ReadsByOtherName { path, source }));
+            let (path, own) = (path.clone(), below.clone());
+            return Ok(Judged::Failed(FailureKind::ReadsByOtherName { path, own }));
         }
     }
     let incomplete = watched.incomplete()?;
@@ -137,6 +120,34 @@ struct WatchedRun<'a> {
 impl WatchedRun<'_> {
     fn toolchain(&self) -> &Toolchain {
         &self.context.toolchains[self.job.toolchain.0]
+    }
+
+    /// The run's file accesses, judged.
+    fn accesses(
+        &self,
+        since: Timestamp,
+        before: &RecentlyChanged,
+    ) -> Result<FileAccesses, CompileError> {
+        let Self { context, job, stage, paths, run, records, direct } = self;
+        let roles = self.roles();
+        let driver =
+            driver_path_roles(stage.dir().to_owned(), &context.file_system.real(paths.scratch));
+        let of_class = |class| if class == ProcessClass::Other { &driver } else { &roles };
+        let mut accesses = FileAccesses::default();
+        for record in records {
+            let mut dependencies = judge_record(record, of_class, context.file_system, since);
+            // It is not known which programs the driver would run, so the object depends on all of
+            // them.
+            if direct.is_none() && run.by_driver {
+                let toolchain = self.toolchain();
+                let program = toolchain.program(job.program);
+                let covered = toolchain.covered_paths(job.language);
+                let counts = |path: &Path| !covered.iter().any(|covered| path.starts_with(covered));
+                dependencies.add_programs(record, program, context.file_system, since, counts);
+            }
+            accesses.add(context, stage, dependencies, before)?;
+        }
+        Ok(accesses)
     }
 
     /// Why the records may lack accesses that the object depends on, if they may.

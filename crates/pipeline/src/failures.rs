@@ -277,7 +277,7 @@ mod tests {
     fn what_a_compiler_accessed_is_the_reason_and_no_output_is() {
         let reads = |path: &str| FailureKind::Reads(path.into());
         let other =
-            |path: &str| FailureKind::ReadsByOtherName { path: path.into(), source: "a.h".into() };
+            |path: &str| FailureKind::ReadsByOtherName { path: path.into(), own: "a.h".into() };
         let proc = |path: &str| FailureKind::ReadsProc(path.into());
         let writes = |path: &str| FailureKind::Writes(path.into());
         let searches = |path: &str| FailureKind::Searches(path.into());
