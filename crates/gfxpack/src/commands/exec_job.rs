@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use gfxpack_compile::{Cancel, Event as JobEvent};
 use gfxpack_pipeline::options::BuildOptions;
-use gfxpack_pipeline::progress::{Event, Progress};
 use gfxpack_pipeline::shards::build;
 use gfxpack_pipeline::shards::stored::Stored;
 use gfxpack_plan::shard::Shard;
@@ -14,6 +12,7 @@ use crate::args::ExecJob;
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_options, search};
+use crate::progress::Reporter;
 
 /// Runs the job, unless its object or a kept refusal exists.
 pub(crate) fn run(args: &ExecJob, context: &Context) -> Result {
@@ -28,8 +27,9 @@ pub(crate) fn run(args: &ExecJob, context: &Context) -> Result {
     let cache = cache_options(&args.cache, environment)?;
     let search = search(&args.toolchain, environment);
     let stored = Stored::open(&args.plan)?;
-    let (ended, note) =
-        build::run_job(stored, args.job, &cache, &search, &options, &Notes(context))?;
+    // It reports no build: the engine that starts the processes does.
+    let reporter = Reporter::new(context);
+    let (ended, note) = build::run_job(stored, args.job, &cache, &search, &options, &reporter)?;
     if let Some(note) = note {
         output.stderr(&format!(
             "failed to compile `{}`: {}\n{}",
@@ -39,23 +39,4 @@ pub(crate) fn run(args: &ExecJob, context: &Context) -> Result {
         ));
     }
     build::outcome(&ended, Shard::new(1, 1).expect("one of one"))
-}
-
-/// Prints no progress: the engine that starts the processes does.
-struct Notes<'a>(&'a Context);
-
-impl Progress for Notes<'_> {
-    fn cancel(&self) -> &Cancel {
-        &self.0.cancel
-    }
-
-    fn event(&self, event: Event<'_>) {
-        let output = &self.0.output;
-        match event {
-            Event::Note(text) => output.note(text),
-            Event::Warning(text) => output.warn(text),
-            Event::Job { event: JobEvent::Warning { message }, .. } => output.warn(message),
-            _ => {}
-        }
-    }
 }

@@ -54,7 +54,13 @@ impl Reporter {
 
     fn job(&self, plan: &Plan, event: &JobEvent) {
         let (output, mut build) = (&self.output, self.build());
-        let Some(Build { count, view }) = &mut *build else { return };
+        let Some(Build { count, view }) = &mut *build else {
+            // A job without a build only warns.
+            if let JobEvent::Warning { message } = event {
+                output.warn(message);
+            }
+            return;
+        };
         count.event(plan, event);
         if output.messages {
             messages(plan, event, count, &mut |kind, body| output.message(kind, &body));
