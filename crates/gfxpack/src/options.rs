@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use gfxpack_miopen::LibrarySource;
+use gfxpack_model::InstallLayout;
 use gfxpack_pipeline::options::{
-    BuildOptions, CacheOptions, InputOptions, KdbForm, LayoutChoice, LibraryOptions,
-    PackageOptions, PrepareOptions, Purpose, RemoteOptions, ShardDirs, SharedCacheOptions,
-    processes,
+    BuildOptions, CacheOptions, InputOptions, KdbForm, LibraryOptions, PackageOptions,
+    PrepareOptions, Purpose, RemoteOptions, ShardDirs, SharedCacheOptions, processes,
 };
 use gfxpack_pipeline::shards::slurm::SlurmOptions;
 use gfxpack_toolchain::Search;
@@ -182,7 +182,7 @@ pub(crate) fn package_options(
     args: &Packaging,
     environment: &Environment,
 ) -> Result<PackageOptions> {
-    let layout = args.prefix.clone().map_or_else(|| args.layout.clone(), LayoutChoice::Prefix);
+    let layout = args.prefix.clone().map_or_else(|| args.layout.clone(), InstallLayout::Prefix);
     Ok(PackageOptions {
         formats: args.format.clone(),
         layout,

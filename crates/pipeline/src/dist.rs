@@ -16,7 +16,7 @@ use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::kdb_check::{KdbCheck, TargetCheck};
 use crate::kernel_library::MiopenFacts;
-use crate::options::{BuildOptions, LayoutChoice, PackageOptions, PrepareOptions};
+use crate::options::{BuildOptions, PackageOptions, PrepareOptions};
 use crate::prepare::{self, Preparation, Prepared};
 use crate::progress::{Event, Progress};
 use crate::remote::RemoteBackends;
@@ -116,7 +116,7 @@ impl<'a> Dist<'a> {
     /// does not look for them.
     fn check_layout(&self, options: &PackageOptions, release: &Release, progress: &dyn Progress) {
         let library = self.prepared.answer.miopen().map(|answer| &answer.library);
-        let elsewhere = !matches!(options.layout, LayoutChoice::Debian | LayoutChoice::Prefix(_));
+        let elsewhere = !matches!(options.layout, InstallLayout::Debian | InstallLayout::Prefix(_));
         if elsewhere && library.is_some_and(Library::is_multiarch) {
             progress.warning(&format!(
                 "the libMIOpen that was asked is Debian's, which looks for kernels in {}, but the \

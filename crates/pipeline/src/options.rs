@@ -9,7 +9,7 @@ use gfxpack_compile::{FileDigests, Shortcuts};
 use gfxpack_debian::Proxies;
 use gfxpack_kdb::{Blob, Layout};
 use gfxpack_miopen::{LibrarySource, Uses};
-use gfxpack_model::Target;
+use gfxpack_model::{InstallLayout, Target};
 use gfxpack_package::Compression;
 use gfxpack_plan::kernel_package::{Family, SourceLicense};
 use gfxpack_plan::license::Allowed;
@@ -217,8 +217,8 @@ pub struct ShardDirs {
 pub struct PackageOptions {
     /// Package formats.
     pub formats: Vec<PackageFormat>,
-    /// Where the kdb is installed.
-    pub layout: LayoutChoice,
+    /// Where the kdb is installed; any version in it is replaced by `rocm_version`.
+    pub layout: InstallLayout,
     /// ROCm's version.
     pub rocm_version: Option<String>,
     /// Version of the packages.
@@ -253,23 +253,6 @@ pub struct PackageOptions {
     pub sign_key: Option<String>,
     /// `SOURCE_DATE_EPOCH`: seconds since 1970 of every time stamp.
     pub source_date_epoch: u64,
-}
-
-/// Where packages install kdbs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LayoutChoice {
-    /// `/opt/rocm`, or `/opt/rocm-VERSION`.
-    Rocm,
-    /// `/opt/rocm/core-VERSION`.
-    TheRock,
-    /// `/usr/share/miopen/db`.
-    Fhs,
-    /// `/usr/lib/share/miopen/db`.
-    Debian,
-    /// `bin` in ROCm's directory on Windows.
-    Windows,
-    /// Below this prefix.
-    Prefix(String),
 }
 
 /// A package format.

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{ReadError, ReadOptions, Reader};
-use gfxpack_model::Target;
+use gfxpack_model::{InstallLayout, Target};
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_process::temporary_dir;
 
 use crate::build::MadeKdb;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_files::{self, FormatOperations};
-use crate::options::{CacheOptions, LayoutChoice, PackageOptions};
+use crate::options::{CacheOptions, PackageOptions};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::Progress;
 use crate::shipped_databases::ShippedDatabases;
@@ -64,7 +64,7 @@ impl PackageKdbs<'_> {
                 ));
             }
             let kdb = self.checked(path, target, &*files, &records)?;
-            if self.options.layout == LayoutChoice::Windows {
+            if self.options.layout == InstallLayout::Windows {
                 self.check_windows_names(path)?;
             }
             let mut library = kdb.inputs.library();

@@ -14,7 +14,7 @@ use crate::build::MadeKdb;
 use crate::error::{self, Result};
 use crate::kernel_files;
 use crate::kernel_library::{KernelLibrary, MiopenFacts, RocfftFacts, miopen_in_words};
-use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
+use crate::options::{PackageFormat, PackageOptions};
 use crate::progress::Progress;
 use crate::shipped_databases::ShippedDatabases;
 use crate::text::{counted, if_any, joined};
@@ -29,12 +29,9 @@ const UNKNOWN_LICENSE: &str = "LicenseRef-Unknown";
 fn layout(options: &PackageOptions) -> Result<InstallLayout> {
     let rocm_version = &options.rocm_version;
     let layout = match &options.layout {
-        LayoutChoice::Prefix(prefix) => InstallLayout::Prefix(prefix.clone()),
-        LayoutChoice::Rocm => InstallLayout::Rocm { version: rocm_version.clone() },
-        LayoutChoice::TheRock => InstallLayout::TheRock { version: core_version(options)? },
-        LayoutChoice::Fhs => InstallLayout::Fhs,
-        LayoutChoice::Debian => InstallLayout::Debian,
-        LayoutChoice::Windows => InstallLayout::Windows,
+        InstallLayout::Rocm { .. } => InstallLayout::Rocm { version: rocm_version.clone() },
+        InstallLayout::TheRock { .. } => InstallLayout::TheRock { version: core_version(options)? },
+        other => other.clone(),
     };
     if rocm_version.is_some() && layout.version().is_none() {
         return Err(error::usage(

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gfxpack_compile::{Cancel, CompileError};
-use gfxpack_model::Target;
 use gfxpack_model::package::{Content, PackageSpec, RelationKind};
+use gfxpack_model::{InstallLayout, Target};
 use gfxpack_package::sbom::{BuildProvenance, Checksums};
 use gfxpack_package::signing::Signer;
 use gfxpack_package::{Compression, Format, Sign, Written, sums};
@@ -16,7 +16,7 @@ use gfxpack_package::{Compression, Format, Sign, Written, sums};
 use crate::build::MadeKdb;
 use crate::destination;
 use crate::error::{self, Error, Result};
-use crate::options::{LayoutChoice, PackageFormat, PackageOptions};
+use crate::options::{PackageFormat, PackageOptions};
 use crate::outputs::{FileRecords, OutputDigest, Outputs};
 use crate::progress::{Event, Progress};
 
@@ -361,7 +361,7 @@ fn writers(package: &PackageToWrite<'_>, options: &PackageOptions) -> Vec<Writer
 fn formats(options: &PackageOptions) -> Vec<Writer> {
     let doc = match options.layout {
         // The tarball is unpacked in ROCm's directory.
-        LayoutChoice::Windows => "/share/doc",
+        InstallLayout::Windows => "/share/doc",
         _ => Format::DOC,
     };
     let tar = |compression| Format::Tar { compression, doc };

@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Subcommand};
+use gfxpack_model::InstallLayout;
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_package::{Compression, PackageManager};
-use gfxpack_pipeline::options::{LayoutChoice, PackageFormat};
+use gfxpack_pipeline::options::PackageFormat;
 use gfxpack_pipeline::recipes::RPM_KINDS;
 use gfxpack_plan::kernel_package::Family;
 use gfxpack_plan::license;
@@ -43,7 +44,7 @@ pub(crate) struct Packaging {
     pub(crate) format: Vec<PackageFormat>,
     /// Where the kdb is installed
     #[arg(long, value_parser = one_of(&LAYOUTS), default_value = "rocm")]
-    pub(crate) layout: LayoutChoice,
+    pub(crate) layout: InstallLayout,
     /// Install below this absolute prefix instead: PREFIX/share/miopen/db
     #[arg(long, value_name = "PREFIX", conflicts_with = "layout", value_parser = parse_prefix)]
     pub(crate) prefix: Option<String>,
@@ -124,20 +125,25 @@ const FORMATS: [Choice<PackageFormat>; 8] = [
     ("arch", "For pacman: .pkg.tar.zst", PackageFormat::Arch),
 ];
 
-const LAYOUTS: [Choice<LayoutChoice>; 5] = [
+/// Layouts, as far as their names tell: `--rocm-version` gives the version.
+static LAYOUTS: [Choice<InstallLayout>; 5] = [
     (
         "rocm",
         "/opt/rocm/share/miopen/db, or /opt/rocm-VERSION with --rocm-version",
-        LayoutChoice::Rocm,
+        InstallLayout::Rocm { version: None },
     ),
-    ("therock", "/opt/rocm/core-VERSION/share/miopen/db, of --rocm-version", LayoutChoice::TheRock),
-    ("fhs", "/usr/share/miopen/db", LayoutChoice::Fhs),
-    ("debian", "/usr/lib/share/miopen/db, where Debian's libMIOpen looks", LayoutChoice::Debian),
+    (
+        "therock",
+        "/opt/rocm/core-VERSION/share/miopen/db, of --rocm-version",
+        InstallLayout::TheRock { version: String::new() },
+    ),
+    ("fhs", "/usr/share/miopen/db", InstallLayout::Fhs),
+    ("debian", "/usr/lib/share/miopen/db, where Debian's libMIOpen looks", InstallLayout::Debian),
     (
         "windows",
         "bin in ROCm's directory on Windows, in tarballs; kernels have the names that MIOpen asks \
          for there",
-        LayoutChoice::Windows,
+        InstallLayout::Windows,
     ),
 ];
 

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use gfxpack_compile::Origin;
+use gfxpack_model::InstallLayout;
 use gfxpack_pipeline::build::MadeKdb;
 use gfxpack_pipeline::dist::{Dist, DistOptions, FinishedDist};
 use gfxpack_pipeline::kernel_library::miopen_in_words;
-use gfxpack_pipeline::options::{LayoutChoice, Purpose, processes};
+use gfxpack_pipeline::options::{Purpose, processes};
 use gfxpack_pipeline::prepare::Preparation;
 use gfxpack_pipeline::text::brief;
 use gfxpack_pipeline::write_packages::MadePackage;
@@ -100,7 +101,7 @@ fn options(
     }
     let mut build = build_options(args, environment);
     let layout = package.as_ref().map(|package| &package.layout);
-    build.form.windows_names |= layout == Some(&LayoutChoice::Windows);
+    build.form.windows_names |= layout == Some(&InstallLayout::Windows);
     Ok(DistOptions { prepare, stored_plan: args.stored.plan.clone(), build, package })
 }
 
