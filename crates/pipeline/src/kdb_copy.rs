@@ -7,7 +7,7 @@ use gfxpack_kdb::{Conflict, CopyOptions, Layout, Lost, Merged, Reader, Repaired,
 use gfxpack_process::open_many;
 
 use crate::destination;
-use crate::error::{self, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::text::{counted, if_any};
 
 /// Writes the union of kdbs.
@@ -47,15 +47,6 @@ pub struct Repair<'a> {
     pub unread_log: Option<PathBuf>,
 }
 
-/// What a repair could not save.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RepairLoss {
-    /// What is lost, as the object of the verb "save".
-    pub what: String,
-    /// What the user can do about it.
-    pub hint: &'static str,
-}
-
 impl<'a> Repair<'a> {
     /// Checks that `file` can be repaired into `out`.
     ///
@@ -81,10 +72,16 @@ impl<'a> Repair<'a> {
         Ok(gfxpack_kdb::repair(self.file, &self.out, options, lost)?)
     }
 
-    /// What could not be saved; `None` if all was.
-    pub fn loss(&self, repaired: &Repaired) -> Option<RepairLoss> {
+    /// Returns an error if something could not be saved.
+    ///
+    /// # Errors
+    /// An error of the kind `ErrorKind::Unsound`.
+    pub fn outcome(&self, repaired: &Repaired) -> Result<()> {
         let (saved, lost, pages) = (repaired.written.rows, repaired.lost, repaired.missing_pages);
-        let loss = |what, hint| Some(RepairLoss { what, hint });
+        let loss = |what: String, hint| {
+            let message = format!("failed to save {what} of `{}`", self.file.display());
+            Err(Error::new(ErrorKind::Unsound, message, hint))
+        };
         if pages > 0 {
             let known = if_any(lost, |lost| format!("{} and ", counted(lost, "kernel")));
             let what = format!("{known}whatever was in the {} cut off", counted(pages, "page"));
@@ -104,7 +101,7 @@ impl<'a> Repair<'a> {
                 "nothing in it has the shape of MIOpen's rows: check that it is a kernel database";
             return loss("a single kernel".to_owned(), hint);
         }
-        None
+        Ok(())
     }
 }
 
@@ -144,7 +141,8 @@ mod tests {
 
     #[track_caller]
     fn check(repair: &Repair<'_>, repaired: &Repaired, expected: Option<&str>) {
-        assert_eq!(repair.loss(repaired).map(|loss| loss.what).as_deref(), expected);
+        let expected = expected.map(|what| format!("failed to save {what} of `gfx906_60.kdb`"));
+        assert_eq!(repair.outcome(repaired).err().map(|error| error.to_string()), expected);
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Conflict, CopyOptions, Lost, Part, SplitBy, Written};
-use gfxpack_pipeline::kdb_copy::{self, Repair, RepairLoss};
+use gfxpack_pipeline::kdb_copy::{self, Repair};
 use gfxpack_pipeline::progress::{Step, Unit};
 
 use crate::context::Context;
-use crate::fail::{Error, ErrorKind, Result};
+use crate::fail::Result;
 use crate::output::{Output, counted, display, if_any, message, size};
 use crate::progress::Reporter;
 
@@ -140,13 +140,7 @@ pub(super) fn repair(
             .warn(&format!("the file is cut short: {} of {pages} pages are there", repaired.pages));
     }
     report(out, &repaired.written, "saved", output);
-    match repair.loss(&repaired) {
-        None => Ok(()),
-        Some(RepairLoss { what, hint }) => {
-            let message = format!("failed to save {what} of `{}`", file.display());
-            Err(Error::new(ErrorKind::Unsound, message, hint))
-        }
-    }
+    repair.outcome(&repaired)
 }
 
 /// Runs a long step, with its progress shown.
