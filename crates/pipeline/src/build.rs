@@ -21,7 +21,7 @@ use crate::outputs::{OutputDigest, Outputs};
 use crate::own_objects::{self, OwnObjects};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
-use crate::provenance::Provenance;
+use crate::provenance;
 use crate::refused_list::RefusedKernels;
 use crate::remote::RemoteBackends;
 use crate::report::{self, BuildFacts};
@@ -141,7 +141,11 @@ fn run(
     let kdbs = loop {
         let read = |job: JobId| runs.own.read(&summary, job);
         let failures = summary.failures.iter();
-        let objects = Objects {
+        let assembly = KdbAssembly {
+            prepared,
+            out: &options.out,
+            form: options.form,
+            outputs,
             known: summary
                 .objects
                 .iter()
@@ -149,9 +153,8 @@ fn run(
                 .collect(),
             failed: failures.map(|(job, kind)| (*job, kind.to_string())).collect(),
             read: &read,
+            progress,
         };
-        let (out, form, objects) = (&*options.out, options.form, &objects);
-        let assembly = KdbAssembly { prepared, out, form, outputs, objects, progress };
         match assembly.run() {
             Err(error) if is_corrupt_object(&error) => runs.repair(error, &mut summary)?,
             made => break made?,
@@ -245,16 +248,6 @@ fn is_corrupt_object(error: &Error) -> bool {
     matches!(error, Error::Compile(CompileError::CorruptObject(_)))
 }
 
-/// The objects of a plan's jobs.
-pub(crate) struct Objects<'a> {
-    /// By job: SHA-256 and size; `None` where it failed.
-    pub known: Vec<Option<(Digest, u64)>>,
-    /// Jobs without an object, with the reason.
-    pub failed: HashMap<JobId, String>,
-    /// Reads a job's object.
-    pub read: &'a (dyn Fn(JobId) -> Result<Vec<u8>, CompileError> + Sync),
-}
-
 /// Assembles a plan's kdbs from objects, wherever those were compiled.
 pub(crate) struct KdbAssembly<'a> {
     pub prepared: &'a Prepared,
@@ -262,7 +255,12 @@ pub(crate) struct KdbAssembly<'a> {
     pub out: &'a Path,
     pub form: KdbForm,
     pub outputs: &'a Outputs<'a>,
-    pub objects: &'a Objects<'a>,
+    /// By job: SHA-256 and size of its object; `None` where it failed.
+    pub known: Vec<Option<(Digest, u64)>>,
+    /// Jobs without an object, with the reason.
+    pub failed: HashMap<JobId, String>,
+    /// Reads a job's object.
+    pub read: &'a (dyn Fn(JobId) -> Result<Vec<u8>, CompileError> + Sync),
     pub progress: &'a dyn Progress,
 }
 
@@ -276,13 +274,13 @@ impl KdbAssembly<'_> {
 
     /// Writes one kdb, unless it is up to date.
     fn make(&self, files: &dyn FormatOperations, id: KdbId) -> Result<MadeKdb> {
-        let Self { prepared, outputs, objects, progress, .. } = *self;
+        let Self { prepared, outputs, progress, .. } = *self;
         let plan = &prepared.plan;
         let kdb = &plan[id];
         let dir = self.out.join(kdb.format.output_dir());
         std::fs::create_dir_all(&dir).map_err(error::io("create", &dir))?;
         let path = dir.join(kdb.file_name());
-        let failed = |row: &plan::Row| objects.failed.get(&row.job);
+        let failed = |row: &plan::Row| self.failed.get(&row.job);
         let lacking = |row: &plan::Row| {
             Some(MissingKernel { key: KernelKey::clone(&row.key), reason: failed(row)?.clone() })
         };
@@ -321,22 +319,22 @@ impl KdbAssembly<'_> {
         path: &Path,
         rows: &[&plan::Row],
     ) -> Result<u64> {
-        let Self { objects, progress, .. } = *self;
-        let plan = &self.prepared.plan;
+        let Self { prepared: Prepared { plan, .. }, progress, .. } = *self;
         let target = &plan[id].target;
-        let size = |row: &plan::Row| objects.known[row.job.0].map_or(0, |(_, size)| size);
+        let size = |row: &plan::Row| self.known[row.job.0].map_or(0, |(_, size)| size);
         let keys: Vec<(&KernelKey, u64)> = rows.iter().map(|row| (&*row.key, size(row))).collect();
         let report = |rows, total| {
             let unchanged = false;
             progress.event(Event::KdbProgress { plan, kdb: id, rows, total, unchanged });
         };
-        let origins = self.form.provenance.then(|| Provenance::from_plan(plan, id));
-        let origin_of = |position: usize| origins.as_ref()?.of_job(plan, rows[position].job);
+        let origins = self.form.provenance.then(|| provenance::origins(plan, id));
+        let origin_of =
+            |position: usize| origins.as_ref()?.get(&plan[rows[position].job].source).cloned();
         let object = |position: usize| {
             if progress.cancel().is_cancelled() {
                 return Err(CompileError::Interrupted);
             }
-            (objects.read)(rows[position].job)
+            (self.read)(rows[position].job)
         };
         let contents = Rows {
             target,
@@ -372,7 +370,7 @@ impl KdbAssembly<'_> {
         let rows = &plan[kdb].rows;
         let object_digests = Hasher::new("gfxpack objects of a kdb 1")
             .list(rows.iter().map(|row| {
-                let object = self.objects.known[row.job.0];
+                let object = self.known[row.job.0];
                 object.map_or(Digest::from_bytes([0; 32]), |(sha256, _)| sha256)
             }))
             .finish();

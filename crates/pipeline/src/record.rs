@@ -18,6 +18,7 @@ use crate::destination::replace;
 use crate::error::{self, Result};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::{Event, Progress};
+use crate::provenance::GENERATOR;
 use crate::write_packages::{BillOfMaterial, MadePackages};
 pub use manifest::KdbEntry;
 use manifest::{File, Manifest, Package};
@@ -255,7 +256,7 @@ impl Listing {
         targets.sort_by_key(|entry| entry.target.to_string());
         let manifest = Manifest {
             format: FORMAT,
-            generator: concat!("gfxpack ", env!("CARGO_PKG_VERSION")).to_owned(),
+            generator: GENERATOR.to_owned(),
             complete: targets.iter().all(|entry| entry.missing.is_empty()),
             targets,
             families: self.families,

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 use super::source_check::{SourceCheck, SourceMatch};
 use super::state::{self, FoundShard};
 use super::stored::Stored;
-use crate::build::{KdbAssembly, MadeKdb, Objects};
+use crate::build::{KdbAssembly, MadeKdb};
 use crate::cache::Cache;
 use crate::error::{self, Error, ErrorKind, Result, usage};
 use crate::failure_log::FailureFiles;
@@ -451,13 +451,14 @@ impl MergeShards<'_> {
         let outputs = prepared.cache.outputs(self.out)?;
         let plan = &prepared.plan;
         let read = |job: JobId| merged.read(plan, job);
-        let objects = Objects { known: merged.known(), failed: merged.failed.clone(), read: &read };
         let assembly = KdbAssembly {
             prepared: &prepared,
             out: self.out,
             form: self.form,
             outputs: &outputs,
-            objects: &objects,
+            known: merged.known(),
+            failed: merged.failed.clone(),
+            read: &read,
             progress,
         };
         let files = FailureFiles::default();
