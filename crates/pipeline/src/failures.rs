@@ -82,7 +82,9 @@ fn reason_key(failure: &Failure) -> String {
         FailureKind::Writes(path) => {
             path.parent().map(|dir| dir.display().to_string()).unwrap_or_default()
         }
-        FailureKind::NoCodeObject(_) | FailureKind::ReadsProc(_) => without_numbers(kind),
+        FailureKind::NoCodeObject(_) | FailureKind::ReadsProc(_) => {
+            without_numbers(&kind.to_string())
+        }
         // Paths are part of the reason.
         _ => kind.to_string(),
     };
@@ -111,7 +113,7 @@ fn normalised(line: &str) -> String {
             .map_or(0, |at| word[..at].rfind(['\'', '"', '(', '=', '`']).map_or(0, |at| at + 1));
         let end = path.map_or(0, |_| word.rfind('/').map_or(0, |at| at + 1));
         let short = format!("{}{}", &word[..start], &word[end.max(start)..]);
-        push_without_numbers(&mut normal, &short);
+        normal.push_str(&without_numbers(&short));
     }
     normal
 }
@@ -130,13 +132,8 @@ fn without_location(line: &str) -> &str {
     if is_place { &line[at..] } else { line }
 }
 
-fn without_numbers(kind: &FailureKind) -> String {
-    let mut normal = String::new();
-    push_without_numbers(&mut normal, &kind.to_string());
-    normal
-}
-
-fn push_without_numbers(normal: &mut String, word: &str) {
+fn without_numbers(word: &str) -> String {
+    let mut normal = String::with_capacity(word.len());
     let mut in_number = false;
     let mut letters = word.chars().peekable();
     while let Some(letter) = letters.next() {
@@ -157,6 +154,7 @@ fn push_without_numbers(normal: &mut String, word: &str) {
             in_number = false;
         }
     }
+    normal
 }
 
 /// How many lines of a compiler's output are shown.

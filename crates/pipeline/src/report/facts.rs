@@ -18,18 +18,11 @@ const ALL_OUTPUTS_LIMIT: usize = 8 << 20;
 /// Maximum size of one kernel's output, in bytes.
 pub(crate) const OUTPUT_LIMIT: usize = 16 << 10;
 
-/// How a job ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum JobEnd {
-    Compiled,
-    /// The job is in this group of failures.
-    Failed(u32),
-}
-
 /// A job that ran to its end.
 #[derive(Debug, Clone)]
 pub(crate) struct JobFacts {
-    pub(crate) ended: JobEnd,
+    /// The group of failures that the job is in; `None` if it was compiled.
+    pub(crate) failed: Option<usize>,
     /// Size of the object, in bytes.
     pub(crate) size: u64,
     /// The worker, and the time since the build began.
@@ -105,7 +98,7 @@ impl BuildFacts {
     pub(crate) fn event(&mut self, event: &Event) {
         let begun = self.begun;
         let ran = |run: &JobRun, duration, usage: Usage, remote, output| JobFacts {
-            ended: JobEnd::Compiled,
+            failed: None,
             size: 0,
             worker: run.worker,
             start: run.started.saturating_duration_since(begun),
@@ -122,7 +115,7 @@ impl BuildFacts {
                 self.cached.extend(found.copied());
                 // A repeated run tries failed jobs again.
                 self.failures = FailureGroups::default();
-                self.jobs.retain(|_, fact| !matches!(fact.ended, JobEnd::Failed(_)));
+                self.jobs.retain(|_, fact| fact.failed.is_none());
                 self.refused = refused.iter().map(|(job, _)| *job).collect();
                 for (job, failure) in refused {
                     self.failures.add(*job, failure);
@@ -150,7 +143,7 @@ impl BuildFacts {
                 let output = self.keep(&failure.output);
                 let fact = ran(run, *duration, *usage, place(site), output);
                 self.cached.remove(job);
-                self.jobs.insert(*job, JobFacts { ended: JobEnd::Failed(group as u32), ..fact });
+                self.jobs.insert(*job, JobFacts { failed: Some(group), ..fact });
             }
         }
     }
@@ -220,10 +213,7 @@ fn place(site: &Site) -> Option<Arc<str>> {
 }
 
 fn cut(output: &str) -> String {
-    let mut end = output.len().min(OUTPUT_LIMIT);
-    while !output.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = output.floor_char_boundary(OUTPUT_LIMIT);
     let more = if end < output.len() { "\n[more is not shown here]" } else { "" };
     format!("{}{more}", &output[..end])
 }
@@ -242,10 +232,7 @@ struct Totals {
 
 impl Totals {
     fn add(&mut self, fact: &JobFacts) {
-        *match fact.ended {
-            JobEnd::Compiled => &mut self.compiled,
-            JobEnd::Failed(_) => &mut self.failed,
-        } += 1;
+        *if fact.failed.is_some() { &mut self.failed } else { &mut self.compiled } += 1;
         self.size += fact.size;
         self.run += fact.duration;
         self.cpu += fact.usage.cpu;

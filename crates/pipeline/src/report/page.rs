@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
 
-use super::facts::{BuildFacts, JobEnd};
+use super::facts::BuildFacts;
 use crate::text::language_word;
 
 /// The name of precompiled headers in messages and the report.
@@ -27,17 +27,9 @@ pub(super) fn page(facts: &BuildFacts, plan: &Plan, summary: &Value) -> String {
 
 /// JSON that cannot end the script element that contains it.
 fn in_html(data: &Value) -> String {
-    let mut text = String::new();
-    for letter in data.to_string().chars() {
-        match letter {
-            // These characters occur only in strings.
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                text.push_str(&format!("\\u{:04x}", u32::from(letter)));
-            }
-            other => text.push(other),
-        }
-    }
-    text
+    // These characters occur only in strings.
+    let escape = |text: String, letter| text.replace(letter, &format!("\\u{:04x}", letter as u32));
+    ['<', '>', '&', '\u{2028}', '\u{2029}'].into_iter().fold(data.to_string(), escape)
 }
 
 /// Every job that ran, as rows of numbers; strings are indices into lists. What
@@ -49,10 +41,6 @@ fn detail(facts: &BuildFacts, plan: &Plan) -> Value {
     let mut places = Interned::default();
     let mut rows = Vec::new();
     for (job, fact) in &facts.jobs {
-        let group: i64 = match fact.ended {
-            JobEnd::Compiled => -1,
-            JobEnd::Failed(group) => group.into(),
-        };
         let job = &plan[*job];
         let output = fact.output.as_ref();
         let output = output.map_or(-1, |text| outputs.number(text.to_string()) as i64);
@@ -67,7 +55,7 @@ fn detail(facts: &BuildFacts, plan: &Plan) -> Value {
             fact.usage.cpu.as_millis() as u64,
             fact.usage.peak_memory >> 10,
             fact.size,
-            group,
+            fact.failed.map_or(-1, |group| group as i64),
             output,
             fact.remote.as_ref().map_or(-1, |place| places.number(place.to_string()) as i64),
         ]));
