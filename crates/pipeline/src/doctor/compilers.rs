@@ -61,18 +61,6 @@ pub fn check_compilers(
 /// code object: its compiler's, and those of the compilers of what is linked in.
 type Compilers = BTreeMap<BTreeSet<String>, u64>;
 
-/// Why reading a kdb stops early.
-enum Stop {
-    Enough,
-    Read(ReadError),
-}
-
-impl From<ReadError> for Stop {
-    fn from(error: ReadError) -> Self {
-        Self::Read(error)
-    }
-}
-
 /// Counts the compilers of a kdb's first `rows` kernels. Kernels without a
 /// compiler's name are not counted. Code objects larger than `max_object_bytes`
 /// are rejected. If a program has the kdb open, its state is that of when it was
@@ -89,7 +77,7 @@ fn compilers(kdb: &Path, max_object_bytes: u64, rows: u64) -> Result<Compilers, 
     let mut seen = 0;
     let read = reader.for_each_kernel(|row| {
         if seen == rows {
-            return Err(Stop::Enough);
+            return Err(None);
         }
         seen += 1;
         let names = made_by(&row.code_object);
@@ -99,8 +87,8 @@ fn compilers(kdb: &Path, max_object_bytes: u64, rows: u64) -> Result<Compilers, 
         Ok(())
     });
     match read {
-        Ok(()) | Err(Stop::Enough) => Ok(compilers),
-        Err(Stop::Read(error)) => Err(error),
+        Err(Some(error)) => Err(error),
+        Ok(()) | Err(None) => Ok(compilers),
     }
 }
 
