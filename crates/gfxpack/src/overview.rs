@@ -1,7 +1,5 @@
 //! The commands in groups, for the help of gfxpack.
 
-use std::fmt::Write as _;
-
 use clap::Command;
 use clap::builder::Styles;
 
@@ -22,13 +20,13 @@ pub(crate) fn with_groups(command: Command) -> Command {
     let literal = *Styles::default().get_literal();
     let mut text = String::from("{about-section}\n{usage-heading} {usage}\n");
     for (group, names) in GROUPS {
-        let _ = write!(text, "\n{header}{group}:{header:#}\n");
+        text += &format!("\n{header}{group}:{header:#}\n");
         for name in *names {
             let about = about(&command, name);
-            let _ = writeln!(text, "  {literal}{name:<13}{literal:#}  {about}");
+            text += &format!("  {literal}{name:<13}{literal:#}  {about}\n");
         }
     }
-    let _ = write!(text, "\n{header}Options:{header:#}\n{{options}}{{after-help}}");
+    text += &format!("\n{header}Options:{header:#}\n{{options}}{{after-help}}");
     command.help_template(text)
 }
 

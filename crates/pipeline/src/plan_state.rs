@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -109,8 +108,7 @@ pub fn stage(prepared: &Prepared, dir: &Path) -> Result<()> {
     let mut lines = String::new();
     for job in &prepared.plan.jobs {
         let (command, source, digest) = (command_line(prepared, job), job.source.0, job.digest);
-        writeln!(lines, "cd source-{source} && {command} -o ../{OBJECTS}/{digest}.o")
-            .expect("writing to a string");
+        lines += &format!("cd source-{source} && {command} -o ../{OBJECTS}/{digest}.o\n");
     }
     let path = dir.join(COMMANDS);
     write_atomic(&path, &[lines.as_bytes()]).map_err(error::io("write", &path))

@@ -4,7 +4,6 @@
 mod model;
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use gfxpack_miopen::{
     DataType, Problem, ProblemFile, ReadOptions, Selection, network_names, network_problems,
@@ -137,10 +136,8 @@ fn report_file(file: &ProblemFile, output: &Output) {
 /// Writes one line for each problem.
 fn write(problems: &BTreeSet<Problem>, args: &ProblemsCommand, output: &Output) -> Result {
     if let Some(path) = to_file(args.out.as_ref()) {
-        let mut text = String::new();
-        for problem in problems {
-            writeln!(text, "MIOpenDriver {problem}").expect("a String takes all");
-        }
+        let line = |problem: &Problem| format!("MIOpenDriver {problem}\n");
+        let text: String = problems.iter().map(line).collect();
         return gfxpack_pipeline::destination::replace(path, text);
     }
     for problem in problems {

@@ -1,7 +1,5 @@
 //! Charts as inline SVG; the page's style sheet gives their colours.
 
-use std::fmt::Write as _;
-
 use gfxpack_package::escaped;
 
 /// One of several horizontal bars.
@@ -18,25 +16,23 @@ pub(super) struct Bar {
 pub(super) fn bars(page: &mut String, bars: &[Bar], unit: fn(u64) -> String) {
     let most = bars.iter().map(|bar| bar.value).max().unwrap_or(0).max(1);
     let height = 34 * bars.len();
-    writeln!(page, "<svg viewBox=\"0 0 800 {height}\" role=\"img\">").expect("a String takes all");
+    *page += &format!("<svg viewBox=\"0 0 800 {height}\" role=\"img\">\n");
     for (index, Bar { name, value, note }) in bars.iter().enumerate() {
         let top = 34 * index;
         let width = 640.0 * *value as f64 / most as f64;
-        writeln!(
-            page,
+        *page += &format!(
             "<g><title>{0}: {1}; {2}</title><text x=\"0\" y=\"{3}\">{0}</text>\
              <text class=\"soft\" x=\"640\" y=\"{3}\" text-anchor=\"end\">{2}</text>\
              <rect class=\"back\" x=\"0\" y=\"{4}\" width=\"640\" height=\"10\" rx=\"2\"/>\
              <rect class=\"bar\" x=\"0\" y=\"{4}\" width=\"{width:.1}\" height=\"10\" rx=\"2\"/>\
-             <text x=\"650\" y=\"{5}\">{1}</text></g>",
+             <text x=\"650\" y=\"{5}\">{1}</text></g>\n",
             escaped(&shortened(name)),
             unit(*value),
             escaped(note),
             top + 13,
             top + 18,
             top + 27,
-        )
-        .expect("a String takes all");
+        );
     }
     page.push_str("</svg>\n");
 }
@@ -50,19 +46,17 @@ pub(super) fn columns(page: &mut String, columns: &[(String, u64)]) {
         let height = 140.0 * *count as f64 / most as f64;
         let left = step * index as f64;
         let middle = left + step / 2.0;
-        writeln!(
-            page,
+        *page += &format!(
             "<g><title>{label}: {count}</title>\
              <rect class=\"bar\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\" rx=\"2\"/>\
              <text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
-             <text class=\"soft\" x=\"{middle:.1}\" y=\"180\" text-anchor=\"middle\">{label}</text></g>",
+             <text class=\"soft\" x=\"{middle:.1}\" y=\"180\" text-anchor=\"middle\">{label}</text></g>\n",
             left + 2.0,
             160.0 - height,
             (step - 4.0).max(1.0),
             155.0 - height,
             if *count == 0 { String::new() } else { count.to_string() },
-        )
-        .expect("a String takes all");
+        );
     }
     page.push_str("</svg>\n");
 }

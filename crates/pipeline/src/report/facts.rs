@@ -18,7 +18,7 @@ const ALL_OUTPUTS_LIMIT: usize = 8 << 20;
 /// Maximum size of one kernel's output, in bytes.
 pub(crate) const OUTPUT_LIMIT: usize = 16 << 10;
 
-/// A job that ran to its end.
+/// A job that ran to its end, or the precompiling of headers.
 #[derive(Debug, Clone)]
 pub(crate) struct JobFacts {
     /// The group of failures that the job is in; `None` if it was compiled.
@@ -36,17 +36,6 @@ pub(crate) struct JobFacts {
     pub(crate) output: Option<Arc<str>>,
 }
 
-/// Headers that were precompiled for several jobs.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PrecompiledHeaders {
-    /// One of these jobs.
-    pub(crate) job: JobId,
-    pub(crate) worker: usize,
-    pub(crate) start: Duration,
-    pub(crate) duration: Duration,
-    pub(crate) usage: Usage,
-}
-
 /// The jobs of a build so far, by number. There may be a million, all of them in
 /// the store.
 #[derive(Debug)]
@@ -60,7 +49,8 @@ pub(crate) struct BuildFacts {
     /// Jobs with a kept refusal.
     refused: BTreeSet<JobId>,
     pub(crate) failures: FailureGroups,
-    pub(crate) shared: Vec<PrecompiledHeaders>,
+    /// Headers that were precompiled for several jobs, with one of these jobs.
+    pub(crate) shared: Vec<(JobId, JobFacts)>,
     /// All outputs without duplicates: many kernels have the same.
     outputs: HashSet<Arc<str>>,
     room: usize,
@@ -123,13 +113,7 @@ impl BuildFacts {
             }
             Event::Queued { workers, .. } => self.workers = self.workers.max(*workers),
             Event::HeadersPrecompiled { job, run, duration, usage } => {
-                self.shared.push(PrecompiledHeaders {
-                    job: *job,
-                    worker: run.worker,
-                    start: run.started.saturating_duration_since(self.begun),
-                    duration: *duration,
-                    usage: *usage,
-                });
+                self.shared.push((*job, ran(run, *duration, *usage, None, None)));
             }
             Event::Started { .. } | Event::Warning { .. } => {}
             Event::Finished { job, run, compiled } => {

@@ -63,10 +63,10 @@ fn detail(facts: &BuildFacts, plan: &Plan) -> Value {
     let shared: Vec<Value> = facts
         .shared
         .iter()
-        .map(|one| {
+        .map(|(job, one)| {
             json!({
-                "what": PRECOMPILED_HEADERS, "language": plan[one.job].language,
-                "target": plan[one.job].target_id, "worker": one.worker,
+                "what": PRECOMPILED_HEADERS, "language": plan[*job].language,
+                "target": plan[*job].target_id, "worker": one.worker,
                 "start": one.start.as_millis() as u64, "time": one.duration.as_millis() as u64,
                 "cpu": one.usage.cpu.as_millis() as u64, "memory": one.usage.peak_memory,
             })

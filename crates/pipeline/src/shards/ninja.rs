@@ -1,7 +1,6 @@
 //! Exports a stored plan as build.ninja: one edge per job, one that writes the
 //! manifest, and one that makes the kdbs.
 
-use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -59,25 +58,16 @@ fn build_ninja(program: &str, dir: &str, options: &str, plan: &Plan) -> String {
          rule merge\n  command = {program} merge --plan {plan_word} --out {KDBS} .\n  \
          description = assembling kdbs\n"
     );
+    let mut objects = String::new();
     for job in &plan.jobs {
         let digest = job.digest.to_string();
-        let kernel = job.key.kernel_name.replace('$', "$$");
-        writeln!(
-            out,
-            "build {STORE_VERSION}/objects/{}/{digest}: job\n  job = {digest}\n  kernel = {kernel} {}",
-            &digest[..2],
-            job.target_id
-        )
-        .expect("a String takes all");
+        let object = format!("{STORE_VERSION}/objects/{}/{digest}", &digest[..2]);
+        let (kernel, target) = (job.key.kernel_name.replace('$', "$$"), &job.target_id);
+        out += &format!("build {object}: job\n  job = {digest}\n  kernel = {kernel} {target}\n");
+        objects += &format!(" {object}");
     }
-    write!(out, "build gfxpack-runs-always: phony\nbuild {manifest}: shard | gfxpack-runs-always")
-        .expect("a String takes all");
-    for job in &plan.jobs {
-        let digest = job.digest.to_string();
-        write!(out, " {STORE_VERSION}/objects/{}/{digest}", &digest[..2])
-            .expect("a String takes all");
-    }
-    write!(out, "\nbuild {KDBS}/manifest.json: merge {manifest}\ndefault {KDBS}/manifest.json\n")
-        .expect("a String takes all");
-    out
+    out + &format!(
+        "build gfxpack-runs-always: phony\nbuild {manifest}: shard | gfxpack-runs-always{objects}\n\
+         build {KDBS}/manifest.json: merge {manifest}\ndefault {KDBS}/manifest.json\n"
+    )
 }

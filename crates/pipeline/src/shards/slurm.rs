@@ -2,7 +2,6 @@
 //! which elements are queued or running.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::fs;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -138,18 +137,16 @@ fn script(options: &SlurmOptions) -> Result<String> {
         options.cpus
     );
     for option in &options.sbatch {
-        writeln!(text, "#SBATCH {option}").expect("a String takes all");
+        text += &format!("#SBATCH {option}\n");
     }
-    write!(
-        text,
+    text += &format!(
         "# Written by `gfxpack submit slurm`, once: edit it as your site needs.\n\
          # SLURM_ARRAY_TASK_COUNT would be fewer where only some shards run again.\n\
          {plan}\n\
          {shards}\n\
          exec {command} --plan \"$PLAN\" --shard \"$SLURM_ARRAY_TASK_ID/$SHARDS\" \
          --jobs \"${{SLURM_CPUS_PER_TASK:-1}}\"\n"
-    )
-    .expect("a String takes all");
+    );
     Ok(text)
 }
 
