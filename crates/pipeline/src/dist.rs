@@ -68,7 +68,7 @@ impl<'a> Dist<'a> {
     /// Reads the inputs, or the stored plan, and chooses toolchains.
     ///
     /// # Errors
-    /// Like [`prepare::prepare`], and if a stored plan can't be run here.
+    /// Like [`prepare::gather`] and [`prepare::PlanInputs::plan`], and if a stored plan can't be run here.
     pub fn prepare(options: &'a DistOptions, progress: &dyn Progress) -> Result<Preparation<Self>> {
         let prepare = &options.prepare;
         let prepared = match &options.stored_plan {
@@ -81,8 +81,8 @@ impl<'a> Dist<'a> {
                     progress.cancel(),
                 )?
             }
-            None => match prepare::prepare(prepare, progress)? {
-                Preparation::ToDo(prepared) => *prepared,
+            None => match prepare::gather(prepare, progress)? {
+                Preparation::ToDo(plan_inputs) => plan_inputs.plan()?,
                 Preparation::NothingToDo(coverage) => {
                     return Ok(Preparation::NothingToDo(coverage));
                 }

@@ -66,11 +66,8 @@ pub fn check_kdbs(
     }
     let mut targets: BTreeSet<Target> = options.targets.iter().cloned().collect();
     if targets.is_empty() {
-        targets = options
-            .files
-            .iter()
-            .map(|file| kernel_files::target_of(file))
-            .collect::<Result<_>>()?;
+        let target = |file: &PathBuf| Ok(kernel_files::format_and_target(file)?.1);
+        targets = options.files.iter().map(target).collect::<Result<_>>()?;
     }
     let cache = options.cache.directory()?;
     let (problems, ..) = ask::read(&options.problems, progress)?;

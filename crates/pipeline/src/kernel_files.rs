@@ -50,14 +50,6 @@ pub(crate) fn format_and_target(path: &Path) -> Result<(KernelFileFormat, Target
     Ok((format, target.ok_or_else(all)?))
 }
 
-/// The target in the name of a file with kernels.
-///
-/// # Errors
-/// If the name has no target.
-pub(crate) fn target_of(path: &Path) -> Result<Target> {
-    format_and_target(path).map(|(_, target)| target)
-}
-
 /// The error for a file without a target in its name, in any of these formats.
 pub(crate) fn unnamed(path: &Path, formats: &[KernelFileFormat]) -> Error {
     let (library, examples) = formats[0].expected();

@@ -209,17 +209,6 @@ impl PlanInputs {
     }
 }
 
-/// Reads everything and makes the plan.
-///
-/// # Errors
-/// Like [`gather`] and [`PlanInputs::plan`].
-pub fn prepare(options: &PrepareOptions, progress: &dyn Progress) -> Result<Preparation<Prepared>> {
-    Ok(match gather(options, progress)? {
-        Preparation::ToDo(plan_inputs) => Preparation::ToDo(Box::new(plan_inputs.plan()?)),
-        Preparation::NothingToDo(coverage) => Preparation::NothingToDo(coverage),
-    })
-}
-
 /// The facts about a toolchain that a plan needs.
 pub(crate) fn for_plan(toolchain: &Toolchain) -> PlanToolchain {
     PlanToolchain {
