@@ -150,6 +150,9 @@ impl ShippedDatabases {
         is_listed: bool,
     ) -> Result<()> {
         let shown = path.display();
+        let refused = |message: String, hint: String| {
+            if is_listed { Ok(()) } else { Err(error::usage(message, hint)) }
+        };
         if let Some(model) = ModelName::from_path(path) {
             return self.add_model(path, &model, targets, progress, is_listed);
         }
@@ -161,25 +164,19 @@ impl ShippedDatabases {
             ));
         };
         if name.owner == DatabaseOwner::User {
-            if is_listed {
-                return Ok(());
-            }
-            return Err(error::usage(
+            return refused(
                 format!("failed to ship `{shown}`: it is a user's database"),
                 format!(
                     "make it one of the system's: `gfxpack perfdb merge {shown} -o {}`",
                     name.of_system().file_name()
                 ),
-            ));
+            );
         }
         let Some(target) = package_for(&name.target, targets) else {
-            if is_listed {
-                return Ok(());
-            }
-            return Err(error::usage(
+            return refused(
                 format!("failed to ship `{shown}`: there is no package for {}", name.target),
                 format!("build for that device too: --target {}", name.target),
-            ));
+            );
         };
         check(path, target, progress)?;
         let hint = "merge them with `gfxpack perfdb merge`, the one whose entries win last";

@@ -86,7 +86,12 @@ impl<'a> Suites<'a> {
             for (key, job) in kernels {
                 self.kernel(target, &key.to_string(), *job, xml)?;
             }
-            unbuilt.iter().try_for_each(|unbuilt| missing(target, unbuilt, xml))
+            for Unbuilt { key, reason } in *unbuilt {
+                let (kind, reason) = (reason.kind(), reason.text.as_str());
+                let outcome = Outcome::Failed { kind, reason, text: reason };
+                case(target, &key.to_string(), 0, outcome, xml)?;
+            }
+            Ok(())
         })?;
         Ok(())
     }
@@ -114,13 +119,6 @@ impl<'a> Suites<'a> {
         let (kind, reason) = (group.example.kind.name(), group.title());
         case(target, key, time, Outcome::Failed { kind, reason, text: &text }, xml)
     }
-}
-
-/// A test case for a key that can't be compiled.
-fn missing(target: &str, unbuilt: &Unbuilt, xml: &mut Xml<'_>) -> io::Result<()> {
-    let (kind, reason) = (unbuilt.reason.kind(), unbuilt.reason.text.as_str());
-    let outcome = Outcome::Failed { kind, reason, text: reason };
-    case(target, &unbuilt.key.to_string(), 0, outcome, xml)
 }
 
 enum Outcome<'a> {
