@@ -1,10 +1,10 @@
 //! `explain`: shows why a kernel is not found, with the files that are searched
 //! and the nearest keys.
 
-use gfxpack_pipeline::lookup_answers::{FileAnswer, LookupAnswers};
+use gfxpack_pipeline::lookup_answers::FileAnswer;
 use gfxpack_pipeline::text::{elided, key_in_words};
 use gfxpack_runtime::explain::{UnaskedKdb, advice, unasked_kdbs};
-use gfxpack_runtime::{Environment, KernelCache, KernelKey, NearestKey, NearestKeys, Target};
+use gfxpack_runtime::{KernelKey, NearestKey, NearestKeys, Target};
 
 use super::lookup;
 use crate::args::Explain;
@@ -13,13 +13,8 @@ use crate::output::{Output, display, joined, message};
 
 /// Explains the lookup, even if the kernel is found.
 pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result {
-    let environment = Environment::read();
-    let config = lookup::config(&args.kernel.asked, &environment, output)?;
-    let target = config.target.clone();
-    let cache = KernelCache::open(config);
-    let key =
-        KernelKey { kernel_name: args.kernel.name.clone(), kernel_args: kernel_args.to_owned() };
-    let answers = LookupAnswers::ask(&cache, &key);
+    let (cache, key, answers) = lookup::look_up(&args.kernel, kernel_args, false, output)?;
+    let target = &cache.config().target;
     output.text(&format!("kernel  {}", key_in_words(&key)));
     output.text(&format!("device  {target}"));
     let asked = cache.files();
@@ -31,12 +26,12 @@ pub(crate) fn run(args: &Explain, kernel_args: &str, output: &Output) -> Result 
     }
     lookup::print(&answers, output);
     if answers.runtime.found.is_none() {
-        print_advice(&key, &target, output);
+        print_advice(&key, target, output);
         let max_bytes = args.kernel.asked.max_object.bytes;
         let files = asked.iter().map(|(_, file)| file.as_path());
         let nearest = NearestKeys::search(&key, files, args.nearest, max_bytes);
         print_nearest(&key, &nearest, output);
-        print_unasked_kdbs(&unasked_kdbs(&key, &target, &asked, max_bytes), &target, output);
+        print_unasked_kdbs(&unasked_kdbs(&key, target, &asked, max_bytes), target, output);
     }
     message!(output, "explained", {
         "kernel_name": key.kernel_name, "kernel_args": key.kernel_args, "target": target,

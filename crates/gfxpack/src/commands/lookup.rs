@@ -12,7 +12,7 @@ use gfxpack_runtime::{
 use serde_json::json;
 
 use super::detect;
-use crate::args::{Lookup, LookupArgs, MiopenVersion, Program};
+use crate::args::{Lookup, LookupArgs, MiopenVersion, Program, WantedKernel};
 use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::Output;
 
@@ -25,16 +25,8 @@ const HIDDEN_HINT: &str = "`gfxpack doctor` counts what the smaller kdb hides; -
 
 /// Reports which file has the kernel, or why none has it.
 pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
-    let environment = Environment::read();
-    let mut config = config(&args.kernel.asked, &environment, output)?;
-    if args.user_first {
-        config.order = LookupOrder::UserFirst;
-    }
-    let target = config.target.clone();
-    let cache = KernelCache::open(config);
-    let key =
-        KernelKey { kernel_name: args.kernel.name.clone(), kernel_args: kernel_args.to_owned() };
-    let answers = LookupAnswers::ask(&cache, &key);
+    let (cache, key, answers) = look_up(&args.kernel, kernel_args, args.user_first, output)?;
+    let target = &cache.config().target;
     let (found, mut message) = match args.program {
         Program::Miopen => (answers.found_by_miopen(), answers.miopen_answer()),
         Program::Runtime => (answers.runtime.found.as_ref(), answers.runtime_message()),
@@ -56,7 +48,7 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     let Some(found) = found else {
         let hidden = args.program == Program::Miopen && answers.hidden().is_some();
         let hint = if hidden { HIDDEN_HINT } else { MISS_HINT };
-        return Err(not_found(&key_in_words(&key), &target, hint));
+        return Err(not_found(&key_in_words(&key), target, hint));
     };
     match &args.out {
         Some(path) => destination::replace(path, &found.code_object),
@@ -76,18 +68,26 @@ pub(super) fn print(answers: &LookupAnswers, output: &Output) {
     answers.remarks().iter().for_each(|remark| output.info(remark));
 }
 
-/// The options for opening the cache: silent and read-only.
-pub(super) fn config(
-    asked: &LookupArgs,
-    environment: &Environment,
+/// Opens the cache silently and to look only, and looks the kernel up in both ways.
+pub(super) fn look_up(
+    wanted: &WantedKernel,
+    kernel_args: &str,
+    user_first: bool,
     output: &Output,
-) -> Result<Config> {
-    let target = target_of(asked, environment, output)?;
-    let mut config = Config::new(target, directories(asked, environment, output)?);
+) -> Result<(KernelCache, KernelKey, LookupAnswers)> {
+    let (asked, environment) = (&wanted.asked, Environment::read());
+    let target = target_of(asked, &environment, output)?;
+    let mut config = Config::new(target, directories(asked, &environment, output)?);
     config.warnings = WarningSink::Silent;
     config.look_only = true;
     config.limits.max_object_bytes = asked.max_object.bytes;
-    Ok(config)
+    if user_first {
+        config.order = LookupOrder::UserFirst;
+    }
+    let cache = KernelCache::open(config);
+    let key = KernelKey { kernel_name: wanted.name.clone(), kernel_args: kernel_args.to_owned() };
+    let answers = LookupAnswers::ask(&cache, &key);
+    Ok((cache, key, answers))
 }
 
 /// The given GPU, or this machine's first.
