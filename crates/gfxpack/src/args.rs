@@ -25,7 +25,7 @@ use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
 pub(crate) use asking::{Ask, LibraryArgs, MiopenCommand, ProblemArgs, RocfftHelperArgs};
 pub(crate) use distribute::{
-    ExecJob, Export, FromPlan, Merge, Missing, ShardsIn, SlurmArgs, Status, Submit, Wait,
+    ExecJob, Export, FromPlan, Merge, Missing, SlurmArgs, Status, Submit, Wait,
 };
 pub(crate) use general::{Common, MessageFormat, When};
 pub(crate) use harvest::{

@@ -6,14 +6,14 @@ use gfxpack_miopen::LibrarySource;
 use gfxpack_model::InstallLayout;
 use gfxpack_pipeline::options::{
     BuildOptions, CacheOptions, InputOptions, KdbForm, LibraryOptions, PackageOptions,
-    PrepareOptions, Purpose, RemoteOptions, ShardDirs, SharedCacheOptions, processes,
+    PrepareOptions, Purpose, RemoteOptions, SharedCacheOptions, processes,
 };
 use gfxpack_pipeline::shards::slurm::SlurmOptions;
 use gfxpack_toolchain::Search;
 
 use crate::args::{
     self, Annotations, Build, CacheArgs, CacheDir, InputArgs, LibraryArgs, Packaging, ProblemArgs,
-    RemoteArgs, ShardsIn, SharedCacheArgs, SlurmArgs, ToolchainArgs,
+    RemoteArgs, SharedCacheArgs, SlurmArgs, ToolchainArgs,
 };
 use crate::environment::Environment;
 use crate::fail::Result;
@@ -155,11 +155,6 @@ fn remote_options(args: &RemoteArgs) -> Option<RemoteOptions> {
 
 fn shared_cache_options(args: &SharedCacheArgs) -> Option<SharedCacheOptions> {
     Some(SharedCacheOptions { url: args.cache_remote.clone()?, upload: args.cache_upload })
-}
-
-/// Shards that were built, or should be.
-pub(crate) fn shard_dirs(args: &ShardsIn) -> ShardDirs {
-    ShardDirs { dirs: args.dirs.clone(), plan: args.plan.clone(), count: args.shards }
 }
 
 /// An array of shards for Slurm.

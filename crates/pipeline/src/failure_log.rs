@@ -3,7 +3,6 @@
 //! terminal shows the first lines and names this file.
 
 use std::fs;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::write_atomic;
@@ -51,10 +50,11 @@ impl FailureFiles {
     pub(crate) fn write_log(&self, groups: &FailureGroups, plan: &Plan) -> Result<()> {
         let Some(path) = &self.log else { return Ok(()) };
         if groups.list().is_empty() {
-            return if is_ours(path) {
-                fs::remove_file(path).map_err(error::io("remove", path))
-            } else {
-                Ok(())
+            return match fs::read(path) {
+                Ok(text) if text.starts_with(HEAD.as_bytes()) => {
+                    fs::remove_file(path).map_err(error::io("remove", path))
+                }
+                _ => Ok(()),
             };
         }
         write_atomic(path, &[text(groups, plan).as_bytes()]).map_err(error::io("write", path))
@@ -79,16 +79,6 @@ fn text(groups: &FailureGroups, plan: &Plan) -> String {
         text.push('\n');
     }
     text
-}
-
-/// Whether the file at this path is a log that gfxpack wrote.
-fn is_ours(path: &Path) -> bool {
-    let read = || -> io::Result<bool> {
-        let mut head = [0; HEAD.len()];
-        fs::File::open(path)?.read_exact(&mut head)?;
-        Ok(head == HEAD.as_bytes())
-    };
-    read().unwrap_or(false)
 }
 
 #[cfg(test)]

@@ -92,11 +92,10 @@ impl KdbInputs {
             |index| prepared.inputs.sources.files(index).into_iter().map(SourceFile::new).collect();
         let mut sources: Vec<Source> = used
             .into_iter()
-            .map(|index| (index, &plan[index]))
-            .map(|(index, source)| Source {
-                name: source.name.clone(),
-                digest: source.digest(),
-                licenses: licenses.get(&source.name).into_iter().flatten().cloned().collect(),
+            .map(|index| Source {
+                name: plan[index].name.clone(),
+                digest: plan[index].digest(),
+                licenses: licenses.get(&plan[index].name).cloned().into_iter().flatten().collect(),
                 files: source_files(index),
             })
             .collect();

@@ -1,7 +1,6 @@
 //! The options of a run as plain values: paths are final, defaults are applied,
 //! the environment has been read.
 
-use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -199,17 +198,6 @@ pub struct ShardOptions {
     pub shard: Shard,
     /// Costs by which jobs are divided among shards.
     pub costs: Option<PathBuf>,
-}
-
-/// The directories of shards, built or still to be built.
-#[derive(Debug, Clone)]
-pub struct ShardDirs {
-    /// Directories that shards are built into.
-    pub dirs: Vec<PathBuf>,
-    /// The shards' plan; that of the first shard found if `None`.
-    pub plan: Option<PathBuf>,
-    /// Number of shards; as the shards found say if `None`.
-    pub count: Option<NonZeroU32>,
 }
 
 /// How packages are made.

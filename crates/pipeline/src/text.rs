@@ -30,14 +30,8 @@ pub fn if_any<N: Copy + Default + PartialEq>(number: N, text: impl FnOnce(N) -> 
 /// A number with thousands separators: `6,923`.
 pub fn grouped(number: usize) -> String {
     let digits = number.to_string();
-    let mut text = String::new();
-    for (position, digit) in digits.chars().enumerate() {
-        if position > 0 && (digits.len() - position).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    let groups = digits.as_bytes().rchunks(3).rev();
+    groups.map(String::from_utf8_lossy).collect::<Vec<_>>().join(",")
 }
 
 /// A duration: `1 h 5 min`, `3 min`, `12 s`.

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use gfxpack_model::Digest;
+use gfxpack_pipeline::shards::state::State;
 use gfxpack_plan::shard::Shard;
 
 use super::parsers::parse_timeout;
 use super::{CacheArgs, KdbForm, ToolchainArgs};
+use crate::fail::Result;
 
 /// The options of `InputArgs`, which can't be given with a stored plan. They are
 /// listed since clap makes no group of a struct into which others are flattened.
@@ -83,6 +85,13 @@ pub(crate) struct ShardsIn {
     /// Number of shards [default: as submitted, else as the shards found say]
     #[arg(long, value_name = "N")]
     pub(crate) shards: Option<NonZeroU32>,
+}
+
+impl ShardsIn {
+    /// The state of the shards.
+    pub(crate) fn state(&self) -> Result<State> {
+        State::read(&self.dirs, self.plan.as_deref(), self.shards)
+    }
 }
 
 #[derive(Debug, ClapArgs)]

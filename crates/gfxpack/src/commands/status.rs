@@ -8,12 +8,11 @@ use gfxpack_plan::shard::{Shard, ranges};
 
 use crate::args::{Missing, Status};
 use crate::fail::Result;
-use crate::options::shard_dirs;
 use crate::output::{Output, if_any, message};
 
 /// Prints the shards, or only the missing ones.
 pub(crate) fn run(args: &Status, output: &Output) -> Result {
-    let state = State::read(&shard_dirs(&args.shards))?;
+    let state = args.shards.state()?;
     for none in args.shards.dirs.iter().filter(|dir| !dir.is_dir()) {
         // The directory does not exist yet, or its name is wrong.
         output.warn(&format!("there is no directory `{}`", none.display()));

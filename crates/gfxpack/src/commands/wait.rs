@@ -12,7 +12,6 @@ use super::status;
 use crate::args::Wait;
 use crate::context::Context;
 use crate::fail::{self, Error, ErrorKind, Result, in_full};
-use crate::options::shard_dirs;
 use crate::output::counted;
 
 /// How often in a row the cluster may fail to answer: its controller may be
@@ -37,7 +36,7 @@ pub(crate) fn run(args: &Wait, context: &Context) -> Result {
         match slurm::active(&submitted) {
             Ok(active) => {
                 failures = 0;
-                let state = State::read(&shard_dirs(&args.shards))?;
+                let state = args.shards.state()?;
                 let now = (state.missing().len(), active.len());
                 if now != printed {
                     printed = now;

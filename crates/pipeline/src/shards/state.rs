@@ -2,6 +2,7 @@
 //! codes of schedulers are not used.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::Digest;
@@ -11,7 +12,6 @@ use super::manifest_files::{list_manifests, read_manifest};
 use super::slurm;
 use super::stored::Stored;
 use crate::error::{self, Error, Result};
-use crate::options::ShardDirs;
 use crate::text::counted;
 
 /// A shard's manifest and where it was found.
@@ -54,29 +54,25 @@ pub struct State {
 }
 
 impl State {
-    /// Reads the manifests.
-    pub fn read(shards: &ShardDirs) -> Result<Self> {
-        let (found, wrong) = find(&existing(&shards.dirs))?;
+    /// Reads the manifests in these directories, some of which may not exist yet. Without a plan or
+    /// a number of shards, those that were submitted count, else those of the first shard found.
+    pub fn read(dirs: &[PathBuf], plan: Option<&Path>, count: Option<NonZeroU32>) -> Result<Self> {
+        let (found, wrong) = find(&existing(dirs))?;
         let mut strange: Vec<String> = wrong.iter().map(Error::to_string).collect();
-        let submitted = shards.dirs.iter().find_map(|dir| slurm::submitted(dir));
-        let plan = match &shards.plan {
+        let submitted = dirs.iter().find_map(|dir| slurm::submitted(dir));
+        let submitted = submitted.map(|submitted| (submitted.plan, submitted.shards));
+        let first = || found.first().map(|it| (it.manifest.plan, it.manifest.shard.count()));
+        let known = submitted.or_else(first);
+        let plan = match plan {
             Some(plan) => Some(Stored::open(plan)?.digest()),
-            None => submitted
-                .as_ref()
-                .map(|submitted| submitted.plan)
-                .or_else(|| found.first().map(|found| found.manifest.plan)),
+            None => known.map(|(plan, _)| plan),
         };
-        let count = shards
-            .count
-            .map(u32::from)
-            .or_else(|| submitted.as_ref().map(|submitted| submitted.shards))
-            .or_else(|| found.first().map(|found| found.manifest.shard.count()))
-            .ok_or_else(|| {
-                error::usage(
-                    "failed to tell how many shards there are: none is done yet",
-                    "say it with --shards N",
-                )
-            })?;
+        let count = count.map(u32::from).or(known.map(|(_, count)| count)).ok_or_else(|| {
+            error::usage(
+                "failed to tell how many shards there are: none is done yet",
+                "say it with --shards N",
+            )
+        })?;
         let mut by_index: BTreeMap<u32, FoundShard> = BTreeMap::new();
         for found in found {
             let shard = found.manifest.shard;

@@ -11,7 +11,6 @@ use super::slurm::{self, SlurmOptions};
 use super::state::State;
 use super::stored::Stored;
 use crate::error::{self, Result, in_full};
-use crate::options::ShardDirs;
 
 /// An array of shards for Slurm, with its script.
 pub struct Submission {
@@ -44,11 +43,8 @@ impl Submission {
         options.costs.as_deref().map(read_costs).transpose()?;
         let out = &options.out;
         fs::create_dir_all(out).map_err(error::io("create", out))?;
-        let state = State::read(&ShardDirs {
-            dirs: vec![out.clone()],
-            plan: Some(options.plan.clone()),
-            count: Some(options.shards),
-        })?;
+        let dirs = std::slice::from_ref(out);
+        let state = State::read(dirs, Some(&options.plan), Some(options.shards))?;
         let is_script_new = slurm::write_script(options)?;
         let script = slurm::script_path(out);
         Ok(Self { plan, out: out.clone(), state, script, is_script_new })
