@@ -1,7 +1,7 @@
 //! Merges shards: takes every job of the plan from exactly one of them, with the
 //! object that this shard's manifest names.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{CompileError, ObjectStore};
@@ -36,16 +36,17 @@ struct MergedShard {
 }
 
 /// The merged shards: where the object of each job is.
-pub(crate) struct MergedObjects {
+struct MergedObjects<'a> {
+    plan: &'a Plan,
     shards: Vec<MergedShard>,
-    /// By job: the index of its shard, and the object's SHA-256 and size.
-    jobs: Vec<Option<(u32, Digest, u64)>>,
-    /// Jobs that a compiler refused, with the index of their shard.
-    refused: HashMap<JobId, u32>,
+    /// By job: the index of the shard that has its result.
+    shard_of: Vec<u32>,
+    /// By job: SHA-256 and size of its object.
+    known: Vec<Option<(Digest, u64)>>,
+    /// Jobs that a compiler refused.
+    refused: HashSet<JobId>,
     /// Jobs without an object, with the reason.
-    pub failed: HashMap<JobId, String>,
-    /// Warnings about errors that were ignored.
-    pub warnings: Vec<String>,
+    failed: HashMap<JobId, String>,
 }
 
 /// Errors in shards, and whether they are ignored.
@@ -62,6 +63,11 @@ impl ShardFaults {
         }
         self.warnings.push(format!("ignored: {error}"));
         Ok(())
+    }
+
+    /// Passes the warnings on.
+    fn warn(&mut self, progress: &dyn Progress) {
+        self.warnings.drain(..).for_each(|warning| progress.warning(&warning));
     }
 }
 
@@ -166,32 +172,29 @@ fn in_different_places(shards: &BTreeMap<u32, FoundShard>) -> Option<String> {
     ))
 }
 
-impl MergedObjects {
-    /// Checks shards against the plan and each other. With `allow_partial`,
-    /// foreign, repeated or missing shards are only warned about.
-    pub(crate) fn new(
-        prepared: &Prepared,
+impl<'a> MergedObjects<'a> {
+    /// Checks shards against the plan and each other. Foreign, repeated or missing
+    /// shards are faults.
+    fn new(
+        prepared: &'a Prepared,
         digest: Digest,
         found: Vec<FoundShard>,
-        allow_partial: bool,
+        faults: &mut ShardFaults,
     ) -> Result<Self> {
         let plan = &prepared.plan;
-        let mut faults = ShardFaults { allowed: allow_partial, warnings: Vec::new() };
-        let shards = shards_of_plan(prepared, digest, found, &mut faults)?;
-        let complete = are_complete(&shards, &mut faults)?;
+        let shards = shards_of_plan(prepared, digest, found, faults)?;
+        let complete = are_complete(&shards, faults)?;
         faults.warnings.extend(in_different_places(&shards));
         let by_job = results_by_job(prepared, shards.values())?;
-        let (mut jobs, mut failed) = (vec![None; plan.jobs.len()], HashMap::new());
-        let mut refused = HashMap::new();
+        let (mut known, mut failed) = (vec![None; plan.jobs.len()], HashMap::new());
+        let mut refused = HashSet::new();
         let mut without_shard = Vec::new();
         for (index, job) in by_job.iter().enumerate() {
             match job {
-                Some((shard, ShardEntry { result: Ok((sha256, size)), .. })) => {
-                    jobs[index] = Some((*shard, *sha256, *size));
-                }
-                Some((shard, ShardEntry { result: Err(reason), state, .. })) => {
+                Some((_, ShardEntry { result: Ok(made), .. })) => known[index] = Some(*made),
+                Some((_, ShardEntry { result: Err(reason), state, .. })) => {
                     if *state == JobState::Failed {
-                        refused.insert(JobId(index), *shard);
+                        refused.insert(JobId(index));
                     }
                     failed.insert(JobId(index), reason.clone());
                 }
@@ -211,38 +214,37 @@ impl MergedObjects {
                 RUN_AGAIN,
             ))?;
         }
+        let shard_of = by_job.iter().map(|job| job.map_or(0, |(shard, _)| shard)).collect();
         let shards = shards.values().map(|found| MergedShard {
             shard: found.manifest.shard,
             dir: found.dir.clone(),
             store: ObjectStore::open_to_look(&found.dir),
         });
-        Ok(Self { shards: shards.collect(), jobs, refused, failed, warnings: faults.warnings })
+        Ok(Self { plan, shards: shards.collect(), shard_of, known, refused, failed })
     }
 
-    /// Checks that shards' objects were made from the plan's sources. With
-    /// `allow_partial`, other objects are ignored; returns a warning for each
-    /// shard with such objects.
-    fn check_sources(&mut self, prepared: &Prepared, allow_partial: bool) -> Result<Vec<String>> {
-        let plan = &prepared.plan;
+    /// Checks that shards' objects were made from the plan's sources. A shard with
+    /// other objects, which are ignored, is a fault.
+    fn check_sources(&mut self, prepared: &Prepared, faults: &mut ShardFaults) -> Result<()> {
+        let plan = self.plan;
         let check = SourceCheck::new(&prepared.inputs.sources, &prepared.cache.digests);
         let numbers: Vec<JobId> = plan.job_ids().collect();
-        let made = |job: &JobId| self.made_of(plan, *job, &check);
+        let made = |job: &JobId| self.made_of(*job, &check);
         let made: Vec<SourceMatch> = numbers.par_iter().map(made).collect();
-        let mut faults = ShardFaults { allowed: allow_partial, warnings: Vec::new() };
-        let mut others: BTreeMap<usize, Vec<(JobId, PathBuf)>> = BTreeMap::new();
+        let mut others: BTreeMap<u32, Vec<(JobId, PathBuf)>> = BTreeMap::new();
         for (job, made) in numbers.into_iter().zip(made) {
             match made {
                 SourceMatch::OfThese => {}
                 SourceMatch::OfOthers(file) => {
-                    others.entry(self.shard_index(job)).or_default().push((job, file))
+                    others.entry(self.shard_of[job.0]).or_default().push((job, file))
                 }
                 // A failed job has no object.
-                SourceMatch::Unknown if self.jobs[job.0].is_none() => {}
-                SourceMatch::Unknown => return Err(self.damaged(plan, plan[job].digest)),
+                SourceMatch::Unknown if self.known[job.0].is_none() => {}
+                SourceMatch::Unknown => return Err(self.damaged(plan[job].digest)),
             }
         }
         for (index, jobs) in others {
-            let (shard, (first, file)) = (self.shards[index].shard, &jobs[0]);
+            let (shard, (first, file)) = (self.shards[index as usize].shard, &jobs[0]);
             let (key, file) = (&plan[*first].key, file.display());
             let others = if_any(jobs.len() - 1, |_| format!(" (the first of {})", jobs.len()));
             faults.allow(usage(
@@ -253,20 +255,20 @@ impl MergedObjects {
                 format!("run `gfxpack build --shard {shard}` again: it compiles what differs"),
             ))?;
             for (job, file) in jobs {
-                self.jobs[job.0] = None;
+                self.known[job.0] = None;
                 let reason = format!("its shard compiled it with another `{}`", file.display());
                 self.failed.insert(job, reason);
             }
         }
-        Ok(faults.warnings)
+        Ok(())
     }
 
     /// Which sources a job's object, or its kept refusal, was made from.
-    fn made_of(&self, plan: &Plan, job: JobId, check: &SourceCheck<'_>) -> SourceMatch {
-        let Job { digest, source, .. } = plan[job];
-        let store = &self.shards[self.shard_index(job)].store;
-        match (&self.jobs[job.0], self.refused.contains_key(&job)) {
-            (Some((_, sha256, _)), _) => match store.info(digest) {
+    fn made_of(&self, job: JobId, check: &SourceCheck<'_>) -> SourceMatch {
+        let Job { digest, source, .. } = self.plan[job];
+        let store = &self.shard(job).store;
+        match (&self.known[job.0], self.refused.contains(&job)) {
+            (Some((sha256, _)), _) => match store.info(digest) {
                 Some(info) if info.sha256 == *sha256 => check.made_of(store, &info, source),
                 _ => SourceMatch::Unknown,
             },
@@ -277,29 +279,24 @@ impl MergedObjects {
         }
     }
 
-    /// The index of the shard that has the result of a job.
-    fn shard_index(&self, job: JobId) -> usize {
-        let made = self.jobs[job.0].map(|(index, ..)| index);
-        made.or_else(|| self.refused.get(&job).copied()).unwrap_or_default() as usize
-    }
-
-    /// By job: SHA-256 and size of its object.
-    pub(crate) fn known(&self) -> Vec<Option<(Digest, u64)>> {
-        self.jobs.iter().map(|job| job.map(|(_, sha256, size)| (sha256, size))).collect()
+    /// The shard that has the result of a job.
+    fn shard(&self, job: JobId) -> &MergedShard {
+        &self.shards[self.shard_of[job.0] as usize]
     }
 
     /// Reads a job's object, which must be the one in the manifest.
-    pub(crate) fn read(&self, plan: &Plan, job: JobId) -> Result<Vec<u8>, CompileError> {
-        let digest = plan[job].digest;
-        let (index, sha256, _) = self.jobs[job.0].ok_or(CompileError::CorruptObject(digest))?;
-        self.shards[index as usize].store.read_known(digest, sha256)
+    fn read(&self, job: JobId) -> Result<Vec<u8>, CompileError> {
+        let digest = self.plan[job].digest;
+        let (sha256, _) = self.known[job.0].ok_or(CompileError::CorruptObject(digest))?;
+        self.shard(job).store.read_known(digest, sha256)
     }
 
     /// The error for an object that could not be read.
-    pub(crate) fn damaged(&self, plan: &Plan, digest: Digest) -> Error {
-        let job = plan.jobs.iter().position(|job| job.digest == digest).unwrap_or_default();
-        let MergedShard { shard, dir, .. } = &self.shards[self.shard_index(JobId(job))];
-        let (key, dir) = (&plan.jobs[job].key, dir.display());
+    fn damaged(&self, digest: Digest) -> Error {
+        let jobs = &self.plan.jobs;
+        let job = jobs.iter().position(|job| job.digest == digest).unwrap_or_default();
+        let MergedShard { shard, dir, .. } = self.shard(JobId(job));
+        let (key, dir) = (&jobs[job].key, dir.display());
         Error::new(
             ErrorKind::Unsound,
             format!(
@@ -443,20 +440,21 @@ impl MergeShards<'_> {
         let (digest, plan) = (stored.digest(), stored.load(&Jobs::All)?);
         let cache = Cache::open_for(self.cache, Purpose::Build)?;
         let prepared = stored.prepared(plan, Vec::new(), cache)?;
-        let mut merged = MergedObjects::new(&prepared, digest, found, self.allow_partial)?;
-        merged.warnings.iter().for_each(|warning| progress.warning(warning));
-        let passed_over = merged.check_sources(&prepared, self.allow_partial)?;
-        passed_over.iter().for_each(|warning| progress.warning(warning));
+        let mut faults = ShardFaults { allowed: self.allow_partial, warnings: Vec::new() };
+        let mut merged = MergedObjects::new(&prepared, digest, found, &mut faults)?;
+        faults.warn(progress);
+        merged.check_sources(&prepared, &mut faults)?;
+        faults.warn(progress);
         std::fs::create_dir_all(self.out).map_err(error::io("create", self.out))?;
         let outputs = prepared.cache.outputs(self.out)?;
         let plan = &prepared.plan;
-        let read = |job: JobId| merged.read(plan, job);
+        let read = |job: JobId| merged.read(job);
         let assembly = KdbAssembly {
             prepared: &prepared,
             out: self.out,
             form: self.form,
             outputs: &outputs,
-            known: merged.known(),
+            known: merged.known.clone(),
             failed: merged.failed.clone(),
             read: &read,
             progress,
@@ -465,18 +463,14 @@ impl MergeShards<'_> {
         progress.event(Event::BuildStarted { plan, files: &files });
         let made = assembly.run();
         progress.event(Event::BuildEnded);
-        let kdbs = made.map_err(|error| explained(error, &merged, plan))?;
+        let kdbs = made.map_err(|error| match error {
+            // Which shard it is in is known here.
+            Error::Compile(CompileError::CorruptObject(job)) => merged.damaged(job),
+            other => other,
+        })?;
         record::write(self.out, &kdbs, &MadePackages::default(), None, &outputs, progress)?;
         let (jobs, failed) = (plan.jobs.len(), merged.failed.len());
         Ok(MergedKdbs { kdbs, jobs, failed, plan: digest })
-    }
-}
-
-/// Adds the shard to the error for a damaged object.
-fn explained(error: Error, merged: &MergedObjects, plan: &Plan) -> Error {
-    match error {
-        Error::Compile(CompileError::CorruptObject(job)) => merged.damaged(plan, job),
-        other => other,
     }
 }
 
