@@ -42,7 +42,7 @@ pub(crate) use runtime::{
     Detect, Doctor, Explain, Hardware, Lookup, LookupArgs, MiopenVersion, Program, SYSFS,
     WantedKernel, Which,
 };
-pub(crate) use shared::{CacheArgs, CacheDir, MaxObject, ToolchainArgs};
+pub(crate) use shared::{CacheArgs, CacheDir, CompilerArgs, MaxObject, ToolchainArgs};
 
 /// Builds GPU kernel packages for ROCm from source, on machines without a GPU.
 #[derive(Debug, Parser)]
@@ -149,7 +149,7 @@ pub(crate) enum Command {
     /// List the known GPUs, and what can be built for them here
     Targets(Targets),
     /// List the compilers found, and what each builds
-    Toolchains(ToolchainsCommand),
+    Toolchains(CompilerArgs),
     /// Print this machine's GPUs, or the packages for them
     Detect(Detect),
     /// Look a kernel up as MIOpen and gfxpack's runtime do
@@ -191,9 +191,7 @@ pub(crate) struct PlanCommand {
     #[command(flatten)]
     pub(crate) inputs: InputArgs,
     #[command(flatten)]
-    pub(crate) toolchain: ToolchainArgs,
-    #[command(flatten)]
-    pub(crate) cache: CacheArgs,
+    pub(crate) compilers: CompilerArgs,
     /// Print the command of every compile job
     #[arg(long)]
     pub(crate) commands: bool,
@@ -227,9 +225,7 @@ pub(crate) struct Build {
     #[command(flatten)]
     pub(crate) stored: FromPlan,
     #[command(flatten)]
-    pub(crate) toolchain: ToolchainArgs,
-    #[command(flatten)]
-    pub(crate) cache: CacheArgs,
+    pub(crate) compilers: CompilerArgs,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
     #[command(flatten)]
@@ -410,19 +406,9 @@ pub(crate) enum CacheCommand {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(crate) struct ToolchainsCommand {
-    #[command(flatten)]
-    pub(crate) toolchain: ToolchainArgs,
-    #[command(flatten)]
-    pub(crate) cache: CacheArgs,
-}
-
-#[derive(Debug, ClapArgs)]
 pub(crate) struct Targets {
     #[command(flatten)]
-    pub(crate) toolchain: ToolchainArgs,
-    #[command(flatten)]
-    pub(crate) cache: CacheArgs,
+    pub(crate) compilers: CompilerArgs,
     /// Only those that can be built here
     #[arg(long)]
     pub(crate) buildable: bool,

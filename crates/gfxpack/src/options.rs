@@ -12,8 +12,8 @@ use gfxpack_pipeline::shards::slurm::SlurmOptions;
 use gfxpack_toolchain::Search;
 
 use crate::args::{
-    self, Annotations, Build, CacheArgs, CacheDir, InputArgs, LibraryArgs, Packaging, ProblemArgs,
-    RemoteArgs, SharedCacheArgs, SlurmArgs, ToolchainArgs,
+    self, Annotations, Build, CacheArgs, CacheDir, CompilerArgs, InputArgs, LibraryArgs, Packaging,
+    ProblemArgs, RemoteArgs, SharedCacheArgs, SlurmArgs, ToolchainArgs,
 };
 use crate::environment::Environment;
 use crate::fail::Result;
@@ -21,10 +21,10 @@ use crate::fail::Result;
 /// The options of a plan, with the purpose of looking only.
 pub(crate) fn prepare_options(
     inputs: &InputArgs,
-    toolchain: &ToolchainArgs,
-    cache: &CacheArgs,
+    compilers: &CompilerArgs,
     environment: &Environment,
 ) -> Result<PrepareOptions> {
+    let (search, cache) = compiler_options(compilers, environment)?;
     let ProblemArgs { problems, library, rocfft } = &inputs.asking;
     Ok(PrepareOptions {
         inputs: InputOptions {
@@ -48,8 +48,8 @@ pub(crate) fn prepare_options(
             stated_license: None,
             allow_partial: false,
         },
-        search: search(toolchain, environment),
-        cache: cache_options(cache, environment)?,
+        search,
+        cache,
         purpose: Purpose::Look,
         jobs: processes(None),
         source_date_epoch: environment.epoch()?,
@@ -75,6 +75,14 @@ pub(crate) fn rocfft_options(
     environment: &Environment,
 ) -> LibraryOptions {
     LibraryOptions { source: rocfft.cloned(), ..library_options(args, environment) }
+}
+
+/// Where to look for toolchains, and the cache.
+pub(crate) fn compiler_options(
+    args: &CompilerArgs,
+    environment: &Environment,
+) -> Result<(Search, CacheOptions)> {
+    Ok((search(&args.toolchain, environment), cache_options(&args.cache, environment)?))
 }
 
 /// Where to look for toolchains.

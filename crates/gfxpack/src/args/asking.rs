@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 use gfxpack_miopen::{LibrarySource, Uses, UsesError};
 use gfxpack_model::Target;
 
-use super::{CacheArgs, CacheDir, ToolchainArgs, parse_target};
+use super::{CacheDir, CompilerArgs, parse_target};
 
 /// Which kernels a build wants, said by what programs compute.
 #[derive(Debug, Clone, Default, ClapArgs)]
@@ -45,9 +45,7 @@ pub(crate) struct RocfftHelperArgs {
     #[arg(value_name = "PROCESSOR", value_parser = parse_target)]
     pub(crate) processor: Target,
     #[command(flatten)]
-    pub(crate) toolchain: ToolchainArgs,
-    #[command(flatten)]
-    pub(crate) cache: CacheArgs,
+    pub(crate) compilers: CompilerArgs,
 }
 
 /// `miopen`: the libMIOpen that would be asked.

@@ -9,7 +9,7 @@ use gfxpack_pipeline::shards::state::State;
 use gfxpack_plan::shard::Shard;
 
 use super::parsers::parse_timeout;
-use super::{CacheArgs, KdbForm, ToolchainArgs};
+use super::{CacheArgs, CompilerArgs, KdbForm, ToolchainArgs};
 use crate::fail::Result;
 
 /// The options of `InputArgs`, which can't be given with a stored plan. They are
@@ -202,9 +202,7 @@ pub(crate) struct ExecJob {
     #[arg(long, value_name = "DIR")]
     pub(crate) allow_read: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) toolchain: ToolchainArgs,
-    #[command(flatten)]
-    pub(crate) cache: CacheArgs,
+    pub(crate) compilers: CompilerArgs,
 }
 
 fn parse_shard(text: &str) -> Result<Shard, String> {

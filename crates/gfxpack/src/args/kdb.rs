@@ -7,8 +7,7 @@ use gfxpack_kdb::{Blob, Conflict, CopyOptions, Layout, SplitBy};
 use gfxpack_model::Target;
 
 use super::{
-    CacheArgs, CacheDir, Choice, LibraryArgs, MaxObject, ToolchainArgs, one_of, parse_target,
-    whole_file,
+    CacheDir, Choice, CompilerArgs, LibraryArgs, MaxObject, one_of, parse_target, whole_file,
 };
 use crate::quantity::parse_size;
 
@@ -162,9 +161,7 @@ pub(crate) enum Kdb {
         #[command(flatten)]
         object: SelectObject,
         #[command(flatten)]
-        toolchain: ToolchainArgs,
-        #[command(flatten)]
-        cache: CacheArgs,
+        compilers: CompilerArgs,
     },
     /// List the symbols of one kernel, with registers and memory it needs
     Symbols {

@@ -7,6 +7,15 @@ use gfxpack_kdb::{ReadError, ReadOptions, Reader};
 
 use crate::quantity::parse_size;
 
+/// The compilers, and the cache of what they make.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct CompilerArgs {
+    #[command(flatten)]
+    pub(crate) toolchain: ToolchainArgs,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
+}
+
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "Toolchain")]
 pub(crate) struct ToolchainArgs {

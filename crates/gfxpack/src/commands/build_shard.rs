@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::args::Build;
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::options::{build_options, cache_options, search};
+use crate::options::{build_options, compiler_options};
 use crate::output::{Output, display};
 use crate::progress::Reporter;
 
@@ -28,8 +28,7 @@ pub(super) fn run(args: &Build, shard: Shard, context: &Context) -> Result {
         )
     })?;
     let options = ShardOptions { plan, shard, costs: args.stored.costs.clone() };
-    let cache = cache_options(&args.cache, environment)?;
-    let search = search(&args.toolchain, environment);
+    let (search, cache) = compiler_options(&args.compilers, environment)?;
     let reporter = Reporter::new(context);
     let built =
         build::run(&options, &cache, &search, &build_options(args, environment), &reporter)?;

@@ -92,7 +92,7 @@ fn options(
     environment: &Environment,
 ) -> Result<DistOptions> {
     let package = packaging.map(|args| package_options(args, environment)).transpose()?;
-    let mut prepare = prepare_options(&args.inputs, &args.toolchain, &args.cache, environment)?;
+    let mut prepare = prepare_options(&args.inputs, &args.compilers, environment)?;
     prepare.inputs.stated_license = package.as_ref().and_then(|package| package.stated_license());
     prepare.inputs.allow_partial = args.allow_partial;
     prepare.jobs = processes(args.jobs);

@@ -11,7 +11,7 @@ use gfxpack_plan::shard::Shard;
 use crate::args::ExecJob;
 use crate::context::Context;
 use crate::fail::Result;
-use crate::options::{cache_options, search};
+use crate::options::compiler_options;
 use crate::progress::Reporter;
 
 /// Runs the job, unless its object or a kept refusal exists.
@@ -24,8 +24,7 @@ pub(crate) fn run(args: &ExecJob, context: &Context) -> Result {
         allow_read: args.allow_read.clone(),
         ..BuildOptions::default()
     };
-    let cache = cache_options(&args.cache, environment)?;
-    let search = search(&args.toolchain, environment);
+    let (search, cache) = compiler_options(&args.compilers, environment)?;
     let stored = Stored::open(&args.plan)?;
     // It reports no build: the engine that starts the processes does.
     let reporter = Reporter::new(context);

@@ -46,9 +46,7 @@ pub(crate) fn run(kdb: KdbCommand, context: &Context) -> Result {
         Kdb::Repair { file, out, copy } => {
             copy::repair(&file, &out, &copy.options(max), context.cancellable()?)
         }
-        Kdb::Disasm { object, toolchain, cache } => {
-            object::disasm(&object, max, &toolchain, &cache, context)
-        }
+        Kdb::Disasm { object, compilers } => object::disasm(&object, max, &compilers, context),
         Kdb::Symbols { object } => object::symbols(&object, max, output),
     }
 }

@@ -26,7 +26,7 @@ const MAX_KEYS: usize = 20;
 /// Makes the plan, and prints, stages or stores it.
 pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
-    let mut options = prepare_options(&args.inputs, &args.toolchain, &args.cache, environment)?;
+    let mut options = prepare_options(&args.inputs, &args.compilers, environment)?;
     if args.stage.is_some() {
         // The files that the commands name must stay.
         options.purpose = Purpose::Build;

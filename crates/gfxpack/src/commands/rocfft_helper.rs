@@ -9,7 +9,7 @@ use gfxpack_pipeline::rocfft_helper;
 use crate::args::RocfftHelperArgs;
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::options::{cache_options, search};
+use crate::options::compiler_options;
 use crate::progress::Reporter;
 
 /// Reads a source from stdin and writes its code object to stdout. If it fails,
@@ -20,8 +20,7 @@ pub(crate) fn run(args: &RocfftHelperArgs, context: &Context) -> Result {
     let stdin = std::io::stdin().lock();
     let read = stdin.take(code_object::MAX_BYTES).read_to_string(&mut text);
     read.map_err(fail::io("read", Path::new("stdin")))?;
-    let cache = cache_options(&args.cache, environment)?;
-    let search = search(&args.toolchain, environment);
+    let (search, cache) = compiler_options(&args.compilers, environment)?;
     let object = rocfft_helper::compile(
         args.processor.id(),
         &text,

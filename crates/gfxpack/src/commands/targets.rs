@@ -17,8 +17,9 @@ use crate::output::{joined, message};
 /// Lists all processors.
 pub(crate) fn run(args: &Targets, context: &Context) -> Result {
     let Context { environment, cancel, output } = context;
+    let compilers = &args.compilers;
     let (search, cache) =
-        (search(&args.toolchain, environment), cache_dir(&args.cache.dir, environment));
+        (search(&compilers.toolchain, environment), cache_dir(&compilers.cache.dir, environment));
     let listed = match survey(&search, &cache, cancel) {
         Ok(listed) => Some(listed),
         // The list is useful even without a compiler. A compiler that was given must

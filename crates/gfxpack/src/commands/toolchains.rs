@@ -8,14 +8,14 @@ use gfxpack_pipeline::toolchains::{self, survey};
 use gfxpack_toolchain::ToolchainReport;
 
 use super::miopen;
-use crate::args::ToolchainsCommand;
+use crate::args::CompilerArgs;
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_dir, search};
 use crate::output::Output;
 
 /// Lists all toolchains, in order of preference.
-pub(crate) fn run(args: &ToolchainsCommand, context: &Context) -> Result {
+pub(crate) fn run(args: &CompilerArgs, context: &Context) -> Result {
     let Context { environment, cancel, output } = context;
     let (search, cache) =
         (search(&args.toolchain, environment), cache_dir(&args.cache.dir, environment));

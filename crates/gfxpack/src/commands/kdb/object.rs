@@ -9,10 +9,10 @@ use gfxpack_pipeline::toolchains::disassembler;
 use gfxpack_toolchain::{ObjectInfo, Symbol};
 use serde_json::Value;
 
-use crate::args::{CacheArgs, MaxObject, SelectObject, ToolchainArgs};
+use crate::args::{CompilerArgs, MaxObject, SelectObject};
 use crate::context::Context;
 use crate::fail::{self, Error, ErrorKind, Result};
-use crate::options::{cache_options, search};
+use crate::options::compiler_options;
 use crate::output::{Output, message};
 
 /// The code object of one kernel.
@@ -45,15 +45,14 @@ fn unreadable(select: &SelectObject, error: impl std::fmt::Display) -> Error {
 pub(super) fn disasm(
     select: &SelectObject,
     max_object: MaxObject,
-    args: &ToolchainArgs,
-    cache: &CacheArgs,
+    compilers: &CompilerArgs,
     context: &Context,
 ) -> Result {
     let Context { environment, output, .. } = context;
     let bytes = find(select, max_object)?;
     let files = code_object::elf_files(&bytes).map_err(|error| unreadable(select, error))?;
     let cancel = &context.cancellable()?.cancel;
-    let (search, cache) = (search(args, environment), cache_options(cache, environment)?);
+    let (search, cache) = compiler_options(compilers, environment)?;
     let disassembler = disassembler(&search, &cache, &files[0].0, cancel)?;
     for (target, file) in files {
         let text = disassembler.run(file, target.processor(), cancel)?;
