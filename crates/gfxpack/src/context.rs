@@ -25,7 +25,7 @@ impl Context {
                 gfxpack_compile::kill_children();
                 std::process::exit(130);
             }
-            output.info_above("stopping; once more ends at once");
+            output.above(|| output.info("stopping; once more ends at once"));
             cancel.cancel();
         };
         ctrlc::set_handler(handler).map_err(|error| {

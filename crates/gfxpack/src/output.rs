@@ -192,11 +192,6 @@ impl Output {
         *self.drawn.lock().unwrap_or_else(PoisonError::into_inner) = bar.cloned();
     }
 
-    /// Prints a line for people, above the bars if there are any.
-    pub(crate) fn info_above(&self, line: &str) {
-        self.above(|| self.info(line));
-    }
-
     /// Prints above the bars if there are any.
     pub(crate) fn above(&self, print: impl FnOnce()) {
         let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -227,11 +222,6 @@ impl Output {
                 harmless_lines(line)
             ));
         }
-    }
-
-    /// Prints a warning above the bars if there are any.
-    pub(crate) fn warn_above(&self, line: &str) {
-        self.above(|| self.warn(line));
     }
 
     /// Reports the error that ended the program.

@@ -156,7 +156,10 @@ fn run(
             progress,
         };
         match assembly.run() {
-            Err(error) if is_corrupt_object(&error) => runs.repair(error, &mut summary)?,
+            // The store has dropped the damaged object.
+            Err(error @ Error::Compile(CompileError::CorruptObject(_))) => {
+                runs.repair(error, &mut summary)?;
+            }
             made => break made?,
         }
     };
@@ -241,11 +244,6 @@ impl Runs<'_> {
         own_objects::update(summary, jobs, again);
         Ok(())
     }
-}
-
-/// Whether assembling found a damaged object, which the store has dropped.
-fn is_corrupt_object(error: &Error) -> bool {
-    matches!(error, Error::Compile(CompileError::CorruptObject(_)))
 }
 
 /// Assembles a plan's kdbs from objects, wherever those were compiled.

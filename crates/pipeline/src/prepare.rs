@@ -161,16 +161,15 @@ pub fn gather(
 fn ask_library(options: &PrepareOptions, progress: &dyn Progress) -> Result<LibraryAnswer> {
     let inputs = &options.inputs;
     let targets = inputs::distinct(&inputs.targets)?;
+    let judged = |asked: Result<()>| if inputs.allow_partial { Ok(()) } else { asked };
     if !inputs.fft_plans.is_empty() {
         inputs::check_fft_plans_alone(inputs)?;
         let cache = options.cache.directory()?;
         let (lists, library) = (&inputs.fft_plans, &inputs.library);
         let ask = AskRocfft { lists, library, targets: &targets, cache: &cache };
         let answer = ask.run(progress)?;
-        return match rocfft::report_failures(&answer, WITHOUT_FAILED, progress) {
-            Err(error) if !inputs.allow_partial => Err(error),
-            _ => Ok(LibraryAnswer::Rocfft(Box::new(answer))),
-        };
+        judged(rocfft::report_failures(&answer, WITHOUT_FAILED, progress))?;
+        return Ok(LibraryAnswer::Rocfft(Box::new(answer)));
     }
     if inputs.problems.is_empty() {
         return Ok(LibraryAnswer::Nothing);
@@ -184,10 +183,8 @@ fn ask_library(options: &PrepareOptions, progress: &dyn Progress) -> Result<Libr
         cache: &cache,
     };
     let answer = ask.run(progress)?;
-    match ask::report_failures(&answer, WITHOUT_FAILED, progress) {
-        Err(error) if !inputs.allow_partial => Err(error),
-        _ => Ok(LibraryAnswer::Miopen(Box::new(answer))),
-    }
+    judged(ask::report_failures(&answer, WITHOUT_FAILED, progress))?;
+    Ok(LibraryAnswer::Miopen(Box::new(answer)))
 }
 
 impl PlanInputs {

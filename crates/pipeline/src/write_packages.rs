@@ -149,28 +149,19 @@ pub(crate) fn write(
         if let Some(signer) = signer {
             sign(package, &mut made, signer, out)?;
         }
-        let checksums = checksums.remove(&package_index).transpose()?;
-        made.bills.push(bill(package, file_digests, checksums));
+        made.bills.push(BillOfMaterial {
+            target: package.target.clone(),
+            spec: package.spec.clone(),
+            making: package.kdb.map(|kdb| kdb.inputs.making()).unwrap_or_default(),
+            file_digests,
+            checksums: checksums.remove(&package_index).transpose()?,
+        });
         for (name, path) in &package.tuning {
             let written = Written { file_name: name.clone(), ..sums::digest_file(path)? };
             made.tuning.push((package.target.clone(), written));
         }
     }
     Ok(made)
-}
-
-fn bill(
-    package: &PackageToWrite<'_>,
-    file_digests: Vec<String>,
-    checksums: Option<Vec<Checksums>>,
-) -> BillOfMaterial {
-    BillOfMaterial {
-        target: package.target.clone(),
-        spec: package.spec.clone(),
-        making: package.kdb.map(|kdb| kdb.inputs.making()).unwrap_or_default(),
-        file_digests,
-        checksums,
-    }
 }
 
 /// The jobs for every format of every package.

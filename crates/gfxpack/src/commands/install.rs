@@ -38,7 +38,8 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
     let mut wanted: Vec<String> = Vec::new();
     let mut without: Vec<String> = Vec::new();
     for (device, found) in detection.devices.iter().zip(offered.for_each(&names)?) {
-        output.info(&format!("{}: {}", device, found_text(&found)));
+        let names = if found.is_empty() { "no package".to_owned() } else { found.join(", ") };
+        output.info(&format!("{device}: {names}"));
         if found.is_empty() {
             without.push(device.target().to_string());
         }
@@ -81,8 +82,4 @@ fn start(manager: &PackageManager, args: &Install, wanted: Vec<String>, output: 
     arguments.insert(0, manager.tool.program.to_owned());
     let sudo = SystemTool { program: "sudo", provided_by: "sudo, or run this as root" };
     Ok(sudo.interact(&arguments)?)
-}
-
-fn found_text(found: &[String]) -> String {
-    if found.is_empty() { "no package".to_owned() } else { found.join(", ") }
 }

@@ -94,7 +94,7 @@ impl Progress for Reporter {
     fn event(&self, event: Event<'_>) {
         let output = &self.output;
         match event {
-            Event::Warning(text) => output.warn_above(text),
+            Event::Warning(text) => output.above(|| output.warn(text)),
             Event::Note(text) => output.above(|| output.note(text)),
             Event::Step { what, unit, done, total } => self.step(what, unit, done, total),
             Event::StepEnded => self.end_step(),
