@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
-use md5::Md5;
-use sha2::{Digest, Sha256};
+use md5::{Digest, Md5};
 
 use crate::compress::{Compression, gzip_best};
 use crate::contents::{Contents, Item};
 use crate::error::Failure;
-use crate::output::{Output, hex};
+use crate::output::{Hashing, Output};
 use crate::tarball::Tarball;
 use crate::text::plain_operator;
 
@@ -100,15 +99,11 @@ fn file_list(
         let path = escaped(path);
         list += &format!("./{path} time={time}.0 mode={mode:o} {rest}\n");
     };
-    let mut digests = Digests::default();
-    digests.write_all(info.as_bytes())?;
-    line(".PKGINFO", 0o644, &digests.finish());
+    line(".PKGINFO", 0o644, &digests(|out| Ok(out.write_all(info.as_bytes())?))?);
     for (path, item) in entries {
         match item {
             Some(item) => {
-                let mut digests = Digests::default();
-                item.copy_to(&mut digests, None)?;
-                line(&path[1..], item.mode, &digests.finish());
+                line(&path[1..], item.mode, &digests(|out| item.copy_to(out, None))?);
             }
             None => line(&path[1..], 0o755, "type=dir"),
         }
@@ -116,33 +111,20 @@ fn file_list(
     Ok(list)
 }
 
-/// Size and digests of the bytes written to it. pacman 6.0 reports a file as
-/// changed if the list has no MD5 for it.
-#[derive(Default)]
-struct Digests {
-    size: usize,
-    md5: Md5,
-    sha256: Sha256,
-}
+/// A writer that counts and digests.
+type Digesting<'a> = Hashing<&'a mut Hashing<io::Sink, Md5>>;
 
-impl Digests {
-    fn finish(self) -> String {
-        let (md5, sha256) = (hex(&self.md5.finalize()), hex(&self.sha256.finalize()));
-        format!("size={} md5digest={md5} sha256digest={sha256}", self.size)
-    }
-}
-
-impl Write for Digests {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.size += bytes.len();
-        self.md5.update(bytes);
-        self.sha256.update(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+/// Size and digests of the bytes that `write` writes. pacman 6.0 reports a file as changed if the
+/// list has no MD5 for it.
+fn digests(
+    write: impl FnOnce(&mut Digesting<'_>) -> Result<(), Failure>,
+) -> Result<String, Failure> {
+    let mut md5 = Hashing::with(io::sink(), Md5::new());
+    let mut digesting = Hashing::new(&mut md5);
+    write(&mut digesting)?;
+    let (_, sha256, size) = digesting.finish();
+    let (_, md5, _) = md5.finish();
+    Ok(format!("size={size} md5digest={md5} sha256digest={sha256}"))
 }
 
 /// A path with all special characters of the list escaped.

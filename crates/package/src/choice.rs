@@ -1,6 +1,7 @@
 //! Chooses the package to install for each device.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::Path;
 
 use gfxpack_process::{FileError, SystemToolError};
@@ -87,13 +88,9 @@ pub fn one_for_each<E>(
     for names in devices {
         let mut first = None;
         for name in names {
-            let there = match known.get(name.as_str()) {
-                Some(there) => *there,
-                None => {
-                    let there = exists(name)?;
-                    known.insert(name, there);
-                    there
-                }
+            let there = match known.entry(name) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(unknown) => *unknown.insert(exists(name)?),
             };
             if there {
                 first = Some(name.clone());

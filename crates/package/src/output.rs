@@ -35,18 +35,10 @@ pub(crate) struct Output {
     dir: PathBuf,
     file_name: String,
     stage: Stage,
-    hash: Hash,
     size: u64,
     /// The position of the next write: at the end, or within what was written.
     position: u64,
     storing: Option<JoinHandle<io::Result<()>>>,
-}
-
-enum Hash {
-    Running(Sha256),
-    /// Computed at the end by reading the file, since some bytes are written out
-    /// of order.
-    Afterwards,
 }
 
 /// After this number of bytes, writing to the disk is started.
@@ -71,7 +63,6 @@ impl Output {
             dir: dir.to_owned(),
             file_name: file_name.to_owned(),
             stage,
-            hash: Hash::Running(Sha256::new()),
             size: 0,
             position: 0,
             storing: None,
@@ -80,13 +71,11 @@ impl Output {
 
     /// Reserves room for bytes that [`Output::fill`] writes later.
     pub(crate) fn leave(&mut self, size: u64) -> io::Result<()> {
-        self.hash = Hash::Afterwards;
         io::copy(&mut io::repeat(0).take(size), self).map(drop)
     }
 
     /// Writes into reserved room.
     pub(crate) fn fill(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        assert!(matches!(self.hash, Hash::Afterwards), "there is room");
         assert!(at + bytes.len() as u64 <= self.size, "the room is large enough");
         self.stage.file().write_all_at(bytes, at)
     }
@@ -125,23 +114,17 @@ impl Output {
         Ok(Written { path, file_name: self.file_name, size: self.size, sha256 })
     }
 
-    /// Writes all bytes to the disk, and returns their SHA-256.
+    /// Writes all bytes to the disk, and returns their SHA-256. They are read back for it, since
+    /// some formats write them out of order.
     fn store(&mut self) -> io::Result<String> {
         self.wait_for_disk()?;
         let file = self.stage.file();
-        match std::mem::replace(&mut self.hash, Hash::Afterwards) {
-            Hash::Running(sha256) => {
-                file.sync_all()?;
-                Ok(hex(&sha256.finalize()))
-            }
-            Hash::Afterwards => std::thread::scope(|scope| {
-                let syncing =
-                    std::thread::Builder::new().spawn_scoped(scope, || file.sync_all())?;
-                let sha256 = digest(file);
-                syncing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-                sha256
-            }),
-        }
+        std::thread::scope(|scope| {
+            let syncing = std::thread::Builder::new().spawn_scoped(scope, || file.sync_all())?;
+            let sha256 = digest(file);
+            syncing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            sha256
+        })
     }
 
     /// Starts writing to the disk in the background, unless the previous such
@@ -175,12 +158,6 @@ fn digest(mut file: &File) -> io::Result<String> {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.stage.file().write(bytes)?;
-        if self.position < self.size {
-            self.hash = Hash::Afterwards;
-        }
-        if let Hash::Running(sha256) = &mut self.hash {
-            sha256.update(&bytes[..written]);
-        }
         self.position += written as u64;
         let earlier = self.size;
         self.size = self.size.max(self.position);
@@ -255,33 +232,39 @@ pub(crate) fn hex(digest: &[u8]) -> String {
 }
 
 /// Hashes and counts the bytes that it passes on.
-pub(crate) struct Hashing<W> {
+pub(crate) struct Hashing<W, D = Sha256> {
     inner: W,
-    sha256: Sha256,
+    digest: D,
     size: u64,
 }
 
 impl<W: Write> Hashing<W> {
     pub(crate) fn new(inner: W) -> Self {
-        Self { inner, sha256: Sha256::new(), size: 0 }
+        Self::with(inner, Sha256::new())
+    }
+}
+
+impl<W: Write, D: Digest> Hashing<W, D> {
+    pub(crate) fn with(inner: W, digest: D) -> Self {
+        Self { inner, digest, size: 0 }
     }
 
     /// The underlying writer, the digest in hexadecimal and the number of bytes.
     pub(crate) fn finish(self) -> (W, String, u64) {
-        let (inner, sha256, size) = self.finish_raw();
-        (inner, hex(&sha256), size)
+        let (inner, digest, size) = self.finish_raw();
+        (inner, hex(&digest), size)
     }
 
     /// Like [`Hashing::finish`], with the digest as bytes.
-    pub(crate) fn finish_raw(self) -> (W, [u8; 32], u64) {
-        (self.inner, self.sha256.finalize().into(), self.size)
+    pub(crate) fn finish_raw(self) -> (W, sha2::digest::Output<D>, u64) {
+        (self.inner, self.digest.finalize(), self.size)
     }
 }
 
-impl<W: Write> Write for Hashing<W> {
+impl<W: Write, D: Digest> Write for Hashing<W, D> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
-        self.sha256.update(&bytes[..written]);
+        self.digest.update(&bytes[..written]);
         self.size += written as u64;
         Ok(written)
     }

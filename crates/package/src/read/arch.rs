@@ -9,8 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::archive::{self, ArchiveFile, Root};
 use super::outcome::{Outcome, PackageDescription, Stop, damaged};
-use super::readers::{Counted, Hashed, Limited};
-use crate::output::hex;
+use super::readers::{Hashed, Limited};
 
 /// Maximum size of uncompressed text that is read into memory.
 const TEXT_MAX: u64 = 64 << 20;
@@ -50,8 +49,7 @@ pub(super) fn check(
             list = Some(parse(&text(path, plain.map_err(|error| damaged(path, &error))?)?));
             return Ok(());
         }
-        let mut counted = Counted { inner: bytes, size: 0 };
-        let mut hashed = Hashed { inner: &mut counted, digest: Sha256::new() };
+        let mut hashed = Hashed::new(bytes, Sha256::new());
         match path {
             ".PKGINFO" => {
                 about = Some(parse_info(&text(path, Limited::new(&mut hashed, TEXT_MAX))?))
@@ -61,10 +59,8 @@ pub(super) fn check(
             }
             path => outcome.file(&format!("/{path}"), &mut hashed)?,
         }
-        let there = ListedFile {
-            sha256: Some(hex(&hashed.digest.finalize())),
-            size: Some(counted.size.to_string()),
-        };
+        let (sha256, size) = hashed.finish();
+        let there = ListedFile { sha256: Some(sha256), size: Some(size.to_string()) };
         match list.as_mut().map(|list| list.remove(path)) {
             Some(Some(listed)) if !listed.allows(&there) => {
                 outcome.finding(format!("`/{path}` is not what .MTREE says"));

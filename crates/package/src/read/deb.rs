@@ -10,7 +10,6 @@ use super::archive::{self, ArchiveFile, Root};
 use super::deb_control::Control;
 use super::outcome::{Outcome, PackageDescription, Stop, damaged};
 use super::readers::Hashed;
-use crate::output::hex;
 
 /// Maximum size of uncompressed control data, which are normally small.
 const CONTROL_MAX: u64 = 64 << 20;
@@ -164,9 +163,9 @@ fn data(
         let Some(sums) = sums.as_mut() else { return archive::show(path, found, outcome) };
         let sum = match found {
             ArchiveFile::File(bytes) => {
-                let mut hashed = Hashed { inner: bytes, digest: Md5::new() };
+                let mut hashed = Hashed::new(bytes, Md5::new());
                 outcome.file(&format!("/{path}"), &mut hashed)?;
-                hex(&hashed.digest.finalize())
+                hashed.finish().0
             }
             ArchiveFile::Again(target) => digests.get(target).cloned().unwrap_or_default(),
         };

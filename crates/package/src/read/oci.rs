@@ -10,8 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::archive::{self, ArchiveFile, Root};
 use super::outcome::{Outcome, PackageDescription, Stop, damaged};
-use super::readers::{Counted, Hashed, Limited};
-use crate::output::hex;
+use super::readers::{Hashed, Limited};
 
 /// Maximum size of JSON, in bytes.
 ///
@@ -88,8 +87,7 @@ fn blob(
     outcome: &mut Outcome<'_, '_>,
 ) -> Result<Blob, Stop> {
     let failed = |error: io::Error| damaged(digest, &error);
-    let mut counted = Counted { inner: bytes, size: 0 };
-    let mut hashed = Hashed { inner: &mut counted, digest: Sha256::new() };
+    let mut hashed = Hashed::new(bytes, Sha256::new());
     let mut buffered = BufReader::new(&mut hashed);
     let codec = match *buffered.fill_buf().map_err(failed)? {
         [b'{', ..] => None,
@@ -103,10 +101,11 @@ fn blob(
         None => return Err(Stop::Damaged(format!("it has more than {BLOBS_MAX} blobs"))),
     };
     io::copy(&mut buffered, &mut io::sink()).map_err(failed)?;
-    if hex(&hashed.digest.finalize()) != digest {
+    let (sum, size) = hashed.finish();
+    if sum != digest {
         outcome.finding(format!("the blob `{digest}` has another digest"));
     }
-    Ok(Blob { size: counted.size, content })
+    Ok(Blob { size, content })
 }
 
 /// Passes the files of a layer to the visitor. Returns the digest of the
@@ -117,15 +116,15 @@ fn layer(
     bytes: &mut dyn BufRead,
     outcome: &mut Outcome<'_, '_>,
 ) -> Result<String, Stop> {
-    let mut stream: Box<dyn Read + '_> = match codec {
+    let stream: Box<dyn Read + '_> = match codec {
         "tar" => Box::new(bytes),
         codec => {
             archive::unpacked(codec, bytes, u64::MAX).map_err(|error| damaged(digest, &error))?
         }
     };
-    let mut hashed = Hashed { inner: &mut *stream, digest: Sha256::new() };
+    let mut hashed = Hashed::new(stream, Sha256::new());
     archive::files("a layer", Root::System, &mut hashed, outcome, archive::show)?;
-    Ok(hex(&hashed.digest.finalize()))
+    Ok(hashed.finish().0)
 }
 
 impl Layout {

@@ -1,7 +1,11 @@
-//! Readers that wrap others: one with a limit, one that counts bytes, and one
-//! that hashes them.
+//! Readers that wrap others: one with a limit, and one that hashes and counts
+//! bytes.
 
 use std::io::{self, Read};
+
+use sha2::Digest;
+
+use crate::output::hex;
 
 /// A reader that fails if there are more bytes than its limit.
 pub(super) struct Limited<R> {
@@ -31,30 +35,29 @@ impl<R: Read> Read for Limited<R> {
     }
 }
 
-/// A reader that counts bytes.
-pub(super) struct Counted<'a> {
-    pub(super) inner: &'a mut dyn Read,
-    pub(super) size: u64,
+/// A reader that hashes and counts bytes.
+pub(super) struct Hashed<R, D> {
+    inner: R,
+    pub(super) digest: D,
+    size: u64,
 }
 
-impl Read for Counted<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let filled = self.inner.read(buffer)?;
-        self.size += filled as u64;
-        Ok(filled)
+impl<R: Read, D: Digest> Hashed<R, D> {
+    pub(super) fn new(inner: R, digest: D) -> Self {
+        Self { inner, digest, size: 0 }
+    }
+
+    /// The digest in hexadecimal, and the number of bytes.
+    pub(super) fn finish(self) -> (String, u64) {
+        (hex(&self.digest.finalize()), self.size)
     }
 }
 
-/// A reader that hashes bytes.
-pub(super) struct Hashed<'a, R: ?Sized, D> {
-    pub(super) inner: &'a mut R,
-    pub(super) digest: D,
-}
-
-impl<R: Read + ?Sized, D: sha2::Digest> Read for Hashed<'_, R, D> {
+impl<R: Read, D: Digest> Read for Hashed<R, D> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let filled = self.inner.read(buffer)?;
         self.digest.update(&buffer[..filled]);
+        self.size += filled as u64;
         Ok(filled)
     }
 }

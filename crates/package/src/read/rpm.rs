@@ -13,7 +13,6 @@ use super::readers::Hashed;
 use super::rpm_digests::{self, Payload};
 use super::rpm_header;
 use super::rpm_index::Role;
-use crate::output::hex;
 
 /// Linux has no longer paths.
 const PATH_MAX: u64 = 4096;
@@ -232,9 +231,9 @@ fn entries(
         match file.kind {
             Kind::File if entry.size == 0 && file.size > 0 && file.inode.is_some() => {}
             Kind::File => {
-                let mut hashed = Hashed { inner: &mut body, digest: Sha256::new() };
+                let mut hashed = Hashed::new(&mut body, Sha256::new());
                 outcome.file(path, &mut hashed)?;
-                let sum = hex(&hashed.digest.finalize());
+                let (sum, _) = hashed.finish();
                 if sum != file.sha256 {
                     outcome.finding(format!("`{path}` is not what the header says"));
                 }

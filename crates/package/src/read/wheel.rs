@@ -73,7 +73,7 @@ pub(super) fn check(
             _ => outcome.finding(format!("`/{name}` is no file")),
         }
         let size = member.size();
-        let mut hashed = Hashed { inner: &mut member, digest: Sha256::new() };
+        let mut hashed = Hashed::new(&mut member, Sha256::new());
         outcome.file(&format!("/{}", name.trim_start_matches('/')), &mut hashed)?;
         let digest = BASE64_URL_SAFE_NO_PAD.encode(hashed.digest.finalize());
         match record.remove(&name) {
