@@ -40,7 +40,7 @@ pub(crate) fn download(
     let mut fresh = before == 0;
     let mut tries = 0;
     loop {
-        let ended = transfer(mirror, path, &mut file, before, promise.size, &|done| {
+        let ended = transfer(mirror, path, &mut file, to, before, promise.size, &|done| {
             progress.event(Event::Downloading { file: name, done, total: promise.size });
             progress.is_cancelled()
         });
@@ -59,24 +59,11 @@ pub(crate) fn download(
                 continue;
             }
             Ok(()) => {}
-            Err(Stop::Cancelled) => return Err(DebianError::Interrupted),
-            Err(Stop::TooLong) => {
-                let _ = fs::remove_file(to);
-                return Err(DebianError::Digest { url });
-            }
-            Err(Stop::Write(source)) => return Err(DebianError::io("write", to)(source)),
-            Err(Stop::FetchFailure(FetchFailure::NotFound)) => {
-                return Err(DebianError::NotFound { url });
-            }
-            Err(Stop::FetchFailure(FetchFailure::Refused(source))) => {
+            Err(FetchFailure::Final(error)) => return Err(error),
+            Err(FetchFailure::Failed(source)) if tries + 1 >= TRIES && now <= before => {
                 return Err(DebianError::Unreachable { url, source });
             }
-            Err(Stop::FetchFailure(FetchFailure::Failed(source)))
-                if tries + 1 >= TRIES && now <= before =>
-            {
-                return Err(DebianError::Unreachable { url, source });
-            }
-            Err(Stop::FetchFailure(FetchFailure::Failed(_))) => {}
+            Err(FetchFailure::Failed(_)) => {}
         }
         tries = if now > before { 0 } else { tries + 1 };
         if tries >= TRIES {
@@ -109,9 +96,9 @@ pub(crate) fn small(
                 return Err(DebianError::Format { url, reason });
             }
             Ok(bytes) => return Ok(bytes),
-            Err(FetchFailure::NotFound) => return Err(DebianError::NotFound { url }),
+            Err(FetchFailure::Final(error)) => return Err(error),
             Err(FetchFailure::Failed(_)) if tries + 1 < TRIES => {}
-            Err(FetchFailure::Failed(source) | FetchFailure::Refused(source)) => {
+            Err(FetchFailure::Failed(source)) => {
                 return Err(DebianError::Unreachable { url, source });
             }
         }
@@ -131,13 +118,6 @@ pub(crate) fn sha256(path: &Path) -> io::Result<Digest> {
             read => sha256.update(&buffer[..read]),
         }
     }
-}
-
-enum Stop {
-    FetchFailure(FetchFailure),
-    Write(io::Error),
-    TooLong,
-    Cancelled,
 }
 
 /// The part of a file that was already downloaded, and its length.
@@ -160,40 +140,44 @@ fn empty(file: &mut File) -> io::Result<u64> {
     file.seek(SeekFrom::Start(0))
 }
 
-/// Appends what the mirror sends, until the end or an error.
+/// Appends what the mirror sends to the file `to`, until the end or an error. A file that becomes
+/// too long is removed.
 fn transfer(
     mirror: &Mirror,
     path: &str,
     file: &mut File,
+    to: &Path,
     from: u64,
     size: u64,
     cancelled: &dyn Fn(u64) -> bool,
-) -> Result<(), Stop> {
+) -> Result<(), FetchFailure> {
     if from == size && size > 0 {
         return Ok(());
     }
-    let mut incoming = mirror.open(path, from).map_err(Stop::FetchFailure)?;
+    let write = |error| FetchFailure::Final(DebianError::io("write", to)(error));
+    let mut incoming = mirror.open(path, from)?;
     if incoming.from != from {
-        file.set_len(incoming.from).map_err(Stop::Write)?;
-        file.seek(SeekFrom::Start(incoming.from)).map_err(Stop::Write)?;
+        file.set_len(incoming.from).map_err(write)?;
+        file.seek(SeekFrom::Start(incoming.from)).map_err(write)?;
     }
     let mut done = incoming.from;
     let mut buffer = vec![0; 64 << 10];
     loop {
         if cancelled(done) {
-            return Err(Stop::Cancelled);
+            return Err(FetchFailure::Final(DebianError::Interrupted));
         }
         let read = match incoming.bytes.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Stop::FetchFailure(FetchFailure::Failed(error))),
+            Err(error) => return Err(FetchFailure::Failed(error)),
         };
         done += read as u64;
         if done > size {
-            return Err(Stop::TooLong);
+            let _ = fs::remove_file(to);
+            return Err(FetchFailure::Final(DebianError::Digest { url: mirror.url(path) }));
         }
-        file.write_all(&buffer[..read]).map_err(Stop::Write)?;
+        file.write_all(&buffer[..read]).map_err(write)?;
     }
 }
 

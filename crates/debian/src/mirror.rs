@@ -36,12 +36,10 @@ pub(crate) enum Mirror {
 /// Why a file was not received.
 #[derive(Debug)]
 pub(crate) enum FetchFailure {
-    /// The file does not exist.
-    NotFound,
     /// Another try may succeed.
     Failed(io::Error),
     /// Another try is useless.
-    Refused(io::Error),
+    Final(DebianError),
 }
 
 /// A file that is being received.
@@ -86,24 +84,31 @@ impl Mirror {
     /// Opens a file from `from` on. If the server does not support that, the data
     /// begin at the start of the file.
     pub(crate) fn open(&self, path: &str, from: u64) -> Result<Incoming, FetchFailure> {
+        let url = self.url(path);
         match self {
             Self::Directory(dir) => {
                 let failed = |error: io::Error| match error.kind() {
-                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                        FetchFailure::NotFound
-                    }
-                    _ => FetchFailure::Refused(error),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => not_found(&url),
+                    _ => refused(&url, error),
                 };
                 let mut file = File::open(dir.join(path)).map_err(failed)?;
-                if !file.metadata().map_err(FetchFailure::Refused)?.is_file() {
-                    return Err(FetchFailure::NotFound);
+                if !file.metadata().map_err(|error| refused(&url, error))?.is_file() {
+                    return Err(not_found(&url));
                 }
-                file.seek(SeekFrom::Start(from)).map_err(FetchFailure::Refused)?;
+                file.seek(SeekFrom::Start(from)).map_err(|error| refused(&url, error))?;
                 Ok(Incoming { from, bytes: Box::new(file) })
             }
-            Self::Web { base, agent } => open(agent, &format!("{base}/{path}"), from),
+            Self::Web { agent, .. } => open(agent, &url, from),
         }
     }
+}
+
+fn not_found(url: &str) -> FetchFailure {
+    FetchFailure::Final(DebianError::NotFound { url: url.to_owned() })
+}
+
+fn refused(url: &str, source: io::Error) -> FetchFailure {
+    FetchFailure::Final(DebianError::Unreachable { url: url.to_owned(), source })
 }
 
 fn open(agent: &Agent, url: &str, from: u64) -> Result<Incoming, FetchFailure> {
@@ -113,21 +118,19 @@ fn open(agent: &Agent, url: &str, from: u64) -> Result<Incoming, FetchFailure> {
     }
     let response = request.call().map_err(|error| match error {
         ureq::Error::Io(error) => FetchFailure::Failed(error),
-        ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
-            FetchFailure::Refused(io::Error::other(error))
-        }
+        ureq::Error::BadUri(_) | ureq::Error::Http(_) => refused(url, io::Error::other(error)),
         error => FetchFailure::Failed(io::Error::other(error)),
     })?;
     let status = response.status().as_u16();
-    let refused = || io::Error::other(format!("the server answers {}", response.status()));
+    let answer = || io::Error::other(format!("the server answers {}", response.status()));
     let from = match status {
         200 => 0,
         206 if starts_at(response.headers().get("Content-Range"), from) => from,
-        404 | 410 => return Err(FetchFailure::NotFound),
+        404 | 410 => return Err(not_found(url)),
         // The part that is here is longer than the file on the server.
         416 if from > 0 => return open(agent, url, 0),
-        408 | 425 | 429 | 500..600 => return Err(FetchFailure::Failed(refused())),
-        _ => return Err(FetchFailure::Refused(refused())),
+        408 | 425 | 429 | 500..600 => return Err(FetchFailure::Failed(answer())),
+        _ => return Err(refused(url, answer())),
     };
     Ok(Incoming { from, bytes: Box::new(response.into_body().into_reader()) })
 }
