@@ -33,7 +33,6 @@ pub struct Header {
 
 /// Number of pages, if the last writer updated it: versions of SQLite before
 /// 3.7 do not.
-#[cfg(any(feature = "user", feature = "tools"))]
 pub(crate) fn page_count(header: &[u8; HEADER_BYTES]) -> Option<u32> {
     let field = |at| u32::from_be_bytes(std::array::from_fn(|index| header[at + index]));
     (header.starts_with(MAGIC) && field(24) == field(92)).then(|| field(28)).filter(|it| *it > 0)

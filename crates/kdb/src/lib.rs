@@ -6,17 +6,16 @@
 //! MD5 and row order. It knows nothing of compilers, packages, or system
 //! directories.
 //!
-//! [`Reader`] looks up, lists and streams, and never writes beside the file. It
-//! is always available; the rest are features, both on by default:
+//! [`Reader`] looks up, lists and streams, and never writes beside the file.
+//! [`UserKdb`] is the user's own cache, and the only file that is written to
+//! while others use it.
 //!
-//! - `user`: [`UserKdb`], the user's own cache, and the only file that is
-//!   written to while others use it.
-//! - `tools`: whole files. [`write()`] builds one from keys in canonical order,
-//!   and equal input gives equal bytes. [`convert()`], [`merge()`] and
-//!   [`split()`] copy rows; [`diff()`] compares files. [`verify()`] checks
-//!   everything that can be wrong with a file, and reports it. [`repair()`]
-//!   saves the intact rows of a damaged file. [`Reader::info`] and
-//!   [`Reader::stats`] count.
+//! The feature `tools`, which is on by default, is for whole files. [`write()`]
+//! builds one from keys in canonical order, and equal input gives equal bytes.
+//! [`convert()`], [`merge()`] and [`split()`] copy rows; [`diff()`] compares
+//! files. [`verify()`] checks everything that can be wrong with a file, and
+//! reports it. [`repair()`] saves the intact rows of a damaged file.
+//! [`Reader::info`] and [`Reader::stats`] count.
 //!
 //! ```
 //! # #[cfg(feature = "tools")] {
@@ -38,13 +37,11 @@ mod block_size;
 mod codec;
 #[cfg(feature = "tools")]
 mod copy;
-#[cfg(any(feature = "user", feature = "tools", test))]
 mod encode;
 mod error;
 mod error_kind;
 mod header;
 mod holes;
-#[cfg(any(feature = "user", feature = "tools"))]
 mod key;
 mod layout;
 mod object_origin;
@@ -63,7 +60,6 @@ mod schema;
 mod stats;
 #[cfg(feature = "tools")]
 mod text_encoding;
-#[cfg(feature = "user")]
 mod user;
 #[cfg(feature = "tools")]
 mod verify;
@@ -80,11 +76,8 @@ pub use copy::{
     split::{Part, SplitBy, split},
     transfer::CopyOptions,
 };
-#[cfg(any(feature = "user", feature = "tools"))]
 pub use encode::Blob;
-#[cfg(any(feature = "user", feature = "tools"))]
-pub use error::WriteError;
-pub use error::{ReadError, RowError};
+pub use error::{ReadError, RowError, WriteError};
 pub use error_kind::KdbErrorKind;
 pub use header::{Header, Journal};
 pub use layout::Layout;
@@ -98,7 +91,6 @@ pub use row::RowInfo;
 pub use schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, PAGE_SIZE};
 #[cfg(feature = "tools")]
 pub use stats::{Info, MadeBy, Stats, Sums};
-#[cfg(feature = "user")]
 pub use user::{UserKdb, UserOptions, damage::DamagedKdb, snapshot::KdbSnapshot};
 #[cfg(feature = "tools")]
 pub use verify::{

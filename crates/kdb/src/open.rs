@@ -5,9 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-#[cfg(feature = "user")]
-use gfxpack_sqlite::beside;
-use gfxpack_sqlite::{StepBudget, unplayed_journal};
+use gfxpack_sqlite::{StepBudget, beside, unplayed_journal};
 use rusqlite::Connection;
 use rusqlite::limits::Limit;
 
@@ -59,7 +57,6 @@ pub(crate) fn probe(path: &Path) -> Result<Probe, ReadError> {
 
 /// Whether a log exists beside the file: most likely another program has the
 /// file open in WAL mode.
-#[cfg(feature = "user")]
 pub(crate) fn has_log(path: &Path) -> bool {
     std::fs::symlink_metadata(beside(path, "-wal")).is_ok()
 }

@@ -41,7 +41,6 @@ impl Opened {
 
     /// The connection, with a step budget for a statement that reads `bytes` of
     /// the file.
-    #[cfg(feature = "user")]
     pub(crate) fn connection_to_read(&self, bytes: u64) -> &Connection {
         self.budget.renew_to_read(bytes);
         &self.connection

@@ -174,7 +174,6 @@ impl Reader {
 
     /// The connection, with a step budget for a statement that reads `bytes` of
     /// the file.
-    #[cfg(feature = "user")]
     pub(crate) fn connection_to_read(&self, bytes: u64) -> &Connection {
         self.file.connection_to_read(bytes)
     }

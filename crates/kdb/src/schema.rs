@@ -47,7 +47,6 @@ pub(crate) const COLUMNS: [Column; 6] = [
 pub(crate) const KEY_COLUMNS: [&str; 2] = ["kernel_name", "kernel_args"];
 
 /// Creates the table. The file stores this text, so it is part of the format.
-#[cfg(any(feature = "user", feature = "tools"))]
 pub(crate) const CREATE_TABLE: &str = "CREATE TABLE kern_db (\
     id INTEGER PRIMARY KEY ASC, \
     kernel_name TEXT NOT NULL, \
@@ -57,7 +56,6 @@ pub(crate) const CREATE_TABLE: &str = "CREATE TABLE kern_db (\
     uncompressed_size INT NOT NULL)";
 
 /// Creates the unique index for lookups.
-#[cfg(any(feature = "user", feature = "tools"))]
 pub(crate) const CREATE_INDEX: &str =
     "CREATE UNIQUE INDEX idx_kern_db ON kern_db (kernel_name, kernel_args)";
 

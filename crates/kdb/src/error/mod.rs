@@ -2,12 +2,10 @@
 
 mod read;
 mod row;
-#[cfg(any(feature = "user", feature = "tools"))]
 mod write;
 
 pub use read::ReadError;
 #[cfg(feature = "tools")]
 pub(crate) use read::{ENCODING_HINT, JOURNAL_HINT, JOURNAL_MODE_HINT};
 pub use row::RowError;
-#[cfg(any(feature = "user", feature = "tools"))]
 pub use write::WriteError;
