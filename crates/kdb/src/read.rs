@@ -57,7 +57,7 @@ impl Default for ReadOptions {
 /// reads and unpacks are bounded: the largest accepted code object, plus 256
 /// for each byte of the file.
 pub struct Reader {
-    file: Opened,
+    pub(crate) file: Opened,
     header: Header,
     file_bytes: u64,
     /// Bytes unpacked by lookups of invalid rows with an implausible size.
@@ -167,17 +167,6 @@ impl Reader {
         Ok(Self { file, header, file_bytes, wasted: Cell::new(0), select_one, listed })
     }
 
-    /// The connection, with a fresh step budget for one more statement.
-    pub(crate) fn connection(&self) -> &Connection {
-        self.file.connection()
-    }
-
-    /// The connection, with a step budget for a statement that reads `bytes` of
-    /// the file.
-    pub(crate) fn connection_to_read(&self, bytes: u64) -> &Connection {
-        self.file.connection_to_read(bytes)
-    }
-
     /// The file's path, as passed to `open`.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -265,7 +254,7 @@ impl Reader {
     ) -> Result<Option<T>, ReadError> {
         let mut statement = self.file.prepare(self.select_one)?;
         let found = statement.query((&key.kernel_name, &key.kernel_args, self.limit()));
-        let mut rows = found.map_err(|source| self.sqlite(source))?;
+        let mut rows = found.map_err(|source| self.file.sqlite(source))?;
         let Some(row) = self.file.next(&mut rows)? else { return Ok(None) };
         let fault = |source| self.row(key.clone(), source);
         let (name, args) = key_text(row).map_err(fault)?;
@@ -367,8 +356,8 @@ impl Reader {
         &self,
         mut each: impl FnMut(KernelKey, Option<Arc<ObjectOrigin>>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let notes = NoteReader::open(self.connection());
-        let mut notes = notes.map_err(|source| self.sqlite(source))?;
+        let notes = NoteReader::open(self.file.connection());
+        let mut notes = notes.map_err(|source| self.file.sqlite(source))?;
         let mut row = 0;
         self.for_each_key(|key| {
             row += 1;
@@ -417,10 +406,6 @@ impl Reader {
     fn row_info(&self, row: &rusqlite::Row<'_>) -> Result<RowInfo, ReadError> {
         row_info(row, self.file.work.max_object_bytes)
             .map_err(|source| self.row(shown_key(row), source))
-    }
-
-    pub(crate) fn sqlite(&self, source: rusqlite::Error) -> ReadError {
-        self.file.sqlite(source)
     }
 
     pub(crate) fn row(&self, key: KernelKey, source: RowError) -> ReadError {

@@ -116,8 +116,8 @@ impl Reader {
     /// As [`Reader::count`].
     pub fn made_by(&self) -> Result<BTreeMap<MadeBy, u64>, ReadError> {
         let rows = self.count()?;
-        let notes = NoteReader::open(self.connection());
-        let notes = notes.map_err(|source| self.sqlite(source))?;
+        let notes = NoteReader::open(self.file.connection());
+        let notes = notes.map_err(|source| self.file.sqlite(source))?;
         let mut made_by: BTreeMap<MadeBy, u64> = BTreeMap::new();
         for (origin, rows) in notes.count(rows) {
             let by = (origin.generator.clone(), origin.compiler.clone());

@@ -40,8 +40,8 @@ impl Cursor {
             let encoding = encoding.name();
             return Err(ReadError::Encoding { path: path.to_owned(), encoding });
         }
-        let notes = NoteReader::open(reader.connection());
-        let notes = notes.map_err(|source| reader.sqlite(source))?;
+        let notes = NoteReader::open(reader.file.connection());
+        let notes = notes.map_err(|source| reader.file.sqlite(source))?;
         let modified = std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
         let modified = modified
             .and_then(|time| time.duration_since(UNIX_EPOCH).ok())

@@ -4,7 +4,7 @@
 use gfxpack_model::KernelKey;
 use rusqlite::Connection;
 
-use crate::read::Reader;
+use crate::opened::Opened;
 use crate::user::transaction::{self, WRITE};
 
 /// A separate table: MIOpen uses only kern_db and tolerates others. A row
@@ -66,27 +66,27 @@ pub(crate) fn note<'a>(
 /// However many rows are deleted, the whole file is scanned once for every
 /// [`LOOK_ROWS`] of them, and each step has its own budget: a file that has
 /// grown for months must not prevent storing the next kernel.
-pub(crate) fn make_room(reader: &Reader, more: u64, limit: u64) -> Result<u64, rusqlite::Error> {
+pub(crate) fn make_room(file: &Opened, more: u64, limit: u64) -> Result<u64, rusqlite::Error> {
     let mut gone = 0;
-    if PageUse::measure(reader)?.used.saturating_add(more) <= limit {
+    if PageUse::measure(file)?.used.saturating_add(more) <= limit {
         return Ok(gone);
     }
     let goal = limit - limit / 16;
-    while PageUse::measure(reader)?.excess(more, goal) > 0 {
-        let oldest = oldest(reader)?;
-        let deleted = delete(reader, &oldest, more, goal)?;
+    while PageUse::measure(file)?.excess(more, goal) > 0 {
+        let oldest = oldest(file)?;
+        let deleted = delete(file, &oldest, more, goal)?;
         gone += deleted;
         if deleted == 0 {
             break;
         }
     }
-    if PageUse::measure(reader)?.file > limit {
-        let transaction = transaction::begin_writing(reader.connection(), WRITE)?;
+    if PageUse::measure(file)?.file > limit {
+        let transaction = transaction::begin_writing(file.connection(), WRITE)?;
         let mut vacuum = transaction.prepare("PRAGMA incremental_vacuum")?;
         let mut freed = vacuum.query(())?;
         // Frees one page with each step, and renews the budget for it.
         while freed.next()?.is_some() {
-            reader.connection();
+            file.connection();
         }
         drop(freed);
         drop(vacuum);
@@ -99,13 +99,13 @@ pub(crate) fn make_room(reader: &Reader, more: u64, limit: u64) -> Result<u64, r
 type RowUse = (i64, i64, i64);
 
 /// The least recently used rows, the oldest first.
-fn oldest(reader: &Reader) -> Result<Vec<RowUse>, rusqlite::Error> {
-    let file = PageUse::measure(reader)?.file;
-    let transaction = transaction::begin_writing(reader.connection_to_read(file), WRITE)?;
+fn oldest(file: &Opened) -> Result<Vec<RowUse>, rusqlite::Error> {
+    let bytes = PageUse::measure(file)?.file;
+    let transaction = transaction::begin_writing(file.connection_to_read(bytes), WRITE)?;
     transaction.execute_batch(CREATE)?;
     transaction.execute(SWEEP, ())?;
     transaction.commit()?;
-    let transaction = transaction::begin(reader.connection_to_read(file))?;
+    let transaction = transaction::begin(file.connection_to_read(bytes))?;
     let mut oldest = transaction.prepare_cached(OLDEST)?;
     let rows = oldest.query_map([LOOK_ROWS], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     rows.collect()
@@ -114,14 +114,14 @@ fn oldest(reader: &Reader) -> Result<Vec<RowUse>, rusqlite::Error> {
 /// Deletes rows, the oldest first, until the rest and `more` take at most
 /// `goal` bytes. Returns how many were deleted.
 fn delete(
-    reader: &Reader,
+    file: &Opened,
     mut oldest: &[RowUse],
     more: u64,
     goal: u64,
 ) -> Result<u64, rusqlite::Error> {
     let mut gone = 0;
     while !oldest.is_empty() {
-        let transaction = transaction::begin_writing(reader.connection(), WRITE)?;
+        let transaction = transaction::begin_writing(file.connection(), WRITE)?;
         let mut excess = PageUse::within(&transaction)?.excess(more, goal).min(BATCH_BYTES);
         if excess == 0 {
             break;
@@ -153,8 +153,8 @@ struct PageUse {
 }
 
 impl PageUse {
-    fn measure(reader: &Reader) -> Result<Self, rusqlite::Error> {
-        let transaction = transaction::begin(reader.connection())?;
+    fn measure(file: &Opened) -> Result<Self, rusqlite::Error> {
+        let transaction = transaction::begin(file.connection())?;
         Self::within(&transaction)
     }
 

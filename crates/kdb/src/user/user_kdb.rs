@@ -66,9 +66,7 @@ impl Default for UserOptions {
 /// [`KdbSnapshot::take`]: crate::KdbSnapshot::take
 pub struct UserKdb {
     reader: Reader,
-    limit_bytes: u64,
-    max_object_bytes: u64,
-    busy: Duration,
+    options: UserOptions,
     /// Whether the file stays locked as long as it is open.
     keeps_lock: bool,
 }
@@ -146,7 +144,7 @@ impl UserKdb {
             };
         let (connection, budget) = connect(look).map_err(|source| sqlite_error(path, source))?;
         let reader = reader(path, connection, budget, journal, options.max_object_bytes)?;
-        Ok(Self::with(reader, options, true))
+        Ok(Self { reader, options: options.clone(), keeps_lock: true })
     }
 
     /// Prepares a file that was just opened, by a connection that
@@ -166,18 +164,13 @@ impl UserKdb {
             hold_locks(&connection).map_err(sqlite)?;
         }
         let reader = reader(path, connection, budget, Journal::Delete, options.max_object_bytes)?;
-        transaction::release_locks(reader.connection()).map_err(sqlite)?;
-        Ok(Self::with(reader, options, false))
-    }
-
-    fn with(reader: Reader, options: &UserOptions, keeps_lock: bool) -> Self {
-        let UserOptions { limit_bytes, max_object_bytes, busy, .. } = *options;
-        Self { reader, limit_bytes, max_object_bytes, busy, keeps_lock }
+        transaction::release_locks(reader.file.connection()).map_err(sqlite)?;
+        Ok(Self { reader, options: options.clone(), keeps_lock: false })
     }
 
     /// Changes [`UserOptions::busy`], how long to wait for others.
     pub fn set_busy(&mut self, busy: Duration) {
-        self.busy = busy;
+        self.options.busy = busy;
     }
 
     /// The code object of one key, decoded and checked against its hash; `None`
@@ -189,7 +182,7 @@ impl UserKdb {
         if self.keeps_lock {
             return self.reader.get(key);
         }
-        let sqlite = |source| self.reader.sqlite(source);
+        let sqlite = |source| self.reader.file.sqlite(source);
         let transaction = self.begin().map_err(sqlite)?;
         let found = self.reader.get(key)?;
         transaction.commit().map_err(sqlite)?;
@@ -199,17 +192,17 @@ impl UserKdb {
     /// Begins a read transaction. Statements in it may wait as long again.
     fn begin(&self) -> Result<Transaction<'_>, rusqlite::Error> {
         busy_handler::wait_up_to(Duration::ZERO);
-        let begun = match transaction::begin(self.reader.connection()) {
+        let begun = match transaction::begin(self.reader.file.connection()) {
             Err(error)
                 if KdbErrorKind::from_sqlite(&error) == KdbErrorKind::Busy
                     && !has_log(self.reader.path()) =>
             {
-                busy_handler::wait_up_to(self.busy);
-                return transaction::begin(self.reader.connection());
+                busy_handler::wait_up_to(self.options.busy);
+                return transaction::begin(self.reader.file.connection());
             }
             other => other?,
         };
-        busy_handler::wait_up_to(self.busy);
+        busy_handler::wait_up_to(self.options.busy);
         Ok(begun)
     }
 
@@ -238,9 +231,10 @@ impl UserKdb {
         // mode.
         drop(self.begin().map_err(sqlite)?);
         let more = encoded.blob.len() as u64 + ROW_OVERHEAD_BYTES;
-        let gone = usage::make_room(&self.reader, more, self.limit_bytes).map_err(sqlite)?;
+        let gone =
+            usage::make_room(&self.reader.file, more, self.options.limit_bytes).map_err(sqlite)?;
         let transaction =
-            transaction::begin_writing(self.reader.connection(), WRITE).map_err(sqlite)?;
+            transaction::begin_writing(self.reader.file.connection(), WRITE).map_err(sqlite)?;
         let size = encoded.uncompressed_size as i64;
         let text = (&key.kernel_name, &key.kernel_args);
         transaction.execute(DELETE_ONE, text).map_err(sqlite)?;
@@ -269,7 +263,7 @@ impl UserKdb {
         // Not worth a wait.
         busy_handler::wait_up_to(Duration::ZERO);
         let transaction =
-            transaction::begin_writing(self.reader.connection(), WRITE).map_err(sqlite)?;
+            transaction::begin_writing(self.reader.file.connection(), WRITE).map_err(sqlite)?;
         usage::note(&transaction, used.iter().map(|(key, seconds)| (key, *seconds)))
             .and_then(|()| transaction.commit())
             .map_err(sqlite)
@@ -278,7 +272,7 @@ impl UserKdb {
     fn check(&self, key: &KernelKey, code_object: &[u8]) -> Result<(), WriteError> {
         check_key(key)?;
         let size = code_object.len() as u64;
-        if !(1..=self.max_object_bytes).contains(&size) {
+        if !(1..=self.options.max_object_bytes).contains(&size) {
             return Err(WriteError::ObjectSize { key: Box::new(key.clone()), size });
         }
         Ok(())
