@@ -217,6 +217,14 @@ impl Target {
         self.compute_units
     }
 
+    /// The targets of the kdbs for a device of this target, in MIOpen's order: exactly its compute
+    /// units, then device-wide.
+    #[must_use]
+    pub fn with_device_wide(&self) -> Vec<Self> {
+        let wide = Self { compute_units: None, ..self.clone() };
+        if *self == wide { vec![wide] } else { vec![self.clone(), wide] }
+    }
+
     /// MIOpen's DbBasename: DbId, then `_` and the decimal count up to 64, or
     /// the count in lowercase hexadecimal without separator if it is larger;
     /// only the DbId for a device-wide target.

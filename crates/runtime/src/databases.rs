@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::directories::{KdbDirectories, KdbDirectory, UserDirectory};
 use crate::environment::Environment;
+use crate::installed_kdbs::file_names;
 use crate::layer::Layer;
 use crate::{Target, file_system};
 
@@ -174,14 +175,10 @@ fn models(directories: &KdbDirectories, target: Option<&Target>) -> Vec<Database
 }
 
 fn kernels(directories: &KdbDirectories, target: Option<&Target>) -> Vec<DatabaseDirectory> {
-    let (mut system, user) = match target {
+    let (system, user) = match target {
         None => (vec!["*.kdb".to_owned()], "*.ukdb".to_owned()),
-        Some(target) => {
-            let wide = Target::new(target.id().clone(), None);
-            (vec![target.kdb_file_name(), wide.kdb_file_name()], target.ukdb_file_name())
-        }
+        Some(target) => (file_names(target), target.ukdb_file_name()),
     };
-    system.dedup();
     let mut found = DatabaseDirectory::systems(DatabaseKind::Kernels, directories, &system);
     let users = |dir: &PathBuf, rule| {
         DatabaseDirectory::users(DatabaseKind::Kernels, dir, vec![user.clone()], rule)

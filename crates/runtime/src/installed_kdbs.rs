@@ -29,11 +29,7 @@ const REST_SECONDS: u64 = 3;
 /// MIOpen opens one of them ([`MiopenKdb`](crate::MiopenKdb)); the runtime
 /// searches both.
 pub(crate) fn file_names(device: &Target) -> Vec<String> {
-    let mut names = vec![device.kdb_file_name()];
-    if device.compute_units().is_some() {
-        names.push(Target::new(device.id().clone(), None).kdb_file_name());
-    }
-    names
+    device.with_device_wide().iter().map(Target::kdb_file_name).collect()
 }
 
 /// The files that may have the device's kernels, in order.

@@ -55,10 +55,7 @@ pub(super) fn check(installed: InstalledFiles<'_>, findings: &mut Findings<'_>) 
 
 /// The names under which a device's kdbs are looked for.
 fn names(target: &Target) -> Vec<String> {
-    let wide = Target::new(target.id().clone(), None);
-    let mut names = vec![target.kdb_file_name(), wide.kdb_file_name()];
-    names.dedup();
-    names
+    target.with_device_wide().iter().map(Target::kdb_file_name).collect()
 }
 
 /// Whether a kdb has one of a device's names.
@@ -115,10 +112,9 @@ fn missing(target: &Target, kdbs: &[PathBuf], findings: &mut Findings<'_>) {
     if kdbs.iter().any(|kdb| is_for(kdb, target)) {
         return;
     }
-    let mut packages = [target.clone(), Target::new(target.id().clone(), None)]
-        .map(|target| package_name::for_target(package_name::DEFAULT_NAME_TEMPLATE, &target))
-        .to_vec();
-    packages.dedup();
+    let targets = target.with_device_wide();
+    let package = |target| package_name::for_target(package_name::DEFAULT_NAME_TEMPLATE, target);
+    let packages: Vec<String> = targets.iter().map(package).collect();
     let alike = |kdb: &Target| kdb.id().processor() == target.id().processor();
     let near = kdbs.iter().filter(|kdb| target_of_kdb(kdb).as_ref().is_some_and(alike));
     let near: Vec<String> = near.map(|kdb| format!("`{}`", kdb.display())).collect();

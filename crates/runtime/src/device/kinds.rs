@@ -72,9 +72,7 @@ impl Device {
     /// compute units, then device-wide.
     #[must_use]
     pub fn targets(&self) -> Vec<Target> {
-        let exact = self.target();
-        let wide = Target::new(self.target_id.clone(), None);
-        if exact == wide { vec![wide] } else { vec![exact, wide] }
+        self.target().with_device_wide()
     }
 }
 
