@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use gfxpack_kdb::UserOptions;
 use gfxpack_model::{KernelKey, in_full};
 
 use crate::code_object::CodeObject;
@@ -17,7 +18,7 @@ use crate::memory_cache::Memory;
 use crate::miss::{Miss, MissReason};
 use crate::per_process::PerProcess;
 use crate::target_check::TargetCheck;
-use crate::user::{UserFile, UserSettings};
+use crate::user::UserFile;
 use crate::wait_budget::WaitBudget;
 use crate::warning::{WarningClass, Warnings};
 
@@ -179,14 +180,13 @@ impl Inner {
             }
         };
         let user_file = |directory: &PathBuf| {
-            let settings = UserSettings {
-                max_object_bytes,
-                limit_bytes: limits.user_cache_bytes,
-                busy: limits.busy_wait,
-                look_only: config.look_only,
-                temp_dir: directories.temp_dir.clone(),
-            };
-            UserFile::new(directory.clone(), config.target.ukdb_file_name(), settings)
+            let mut options = UserOptions::default();
+            options.max_object_bytes = max_object_bytes;
+            options.limit_bytes = limits.user_cache_bytes;
+            options.busy = limits.busy_wait;
+            options.look_only = config.look_only;
+            let name = config.target.ukdb_file_name();
+            UserFile::new(directory.clone(), name, options, directories.temp_dir.clone())
         };
         let user = match &directories.user {
             UserDirectory::Dir(directory) => Some(user_file(directory)),

@@ -229,7 +229,7 @@ impl Environment {
         }
     }
 
-    fn value(&self, name: &str) -> Option<&OsStr> {
+    pub(crate) fn value(&self, name: &str) -> Option<&OsStr> {
         self.values.get(name).map(OsString::as_os_str)
     }
 

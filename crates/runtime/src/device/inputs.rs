@@ -48,10 +48,8 @@ impl Inputs {
     /// The inputs for this machine's hardware and these variables.
     #[must_use]
     pub fn from_environment(environment: &Environment) -> Self {
-        let variables = environment.variables();
-        let value = |name: &str| {
-            variables.iter().find(|known| known.name == name).and_then(|known| known.value.clone())
-        };
+        let value =
+            |name: &str| environment.value(name).map(|value| value.to_string_lossy().into_owned());
         Self {
             device_arch: value("MIOPEN_DEVICE_ARCH"),
             device_cu: value("MIOPEN_DEVICE_CU"),

@@ -8,21 +8,11 @@ use crate::miss::MissReason;
 use crate::trust::Untrusted;
 
 /// Why a lookup in a file failed.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
 pub(super) enum AskError {
-    Untrusted(Untrusted),
-    Read(ReadError),
-}
-
-impl From<Untrusted> for AskError {
-    fn from(error: Untrusted) -> Self {
-        Self::Untrusted(error)
-    }
-}
-
-impl From<ReadError> for AskError {
-    fn from(error: ReadError) -> Self {
-        Self::Read(error)
-    }
+    Untrusted(#[from] Untrusted),
+    Read(#[from] ReadError),
 }
 
 pub(super) fn missed_by(trouble: AskError) -> MissReason {

@@ -31,7 +31,7 @@ impl UserFile {
         error: ReadError,
         key: &KernelKey,
     ) -> MissReason {
-        if !is_damage(error.kind()) || self.settings.look_only {
+        if !is_damage(error.kind()) || self.options.look_only {
             return missed(error);
         }
         let Ok(directory) = trust::check_directory(&self.directory, self.group()) else {
@@ -66,7 +66,7 @@ impl UserFile {
     ) -> Result<DamageCheck, ReadError> {
         let path = directory.join(&self.name);
         let io = |source| ReadError::Io { path: path.clone(), source };
-        let (name, wait) = (format!("{}.aside", self.name), self.settings.busy);
+        let (name, wait) = (format!("{}.aside", self.name), self.options.busy);
         let held = KeyLock::acquire(directory, &name, wait);
         // Closing the file drops the locks that this process has on it.
         let alone = held.as_ref().and_then(|_| self.gate.enter_exclusive());
@@ -80,7 +80,7 @@ impl UserFile {
             let again = kdb.map_err(|error| error.kind()).and_then(again);
             again.is_err_and(is_damage)
         };
-        match DamagedKdb::confirm(&path, &self.options(wait), fails)? {
+        match DamagedKdb::confirm(&path, &self.options, fails)? {
             None => Ok(DamageCheck::Whole),
             // The file stays locked until it has its new name.
             Some(_damaged) => quarantine::rename(&path).map(DamageCheck::Quarantined).map_err(io),

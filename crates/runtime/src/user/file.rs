@@ -22,24 +22,14 @@ use crate::trust::{self, GroupWrite, Untrusted};
 /// How many uses are written in one transaction.
 const NOTED_TOGETHER: usize = 256;
 
-/// Settings for a user's kdb.
-#[derive(Debug, Clone)]
-pub(crate) struct UserSettings {
-    pub(crate) max_object_bytes: u64,
-    pub(crate) limit_bytes: u64,
-    /// How long to wait for other processes that quarantine a damaged file.
-    pub(crate) busy: Duration,
-    /// Nothing is created, changed or moved.
-    pub(crate) look_only: bool,
-    /// Directory for private copies, which are removed at once.
-    pub(crate) temp_dir: PathBuf,
-}
-
 /// One user's kdb, which may appear, change and disappear at any time.
 pub(crate) struct UserFile {
     pub(super) directory: PathBuf,
     pub(super) name: String,
-    pub(super) settings: UserSettings,
+    /// `busy` is how long to wait for other processes that quarantine a damaged file.
+    pub(super) options: UserOptions,
+    /// Directory for private copies, which are removed at once.
+    pub(super) temp_dir: PathBuf,
     pub(super) gate: &'static SqliteGate,
     pub(super) connections: Pool<Connection>,
     /// Used while another program has the file open in WAL mode.
@@ -57,12 +47,18 @@ pub(super) enum Connection {
 }
 
 impl UserFile {
-    pub(crate) fn new(directory: PathBuf, name: String, settings: UserSettings) -> Self {
+    pub(crate) fn new(
+        directory: PathBuf,
+        name: String,
+        options: UserOptions,
+        temp_dir: PathBuf,
+    ) -> Self {
         let gate = sqlite_gate::for_this_process();
         Self {
             directory,
             name,
-            settings,
+            options,
+            temp_dir,
             gate,
             connections: Pool::new(gate),
             copy: Mutex::default(),
@@ -99,13 +95,13 @@ impl UserFile {
 
     /// Keeps a connection for reuse. With `look_only` it is closed instead.
     pub(super) fn give(&self, file: FileIdentity, connection: Connection) {
-        if !self.settings.look_only {
+        if !self.options.look_only {
             self.connections.give(file, connection);
         }
     }
 
     pub(super) fn group(&self) -> GroupWrite {
-        if self.settings.look_only { GroupWrite::Left } else { GroupWrite::Taken }
+        if self.options.look_only { GroupWrite::Left } else { GroupWrite::Taken }
     }
 
     /// Returns the directory's real path, if it and the file can be trusted.
@@ -122,19 +118,12 @@ impl UserFile {
         let writable = file_system::is_writable(directory)
             && (!exists || file_system::is_writable_file(&path));
         if exists && !writable {
-            let options = ReadOptions::with_max_object_bytes(self.settings.max_object_bytes);
+            let options = ReadOptions::with_max_object_bytes(self.options.max_object_bytes);
             return Reader::open_with(&path, options).map(Connection::Read);
         }
-        UserKdb::open(&path, &self.options(wait)).map(Connection::Write)
-    }
-
-    pub(super) fn options(&self, wait: Duration) -> UserOptions {
-        let mut options = UserOptions::default();
-        options.max_object_bytes = self.settings.max_object_bytes;
-        options.limit_bytes = self.settings.limit_bytes;
+        let mut options = self.options.clone();
         options.busy = wait;
-        options.look_only = self.settings.look_only;
-        options
+        UserKdb::open(&path, &options).map(Connection::Write)
     }
 
     /// Keeps uses that could not be written until the next store.
@@ -149,7 +138,7 @@ impl UserFile {
     /// Records a use. Returns the connection unless it failed.
     pub(super) fn note_use(&self, connection: Connection, key: &KernelKey) -> Option<Connection> {
         let Connection::Write(mut kdb) = connection else { return Some(connection) };
-        if !self.settings.look_only {
+        if !self.options.look_only {
             let mut used = lock(&self.used);
             used.insert(key.clone(), clock::now());
             if used.len() >= NOTED_TOGETHER {

@@ -8,4 +8,4 @@ mod snapshot;
 mod store;
 mod waiting;
 
-pub(crate) use file::{UserFile, UserSettings};
+pub(crate) use file::UserFile;

@@ -37,8 +37,8 @@ impl UserFile {
         };
         copy.take_if(|copy| !copy.is_current());
         if copy.is_none() {
-            let (temp_dir, limit) = (&self.settings.temp_dir, self.settings.max_object_bytes);
-            *copy = Some(KdbSnapshot::take(&path, temp_dir, limit, clock::now())?);
+            let limit = self.options.max_object_bytes;
+            *copy = Some(KdbSnapshot::take(&path, &self.temp_dir, limit, clock::now())?);
         }
         let found = copy.as_ref().map(|copy| copy.get(key)).transpose()?;
         Ok(found.flatten())
