@@ -38,7 +38,7 @@ pub(crate) fn write(
     tarball.bytes(".PKGINFO", info.as_bytes())?;
     for (path, item) in entries {
         match item {
-            Some(item) => tarball.file(&path[1..], item, None)?,
+            Some(item) => tarball.file(&path[1..], item)?,
             None => tarball.directory(&format!("{}/", &path[1..]))?,
         }
     }
@@ -103,7 +103,7 @@ fn file_list(
     for (path, item) in entries {
         match item {
             Some(item) => {
-                line(&path[1..], item.mode, &digests(|out| item.copy_to(out, None))?);
+                line(&path[1..], item.mode, &digests(|out| item.copy_to(out))?);
             }
             None => line(&path[1..], 0o755, "type=dir"),
         }

@@ -7,12 +7,10 @@ use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
 
 use gfxpack_model::package::{Content, PackageSpec};
 
 use crate::Error;
-use crate::digests::{Digests, PIECES, Piece};
 use crate::error::Failure;
 
 /// Number of bytes that are read at a time.
@@ -113,22 +111,14 @@ impl<'a> Contents<'a> {
 }
 
 impl Item<'_> {
-    /// Writes the file's bytes to `out`, and passes them to `digests` if given.
+    /// Writes the file's bytes to `out`.
     ///
     /// # Errors
     /// [`Error::Changed`] if the file has changed since its metadata was read;
     /// [`Error::Read`]; errors of `out`.
-    pub(crate) fn copy_to(
-        &self,
-        out: &mut impl Write,
-        digests: Option<&Digests>,
-    ) -> Result<(), Failure> {
+    pub(crate) fn copy_to(&self, out: &mut impl Write) -> Result<(), Failure> {
         let (path, stamp) = match &self.source {
-            Source::Bytes(bytes) => {
-                let copied = self.copy_from(&mut &bytes[..], Path::new(""), out, digests)?;
-                assert_eq!(copied, self.size, "memory does not change");
-                return Ok(());
-            }
+            Source::Bytes(bytes) => return Ok(out.write_all(bytes)?),
             Source::File(path, stamp) => (*path, stamp),
         };
         let mut file = File::open(path).map_err(|e| Error::read(path, e))?;
@@ -140,49 +130,22 @@ impl Item<'_> {
         if changed(&file)? {
             return Err(wrong().into());
         }
-        let copied = self.copy_from(&mut file, path, out, digests)?;
-        if copied != self.size || changed(&file)? { Err(wrong().into()) } else { Ok(()) }
-    }
-
-    /// Returns the number of bytes that were read. If the file is longer than
-    /// expected, it is greater than the expected size.
-    fn copy_from(
-        &self,
-        from: &mut impl Read,
-        path: &Path,
-        out: &mut impl Write,
-        digests: Option<&Digests>,
-    ) -> Result<u64, Failure> {
-        let mut buffers: [Arc<Vec<u8>>; PIECES] = Default::default();
+        let mut buffer = vec![0; CHUNK.min(self.size as usize + 1)];
         let mut copied = 0;
-        for next in (0..PIECES).cycle() {
-            let buffer = &mut buffers[next];
-            // By the next turn of this buffer its bytes are normally digested. If
-            // not, a new buffer is allocated.
-            if buffer.is_empty() || Arc::get_mut(buffer).is_none() {
-                *buffer = Arc::new(vec![0; CHUNK.min(self.size as usize + 1)]);
-            }
-            let free = Arc::get_mut(buffer).expect("nobody else has it");
-            let filled = match from.read(free) {
+        // Bytes beyond the expected size are not written.
+        while copied <= self.size {
+            let filled = match file.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(filled) => filled,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
                 Err(e) => return Err(Error::read(path, e).into()),
             };
             copied += filled as u64;
-            // Bytes beyond the expected size are not written.
-            if copied > self.size {
-                break;
+            if copied <= self.size {
+                out.write_all(&buffer[..filled])?;
             }
-            if let Some(digests) = digests {
-                digests.piece(Piece { buffer: Arc::clone(buffer), filled });
-            }
-            out.write_all(&buffer[..filled])?;
         }
-        if let Some(digests) = digests {
-            digests.end_of_file();
-        }
-        Ok(copied)
+        if copied != self.size || changed(&file)? { Err(wrong().into()) } else { Ok(()) }
     }
 }
 
@@ -290,8 +253,7 @@ mod tests {
             spec.files.push(PackageFile::readable("/f", Content::File(path.clone())));
             let contents = Contents::from_spec(&spec).expect("the input is there");
             let (_, item) = contents.iter().next().expect("one file");
-            item.copy_to(&mut ChangingWriter(change, false), None)
-                .map_err(|e| e.of(Path::new("out")))
+            item.copy_to(&mut ChangingWriter(change, false)).map_err(|e| e.of(Path::new("out")))
         };
         assert!(pack(&|| ()).is_ok());
         for change in [&append as &dyn Fn(), &overwrite, &|| write(CHUNK + 5), &|| write(0)] {
@@ -312,7 +274,7 @@ mod tests {
         let contents = Contents::from_spec(&spec).expect("the input is there");
         let (_, item) = contents.iter().next().expect("one file");
         std::fs::remove_file(&path).expect("removed");
-        let copy = || item.copy_to(&mut io::sink(), None).map_err(|e| e.of(Path::new("out")));
+        let copy = || item.copy_to(&mut io::sink()).map_err(|e| e.of(Path::new("out")));
         let gone = copy();
         assert!(matches!(gone, Err(Error::Read { .. })), "{gone:?}");
         std::fs::write(&path, "three").expect("written");

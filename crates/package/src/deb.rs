@@ -9,11 +9,9 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use gfxpack_model::package::PackageSpec;
-use md5::Md5;
 
 use crate::compress::{Compression, Encoder, gzip_best, gzip_stored};
 use crate::contents::Contents;
-use crate::digests::Digests;
 use crate::error::{Error, Failure};
 use crate::output::Output;
 use crate::tarball::Tarball;
@@ -31,8 +29,7 @@ const CONTROL_NAME: &str = "control.tar.gz";
 ///
 /// Adds a changelog below `/usr/share/doc/<name>`, and overrides with reasons for
 /// intended warnings of lintian, such as those about files in `/opt`. There are
-/// no maintainer scripts. An additional thread computes MD5 digests if they are
-/// wanted.
+/// no maintainer scripts.
 ///
 /// # Errors
 /// [`Error::Field`], [`Error::PathClash`], [`Error::MemberTooLarge`], and errors
@@ -97,16 +94,21 @@ fn write_data(
     let mut tarball = Tarball::new(out, spec.source_date_epoch);
     tarball.directory("./")?;
     let mut directories = contents.directories().into_iter().peekable();
-    let digests = with_md5sums.then(Digests::start::<Md5>).transpose()?;
+    let mut digests = Vec::new();
     for (install_path, item) in contents.iter() {
         // Parents sort before their files, so all their parents come now.
         while let Some(directory) = directories.next_if(|directory| *directory < install_path) {
             tarball.directory(&format!(".{directory}/"))?;
         }
-        tarball.file(&format!(".{install_path}"), item, digests.as_ref())?;
+        let name = format!(".{install_path}");
+        if with_md5sums {
+            digests.push(tarball.digested_file(&name, item)?);
+        } else {
+            tarball.file(&name, item)?;
+        }
     }
     tarball.finish()?.finish()?;
-    Ok(digests.map(Digests::finish))
+    Ok(with_md5sums.then_some(digests))
 }
 
 /// The text of the `md5sums` file.

@@ -24,7 +24,6 @@ mod choice;
 mod compress;
 mod contents;
 mod deb;
-mod digests;
 mod error;
 mod finding;
 mod format;

@@ -74,7 +74,7 @@ fn layer(
     let encoder = compression.encoder(packed, threads)?;
     let mut tarball = Tarball::new(Hashing::new(encoder), spec.source_date_epoch);
     for (install_path, item) in contents.iter() {
-        tarball.file(&install_path[1..], item, None)?;
+        tarball.file(&install_path[1..], item)?;
     }
     let (encoder, diff_id, _) = tarball.finish()?.finish();
     let (buffered, sha256, size) = encoder.finish()?.finish();

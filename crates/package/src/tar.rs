@@ -23,7 +23,7 @@ pub(crate) fn write(
     let encoder = compression.encoder(output, threads)?;
     let mut tarball = Tarball::new(encoder, spec.source_date_epoch);
     for (install_path, item) in contents.iter() {
-        tarball.file(&install_path[1..], item, None)?;
+        tarball.file(&install_path[1..], item)?;
     }
     tarball.finish()?.finish()?;
     Ok(())

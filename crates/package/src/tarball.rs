@@ -3,9 +3,11 @@
 use std::fs::File;
 use std::io::{self, Seek, Write};
 
+use md5::{Digest, Md5};
+
 use crate::contents::Item;
-use crate::digests::Digests;
 use crate::error::Failure;
+use crate::output::Hashing;
 
 const BLOCK: u64 = 512;
 /// Maximum length of a name in the header itself.
@@ -28,19 +30,27 @@ impl<W: Write> Tarball<W> {
         self.header(name, ::tar::EntryType::Directory, 0o755, 0)
     }
 
-    /// Appends a file, and passes its bytes to `digests` if given.
+    /// Appends a file.
     ///
     /// # Errors
     /// Errors of [`Item::copy_to`].
-    pub(crate) fn file(
-        &mut self,
-        name: &str,
-        item: &Item<'_>,
-        digests: Option<&Digests>,
-    ) -> Result<(), Failure> {
+    pub(crate) fn file(&mut self, name: &str, item: &Item<'_>) -> Result<(), Failure> {
         self.header(name, ::tar::EntryType::Regular, item.mode, item.size)?;
-        item.copy_to(&mut self.out, digests)?;
+        item.copy_to(&mut self.out)?;
         Ok(self.pad(item.size)?)
+    }
+
+    /// Appends a file, and returns its MD5 digest in hexadecimal.
+    ///
+    /// # Errors
+    /// Errors of [`Item::copy_to`].
+    pub(crate) fn digested_file(&mut self, name: &str, item: &Item<'_>) -> Result<String, Failure> {
+        self.header(name, ::tar::EntryType::Regular, item.mode, item.size)?;
+        let mut hashing = Hashing::with(&mut self.out, Md5::new());
+        item.copy_to(&mut hashing)?;
+        let (_, digest, _) = hashing.finish();
+        self.pad(item.size)?;
+        Ok(digest)
     }
 
     /// Appends a file from memory with mode 0644.

@@ -147,7 +147,7 @@ impl<'o> Wheel<'o> {
     }
 
     fn file(&mut self, name: &str, item: &Item<'_>) -> Result<(), Failure> {
-        self.member(name, item.mode, item.size, |out| item.copy_to(out, None))
+        self.member(name, item.mode, item.size, |out| item.copy_to(out))
     }
 
     fn bytes(&mut self, name: &str, bytes: &[u8]) -> Result<(), Failure> {

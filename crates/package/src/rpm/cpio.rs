@@ -4,8 +4,8 @@
 use std::io::{self, Write};
 
 use crate::contents::Item;
-use crate::digests::Digests;
 use crate::error::Failure;
+use crate::output::Hashing;
 
 /// Maximum total size for entries with names.
 pub(crate) const NAMED_MAX: u64 = u32::MAX as u64;
@@ -50,18 +50,17 @@ pub(crate) fn trailer(out: &mut impl Write) -> io::Result<()> {
     new_ascii(out, "TRAILER!!!", [0, 0, 1, 0, 0])
 }
 
-/// Writes an entry's bytes, computes their digest, and pads them to a multiple of
-/// four.
+/// Writes an entry's bytes, pads them to a multiple of four, and returns their
+/// SHA-256 in hexadecimal.
 ///
 /// # Errors
 /// Errors of [`Item::copy_to`].
-pub(crate) fn body(
-    out: &mut impl Write,
-    item: &Item<'_>,
-    digests: &Digests,
-) -> Result<(), Failure> {
-    item.copy_to(out, Some(digests))?;
-    Ok(out.write_all(padding(item.size))?)
+pub(crate) fn body(out: &mut impl Write, item: &Item<'_>) -> Result<String, Failure> {
+    let mut hashing = Hashing::new(out);
+    item.copy_to(&mut hashing)?;
+    let (out, digest, _) = hashing.finish();
+    out.write_all(padding(item.size))?;
+    Ok(digest)
 }
 
 fn new_ascii(out: &mut impl Write, name: &str, values: [u64; 5]) -> io::Result<()> {

@@ -4,12 +4,10 @@ use std::collections::BTreeSet;
 use std::fs::File;
 
 use gfxpack_model::package::PackageSpec;
-use sha2::Sha256;
 
 use super::cpio;
 use crate::compress::Compression;
 use crate::contents::Contents;
-use crate::digests::Digests;
 use crate::error::Failure;
 use crate::output::Hashing;
 
@@ -64,15 +62,11 @@ pub(super) fn write_payload(
     let encoder = compression.encoder(Hashing::new(payload), threads)?;
     let mut archive = Hashing::new(encoder);
     let named = is_named(total_size(entries));
-    let digests = Digests::start::<Sha256>()?;
+    let mut files = Vec::with_capacity(entries.len());
     for (index, entry) in entries.iter().enumerate() {
         cpio::header(&mut archive, entry, index, spec.source_date_epoch, named)?;
-        if let Some(item) = entry.item {
-            cpio::body(&mut archive, item, &digests)?;
-        }
+        files.push(entry.item.map(|item| cpio::body(&mut archive, item)).transpose()?);
     }
-    let mut digests = digests.finish().into_iter();
-    let files = entries.iter().map(|entry| entry.item.and_then(|_| digests.next())).collect();
     cpio::trailer(&mut archive)?;
     let (encoder, archive, _) = archive.finish();
     let (_, compressed, compressed_size) = encoder.finish()?.finish();
