@@ -180,24 +180,6 @@ impl Environment {
         self.text("MIOPEN_FIND_ENFORCE")
     }
 
-    /// MIOPEN_DEVICE_ARCH: the device name to assume, `gfx906`.
-    #[must_use]
-    pub fn device_arch(&self) -> Option<&str> {
-        self.text("MIOPEN_DEVICE_ARCH")
-    }
-
-    /// MIOPEN_DEVICE_CU: the compute units to assume.
-    #[must_use]
-    pub fn device_cu(&self) -> Option<u32> {
-        self.number("MIOPEN_DEVICE_CU").filter(|count| *count > 0)
-    }
-
-    /// HSA_OVERRIDE_GFX_VERSION: the version that ROCm should report: `10.3.0`.
-    #[must_use]
-    pub fn hsa_override_gfx_version(&self) -> Option<&str> {
-        self.text("HSA_OVERRIDE_GFX_VERSION")
-    }
-
     /// ROCM_PATH: the first ROCm prefix to search.
     #[must_use]
     pub fn rocm_path(&self) -> Option<PathBuf> {
@@ -272,7 +254,7 @@ impl Environment {
             ("MIOPEN_DEVICE_ARCH", Some(_)) => "taken for the device's name",
             ("MIOPEN_DEVICE_ARCH", None) => "the device is detected",
             ("MIOPEN_DEVICE_CU", None) => "the compute units are detected",
-            ("MIOPEN_DEVICE_CU", Some(_)) if self.device_cu().is_some() => {
+            ("MIOPEN_DEVICE_CU", Some(_)) if self.number(name).is_some_and(|count| count > 0) => {
                 "taken for the device's compute units"
             }
             ("MIOPEN_DEVICE_CU", Some(_)) => "not understood, so the compute units are detected",
@@ -349,7 +331,7 @@ mod tests {
             assert_eq!(environment.user_db_path(), None);
             assert_eq!(environment.rocm_path(), None);
             assert_eq!(environment.temp_dir(), Path::new("/tmp"));
-            assert_eq!(environment.device_arch(), Some("/callers"), "no directory");
+            assert_eq!(environment.text("MIOPEN_DEVICE_ARCH"), Some("/callers"), "no directory");
             for variable in environment.variables() {
                 let overridden = variable.effect.contains("more rights");
                 assert_eq!(overridden, DIRECTORIES.contains(&variable.name), "{variable:?}");
