@@ -417,5 +417,6 @@ impl Reader {
 /// invalid.
 fn row_mark(row: &rusqlite::Row<'_>) -> Option<RowMark> {
     let hash = row::text(row, 3, "kernel_hash").ok().filter(|hash| hash.len() == 32)?;
-    Some(RowMark { id: row::id(row, 6)?, hash: u128::from_str_radix(hash, 16).ok()? })
+    let id = row::integer(row, 6, "rowid").ok()?;
+    Some(RowMark { id, hash: u128::from_str_radix(hash, 16).ok()? })
 }

@@ -112,16 +112,8 @@ pub(crate) fn integer(row: &Row<'_>, index: usize, column: &'static str) -> Resu
     }
 }
 
-/// A column's integer; `None` if it has another type.
-pub(crate) fn id(row: &Row<'_>, index: usize) -> Option<i64> {
-    match value(row, index) {
-        ValueRef::Integer(id) => Some(id),
-        _ => None,
-    }
-}
-
 /// The text of a column for display, whatever it holds.
-pub(crate) fn lossy_text(row: &Row<'_>, index: usize) -> String {
+fn lossy_text(row: &Row<'_>, index: usize) -> String {
     match value(row, index) {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
             String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_SHOWN_BYTES)]).into_owned()

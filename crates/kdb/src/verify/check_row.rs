@@ -49,12 +49,9 @@ impl UncheckedRow {
             number,
             name: row::text(row, 0, "kernel_name").map(str::to_owned),
             args: row::text(row, 1, "kernel_args").map(str::to_owned),
-            shown: KernelKey {
-                kernel_name: row::lossy_text(row, 0),
-                kernel_args: row::lossy_text(row, 1),
-            },
+            shown: row::shown_key(row),
             raw,
-            stored_bytes: row::id(row, 5).unwrap_or(0).unsigned_abs(),
+            stored_bytes: row::integer(row, 5, "kernel_blob").unwrap_or(0).unsigned_abs(),
             object,
             hash: row::text(row, 3, "kernel_hash").map(str::to_owned),
         }

@@ -156,10 +156,10 @@ impl Sink {
             }
             Layout::Dense => {
                 let object = self.object(blob, hash, size)?;
-                let hash = bytes_of_hex(hash);
+                let hash = u128::from_str_radix(hash, 16).expect("checked by who hands it over");
                 let sql = "INSERT INTO kern_keys VALUES (?1, ?2, ?3, ?4, ?5)";
                 let mut insert = self.connection.prepare_cached(sql)?;
-                insert.execute((name, args, hash, object, key_check(key)))?;
+                insert.execute((name, args, hash.to_be_bytes(), object, key_check(key)))?;
             }
         }
         self.notes.add(&self.connection, row, note)
@@ -209,10 +209,4 @@ fn digest(blob: &[u8], hash: &str, size: i64) -> [u8; 16] {
     digest.update(size.to_le_bytes());
     digest.update(blob);
     digest.finalize()[..16].try_into().expect("32 bytes")
-}
-
-/// Decodes an even number of hexadecimal digits.
-fn bytes_of_hex(hex: &str) -> Vec<u8> {
-    let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).expect("checked by who hands it over");
-    (0..hex.len()).step_by(2).map(byte).collect()
 }
