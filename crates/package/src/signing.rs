@@ -16,4 +16,3 @@ pub use keyring::Keyring;
 pub use signer::Signer;
 
 pub(crate) use clear_text::clear_text;
-pub(crate) use keyring::ClearSigned;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use gfxpack_process::{FileError, SystemTool, temporary_dir};
+use gfxpack_process::{FileError, SystemTool, ToolOutput, temporary_dir};
 
 use super::clear_text::clear_text;
 use super::error::SigningError;
@@ -18,15 +18,6 @@ const GPGCONF: SystemTool =
 
 /// Additional bytes that gpg writes when it imports keys.
 const ROOM: usize = 64 << 10;
-
-/// The result for a clear-signed file.
-#[derive(Debug)]
-pub(crate) enum ClearSigned {
-    /// What was signed.
-    Text(Vec<u8>),
-    /// Why the signature does not count.
-    Refused(Finding),
-}
 
 /// Public keys whose signatures are trusted, and no others.
 #[derive(Debug)]
@@ -51,8 +42,8 @@ impl Keyring {
         // gpg warns about directories that others can read.
         let private = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(home, private).map_err(FileError::scratch(home))?;
-        let ran = keyring.run(&["--import"], &keys)?;
-        if ran.success {
+        let (ran, _) = keyring.run(&["--import"], &keys)?;
+        if ran.status.success() {
             return Ok(keyring);
         }
         // If there is no room for the keys, the keys are not to blame.
@@ -75,8 +66,8 @@ impl Keyring {
         std::fs::write(&path, signature).map_err(FileError::scratch(&path))?;
         let file = std::path::absolute(file).map_err(FileError::io("find", file))?;
         let arguments = [Path::new("--verify"), Path::new("--"), &path, &file];
-        let ran = self.run(&arguments, &[])?;
-        Ok(refused(&ran.status, &ran.stderr))
+        let (ran, status) = self.run(&arguments, &[])?;
+        Ok(refused(&status, &ran.stderr))
     }
 
     /// Like [`Keyring::check_file`], for bytes in memory.
@@ -93,28 +84,33 @@ impl Keyring {
         self.check_file(signature, &path)
     }
 
-    /// Checks the signature of a clear-signed file.
+    /// What was signed in a clear-signed file, or why the signature does not
+    /// count.
     ///
     /// # Errors
     /// [`SigningError::File`] and [`SigningError::Tool`].
-    pub(crate) fn check_clear_signed(&self, signed: &[u8]) -> Result<ClearSigned, SigningError> {
+    pub(crate) fn check_clear_signed(
+        &self,
+        signed: &[u8],
+    ) -> Result<Result<Vec<u8>, Finding>, SigningError> {
         if let Err(why) = clear_text(signed) {
-            return Ok(ClearSigned::Refused(why.into()));
+            return Ok(Err(why.into()));
         }
-        let ran = self.run(&["--output", "-", "--decrypt"], signed)?;
-        let texts = ran.status.lines().filter(|line| word(line) == Some("PLAINTEXT")).count();
-        Ok(match refused(&ran.status, &ran.stderr) {
-            None if texts == 1 => ClearSigned::Text(ran.stdout),
-            None => ClearSigned::Refused("it is not of the one text".to_owned().into()),
-            Some(why) => ClearSigned::Refused(why),
+        let (ran, status) = self.run(&["--output", "-", "--decrypt"], signed)?;
+        let texts = status.lines().filter(|line| word(line) == Some("PLAINTEXT")).count();
+        Ok(match refused(&status, &ran.stderr) {
+            None if texts == 1 => Ok(ran.stdout),
+            None => Err("it is not of the one text".to_owned().into()),
+            Some(why) => Err(why),
         })
     }
 
+    /// Runs gpg; also returns its status lines.
     fn run(
         &self,
         arguments: &[impl AsRef<OsStr>],
         input: &[u8],
-    ) -> Result<GpgOutcome, SigningError> {
+    ) -> Result<(ToolOutput, String), SigningError> {
         let home = self.home.path();
         // A separate file, since gpg's output for people contains names from keys.
         let status_file = home.join("status");
@@ -128,9 +124,7 @@ impl Keyring {
         all.extend(arguments.iter().map(AsRef::as_ref));
         let output = GPG.capture(&all, Path::new("."), input)?;
         let status = std::fs::read(&status_file).map_err(FileError::io("read", &status_file))?;
-        let status = String::from_utf8_lossy(&status).into_owned();
-        let success = output.status.success();
-        Ok(GpgOutcome { success, status, stdout: output.stdout, stderr: output.stderr })
+        Ok((output, String::from_utf8_lossy(&status).into_owned()))
     }
 }
 
@@ -143,15 +137,6 @@ impl Drop for Keyring {
         // If it can't be removed, it is empty and does no harm.
         GPGCONF.capture(&arguments, Path::new("."), &[]).ok();
     }
-}
-
-/// The result of running gpg.
-struct GpgOutcome {
-    success: bool,
-    /// gpg's status lines.
-    status: String,
-    stdout: Vec<u8>,
-    stderr: String,
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::error::VerifyError;
 use super::listed::{optional, suites};
 use crate::finding::{Finding, Remedy};
 use crate::repository::{KEY_FILE, RPM_KEY_FILE};
-use crate::signing::{ClearSigned, Keyring, SigningError};
+use crate::signing::{Keyring, SigningError};
 
 /// The keys in a directory that did not make the signatures there, each with a
 /// finding.
@@ -44,10 +44,7 @@ fn one(key: &Path, signed: &[SignedFile]) -> Result<Option<Finding>, VerifyError
         let Some(signature) = optional(signature).unwrap_or_default() else { continue };
         let refused = match file {
             Some(file) => keyring.check_file(&signature, file)?,
-            None => match keyring.check_clear_signed(&signature)? {
-                ClearSigned::Text(_) => None,
-                ClearSigned::Refused(why) => Some(why),
-            },
+            None => keyring.check_clear_signed(&signature)?.err(),
         };
         // If the signature is damaged, the key is not to blame.
         if let Some(why) = refused.filter(|why| why.remedy == Remedy::Sign) {
