@@ -1,93 +1,68 @@
 //! A key with statistics of its use: one line of a harvest.
 
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::key::KernelKey;
 
 /// A key, how often it was seen, and where. Written as one JSON object a line;
 /// a line with only a key is valid too.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "Line")]
 pub struct KeyRecord {
     /// The key.
+    #[serde(flatten)]
     pub key: KernelKey,
     /// How often it was seen.
+    #[serde(flatten)]
     pub counts: Counts,
     /// Where it was seen: processors, and the targets in names of kdbs; sorted.
     pub targets: Vec<String>,
 }
 
-/// The fields of a line, in their order. Declared by hand, since serde rejects
+/// The fields of a line that is read. Declared by hand, since serde rejects
 /// unknown fields only if nothing is flattened.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line<Text, Targets> {
-    kernel_name: Text,
-    kernel_args: Text,
+struct Line {
+    kernel_name: String,
+    kernel_args: String,
     #[serde(default)]
     seen: u64,
     #[serde(default)]
     hits: u64,
     #[serde(default)]
     misses: u64,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     saved: u64,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     kdbs: u64,
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default)]
     ukdbs: u64,
     #[serde(default)]
-    targets: Targets,
+    targets: Vec<String>,
     /// `gfxpack ask` also writes this and the following fields.
-    #[serde(default, skip_serializing)]
-    #[expect(dead_code, reason = "accepted, so that its lists are key lists")]
-    functions: IgnoredAny,
-    #[serde(default, skip_serializing)]
-    #[expect(dead_code, reason = "likewise")]
-    problems: IgnoredAny,
-    #[serde(default, skip_serializing)]
-    #[expect(dead_code, reason = "likewise")]
-    uses: IgnoredAny,
+    #[serde(default, rename = "functions")]
+    _functions: IgnoredAny,
+    #[serde(default, rename = "problems")]
+    _problems: IgnoredAny,
+    #[serde(default, rename = "uses")]
+    _uses: IgnoredAny,
 }
 
-impl Serialize for KeyRecord {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Counts { seen, hits, misses, saved, kdbs, ukdbs } = self.counts;
-        let (kernel_name, kernel_args) = (&self.key.kernel_name, &self.key.kernel_args);
-        let targets = &self.targets;
-        let (functions, problems, uses) = (IgnoredAny, IgnoredAny, IgnoredAny);
-        Line {
-            kernel_name,
-            kernel_args,
-            seen,
-            hits,
-            misses,
-            saved,
-            kdbs,
-            ukdbs,
-            targets,
-            functions,
-            problems,
-            uses,
-        }
-        .serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for KeyRecord {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let line = Line::<String, Vec<String>>::deserialize(deserializer)?;
+impl From<Line> for KeyRecord {
+    fn from(line: Line) -> Self {
         let Line {
             kernel_name, kernel_args, seen, hits, misses, saved, kdbs, ukdbs, targets, ..
         } = line;
         let key = KernelKey { kernel_name, kernel_args };
-        Ok(Self { key, counts: Counts { seen, hits, misses, saved, kdbs, ukdbs }, targets })
+        Self { key, counts: Counts { seen, hits, misses, saved, kdbs, ukdbs }, targets }
     }
 }
 
 /// How often a key was seen, by kind of event. Sums saturate at the largest
 /// number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 pub struct Counts {
     /// How often MIOpen was about to look it up.
     pub seen: u64,
@@ -96,10 +71,13 @@ pub struct Counts {
     /// How often no database had it.
     pub misses: u64,
     /// How often MIOpen saved it after compiling it.
+    #[serde(skip_serializing_if = "is_zero")]
     pub saved: u64,
     /// Number of installed kdbs that have it.
+    #[serde(skip_serializing_if = "is_zero")]
     pub kdbs: u64,
     /// Number of users' kdbs that have it.
+    #[serde(skip_serializing_if = "is_zero")]
     pub ukdbs: u64,
 }
 
