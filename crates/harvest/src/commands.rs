@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::error::HarvestError;
 use crate::input::Input;
-use crate::log::{Commands, DriverCommand, LogError};
+use crate::log::{DriverCommand, Lines};
 use crate::open::read_text;
 use crate::options::Options;
 use crate::report::{ContentKind, FileReport, Skip};
@@ -74,16 +74,17 @@ fn read(
     report: &mut FileReport,
     options: &Options<'_>,
 ) -> Result<(), HarvestError> {
-    let mut each = |line, command: Result<DriverCommand, LogError>| match command {
-        Ok(command) => {
+    let mut each = |number, line: &[u8], cut| match DriverCommand::in_line(line, cut) {
+        Ok(None) => {}
+        Ok(Some(command)) => {
             report.used += 1;
             unique.add(command, 1);
         }
-        Err(error) => report.skip(line, Skip::Log(error)),
+        Err(error) => report.skip(number, Skip::Log(error)),
     };
-    let mut log = Commands::default();
-    if read_text(input, options, |piece| log.push(piece, &mut each))? {
-        report.lines = log.finish(&mut each);
+    let mut lines = Lines::with(DriverCommand::PROGRAM.as_bytes());
+    if read_text(input, options, |piece| lines.push(piece, &mut each))? {
+        report.lines = lines.finish(&mut each);
     } else {
         report.kind = ContentKind::Other;
     }

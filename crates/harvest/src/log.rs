@@ -27,10 +27,9 @@ mod lines;
 use gfxpack_model::KernelKey;
 use memchr::{memchr, memmem};
 
-use self::line_fault::BEGIN;
-
+pub(crate) use self::line_fault::BEGIN;
 pub use self::line_fault::{LogError, MAX_LINE_BYTES};
-pub use commands::{Commands, DriverCommand};
+pub use commands::DriverCommand;
 pub use lines::Lines;
 /// The end of `[LoadBinary] ` and `[SaveBinary] `.
 const MARK: &[u8] = b"Binary] ";

@@ -32,18 +32,18 @@ pub(crate) enum Opened<'a> {
     /// Any other file, unpacked.
     Text {
         stream: Box<dyn Read + 'a>,
-        /// The compression program.
-        codec: Option<&'static str>,
+        /// Makes the error of a failed read.
+        failed: Box<dyn Fn(io::Error) -> HarvestError>,
     },
 }
 
-/// Opens an input; `count` is called with the number of bytes read.
+/// Opens an input.
 ///
 /// # Errors
 /// [`HarvestError::Read`] or [`HarvestError::PackedKdb`].
 pub(crate) fn open<'a>(
     input: &Input,
-    count: &'a (dyn Fn(u64) + Sync),
+    options: &'a Options<'a>,
 ) -> Result<Opened<'a>, HarvestError> {
     let name = input.name();
     let failed = |source| HarvestError::Read { name: name.clone(), source };
@@ -51,7 +51,7 @@ pub(crate) fn open<'a>(
         Input::Stdin => Box::new(io::stdin().lock()),
         Input::File { path, .. } => Box::new(File::open(path).map_err(failed)?),
     };
-    let (begin, raw) = peek(Counted { raw, count }).map_err(failed)?;
+    let (begin, raw) = peek(Counted { raw, options }).map_err(failed)?;
     if begin.starts_with(SQLITE) {
         return match input {
             Input::File { path, .. } if path.is_file() => Ok(Opened::Database),
@@ -59,7 +59,7 @@ pub(crate) fn open<'a>(
         };
     }
     let packed = BufReader::with_capacity(PIECE_BYTES, raw);
-    let (stream, codec): (Box<dyn Read + 'a>, _) = if begin.starts_with(GZIP) {
+    let (stream, codec): (Box<dyn Read + 'a>, Option<&'static str>) = if begin.starts_with(GZIP) {
         (Box::new(flate2::bufread::MultiGzDecoder::new(packed)), Some("gzip"))
     } else if begin.starts_with(ZSTD) {
         let mut decoder = zstd::Decoder::with_buffer(packed).map_err(failed)?;
@@ -73,18 +73,15 @@ pub(crate) fn open<'a>(
     } else {
         (Box::new(packed), None)
     };
-    let (begin, stream) = match codec {
-        None => return Ok(Opened::Text { stream, codec }),
-        Some(codec) => peek(stream).map_err(|source| HarvestError::Damaged {
-            name: name.clone(),
-            codec,
-            source,
-        })?,
+    let failed = move |source| match codec {
+        Some(codec) => HarvestError::Damaged { name: name.clone(), codec, source },
+        None => HarvestError::Read { name: name.clone(), source },
     };
+    let (begin, stream) = peek(stream).map_err(&failed)?;
     if begin.starts_with(SQLITE) {
-        return Err(HarvestError::PackedKdb { name });
+        return Err(HarvestError::PackedKdb { name: input.name() });
     }
-    Ok(Opened::Text { stream: Box::new(stream), codec })
+    Ok(Opened::Text { stream: Box::new(stream), failed: Box::new(failed) })
 }
 
 /// The first bytes of a stream, and the whole stream.
@@ -97,13 +94,13 @@ fn peek<R: Read>(mut stream: R) -> io::Result<(Vec<u8>, impl Read)> {
 /// Reports how many bytes were read.
 struct Counted<'a, R> {
     raw: R,
-    count: &'a (dyn Fn(u64) + Sync),
+    options: &'a Options<'a>,
 }
 
 impl<R: Read> Read for Counted<'_, R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.raw.read(buffer)?;
-        (self.count)(read as u64);
+        self.options.count(read as u64);
         Ok(read)
     }
 }
@@ -119,25 +116,10 @@ pub fn read_text(
     options: &Options<'_>,
     mut each: impl FnMut(&[u8]),
 ) -> Result<bool, HarvestError> {
-    let count = |bytes| {
-        if let Some(read) = options.read {
-            read(bytes);
-        }
-    };
-    let (stream, codec) = match open(input, &count)? {
-        Opened::Database => return Ok(false),
-        Opened::Text { stream, codec } => (stream, codec),
-    };
-    let failed = |source: io::Error| match codec {
-        Some(codec) => HarvestError::Damaged { name: input.name(), codec, source },
-        None => HarvestError::Read { name: input.name(), source },
-    };
+    let Opened::Text { stream, failed } = open(input, options)? else { return Ok(false) };
     pieces(stream, failed, |piece| {
         each(piece);
-        match options.cancelled {
-            Some(cancelled) if cancelled() => Err(HarvestError::Interrupted),
-            _ => Ok(()),
-        }
+        options.check()
     })?;
     Ok(true)
 }
@@ -146,11 +128,11 @@ pub fn read_text(
 ///
 /// # Errors
 /// Errors of the stream or of `each`.
-pub(crate) fn pieces<E>(
+pub(crate) fn pieces(
     mut stream: impl Read,
-    failed: impl Fn(io::Error) -> E,
-    mut each: impl FnMut(&[u8]) -> Result<(), E>,
-) -> Result<(), E> {
+    failed: impl Fn(io::Error) -> HarvestError,
+    mut each: impl FnMut(&[u8]) -> Result<(), HarvestError>,
+) -> Result<(), HarvestError> {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         match stream.read(&mut piece) {

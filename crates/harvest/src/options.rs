@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::HarvestError;
-use crate::runs::{self, Run};
+use crate::runs::{self, Merge, Run};
 use crate::table::{Table, Targets};
 
 /// Options of a harvest.
@@ -39,6 +39,23 @@ impl Default for Options<'_> {
     }
 }
 
+impl Options<'_> {
+    /// # Errors
+    /// [`HarvestError::Interrupted`].
+    pub(crate) fn check(&self) -> Result<(), HarvestError> {
+        match self.cancelled {
+            Some(cancelled) if cancelled() => Err(HarvestError::Interrupted),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn count(&self, bytes: u64) {
+        if let Some(read) = self.read {
+            read(bytes);
+        }
+    }
+}
+
 /// The state that all threads share.
 pub(crate) struct SharedState<'a> {
     pub(crate) options: &'a Options<'a>,
@@ -50,25 +67,6 @@ pub(crate) struct SharedState<'a> {
 }
 
 impl SharedState<'_> {
-    pub(crate) fn max_object_bytes(&self) -> u64 {
-        self.options.max_object_bytes
-    }
-
-    /// # Errors
-    /// [`HarvestError::Interrupted`].
-    pub(crate) fn check(&self) -> Result<(), HarvestError> {
-        match self.options.cancelled {
-            Some(cancelled) if cancelled() => Err(HarvestError::Interrupted),
-            _ => Ok(()),
-        }
-    }
-
-    pub(crate) fn count(&self, bytes: u64) {
-        if let Some(read) = self.options.read {
-            read(bytes);
-        }
-    }
-
     /// Writes a table that has become too large to a file.
     ///
     /// # Errors
@@ -78,20 +76,14 @@ impl SharedState<'_> {
             return Ok(());
         }
         let directory = &self.options.temporary;
-        let mut rows = table.take(&self.options.retarget, &self.targets).into_iter().peekable();
-        // Keys that differed only in their processor may now be equal.
-        let next = || {
-            let Some(mut row) = rows.next() else { return Ok(None) };
-            while let Some(same) = rows.next_if(|other| other.key == row.key) {
-                row.add(&same);
-            }
-            Ok(Some(row))
-        };
+        let rows = table.take(&self.options.retarget, &self.targets);
         let add = |run| {
             let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
             runs::push(&mut runs, run, directory)
         };
-        Run::write(directory, next)
+        // Keys that differed only in their processor may now be equal.
+        Merge::new(vec![rows], Vec::new())
+            .and_then(|merge| Run::write(directory, merge))
             .and_then(add)
             .map_err(|source| HarvestError::Temporary { directory: directory.clone(), source })
     }

@@ -42,12 +42,9 @@ struct Keys<'a> {
 
 impl Keys<'_> {
     fn read(&mut self, input: &Input) -> Result<(), HarvestError> {
-        let shared = self.shared;
-        let name = input.name();
-        let count = |bytes| shared.count(bytes);
-        let (stream, codec) = match open(input, &count)? {
-            Opened::Database => return self.kdb(input),
-            Opened::Text { stream, codec } => (stream, codec),
+        let options = self.shared.options;
+        let Opened::Text { stream, failed } = open(input, options)? else {
+            return self.kdb(input);
         };
         if let Input::File { path, .. } = input
             && (has_extension(path, "kdb") || has_extension(path, "ukdb"))
@@ -55,10 +52,6 @@ impl Keys<'_> {
             // The kdb reader gives the best error message.
             return self.kdb(input);
         }
-        let failed = |source: io::Error| match codec {
-            Some(codec) => HarvestError::Damaged { name: name.clone(), codec, source },
-            None => HarvestError::Read { name: name.clone(), source },
-        };
         let (first, stream) = first_line(stream).map_err(&failed)?;
         if first.starts_with(b"{") && String::from_utf8_lossy(&first).contains("\"kernel_name\"") {
             self.report.kind = ContentKind::Keys;
@@ -68,7 +61,7 @@ impl Keys<'_> {
         pieces(stream, failed, |piece| {
             log.push(piece, &mut |record| self.log_record(&record));
             self.shared.spill(self.table)?;
-            self.shared.check()
+            options.check()
         })?;
         self.report.lines = log.finish(&mut |record| self.log_record(&record));
         Ok(())
@@ -120,7 +113,7 @@ impl Keys<'_> {
                 Err(_) => self.report.skip(self.report.lines, Skip::Record),
             }
             self.shared.spill(self.table)?;
-            self.shared.check()?;
+            self.shared.options.check()?;
         }
     }
 
@@ -147,7 +140,7 @@ impl Keys<'_> {
         self.report.kind = if is_users { ContentKind::Ukdb } else { ContentKind::Kdb };
         let mut options = ReadOptions::default();
         options.wal = true;
-        options.max_object_bytes = self.shared.max_object_bytes();
+        options.max_object_bytes = self.shared.options.max_object_bytes;
         let reader = match Reader::open_with(path, options) {
             Err(ReadError::Schema { .. }) if !named => {
                 self.report.kind = ContentKind::Other;
@@ -173,11 +166,11 @@ impl Keys<'_> {
             self.table.add(&self.buffer, &counts, origin);
             self.shared.spill(self.table)?;
             if self.report.lines.is_multiple_of(ROWS_AT_ONCE) {
-                self.shared.check()?;
+                self.shared.options.check()?;
             }
             Ok::<(), HarvestError>(())
         });
-        self.shared.count(*bytes);
+        self.shared.options.count(*bytes);
         read
     }
 }

@@ -13,7 +13,7 @@ use gfxpack_model::key_record::Counts;
 use memchr::memmem;
 
 use self::filter::Filter;
-use crate::log::{Event, Lines, Log, LogRecord};
+use crate::log::{BEGIN, Event, Lines, Log, LogRecord};
 
 /// The log level that reports every kernel. More important messages have lower
 /// levels.
@@ -25,9 +25,6 @@ pub const LEVEL: u8 = 6;
 ///
 /// Source: as above, `IsLogging` in logger.cpp.
 const DEFAULT_LEVEL: u8 = 4;
-/// The beginning of MIOpen's messages, after the thread's number if that is
-/// enabled.
-const BEGIN: &[u8] = b"MIOpen(";
 /// The text before the name of a database, which is in quotes.
 ///
 /// Source: as above, `SQLiteBase` in sqlite_db.hpp.

@@ -1,6 +1,6 @@
 //! Sorted temporary files of keys, and their merge.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::fs::File;
@@ -22,14 +22,11 @@ const MAX_RUNS: usize = 32;
 pub(crate) struct Run(File);
 
 impl Run {
-    /// Writes rows, which must be sorted by key.
-    pub(crate) fn write(
-        directory: &Path,
-        mut next: impl FnMut() -> io::Result<Option<Row>>,
-    ) -> io::Result<Self> {
+    /// Writes all rows of a merge.
+    pub(crate) fn write(directory: &Path, mut merge: Merge) -> io::Result<Self> {
         let file = tempfile::tempfile_in(directory)?;
         let mut out = zstd::stream::write::Encoder::new(BufWriter::new(&file), ZSTD_LEVEL)?;
-        while let Some(row) = next()? {
+        while let Some(row) = merge.next()? {
             put(&mut out, &row)?;
         }
         out.finish()?.flush()?;
@@ -91,39 +88,14 @@ impl Iterator for RunReader {
     }
 }
 
-/// The first row of a sorted source; in a heap, the lowest key comes first.
-struct Head {
-    row: Row,
-    source: usize,
-}
-
-impl PartialEq for Head {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Head {}
-
-impl PartialOrd for Head {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Head {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.row.key.cmp(&self.row.key)
-    }
-}
-
 /// Rows sorted by key.
 type Source = Box<dyn Iterator<Item = io::Result<Row>> + Send>;
 
 /// Merges the rows of sorted sources, without duplicate keys.
 pub(crate) struct Merge {
     sources: Vec<Source>,
-    heads: BinaryHeap<Head>,
+    /// The first row of each source, with the source's number; the lowest key comes first.
+    heads: BinaryHeap<Reverse<(Row, usize)>>,
 }
 
 impl Merge {
@@ -137,7 +109,7 @@ impl Merge {
         let mut heads = BinaryHeap::new();
         for (number, source) in sources.iter_mut().enumerate() {
             if let Some(row) = source.next().transpose()? {
-                heads.push(Head { row, source: number });
+                heads.push(Reverse((row, number)));
             }
         }
         Ok(Self { sources, heads })
@@ -146,7 +118,7 @@ impl Merge {
     /// The next key, with its data from all sources.
     pub(crate) fn next(&mut self) -> io::Result<Option<Row>> {
         let Some(mut row) = self.pop()? else { return Ok(None) };
-        while self.heads.peek().is_some_and(|head| head.row.key == row.key) {
+        while self.heads.peek().is_some_and(|Reverse((head, _))| head.key == row.key) {
             if let Some(same) = self.pop()? {
                 row.add(&same);
             }
@@ -156,9 +128,10 @@ impl Merge {
 
     fn pop(&mut self) -> io::Result<Option<Row>> {
         let Some(mut head) = self.heads.peek_mut() else { return Ok(None) };
-        match self.sources[head.source].next().transpose()? {
-            Some(next) => Ok(Some(std::mem::replace(&mut head.row, next))),
-            None => Ok(Some(PeekMut::pop(head).row)),
+        let Reverse((_, source)) = *head;
+        match self.sources[source].next().transpose()? {
+            Some(next) => Ok(Some(std::mem::replace(&mut head.0.0, next))),
+            None => Ok(Some(PeekMut::pop(head).0.0)),
         }
     }
 }
@@ -167,8 +140,8 @@ impl Merge {
 pub(crate) fn push(runs: &mut Vec<Run>, run: Run, directory: &Path) -> io::Result<()> {
     runs.push(run);
     if runs.len() > MAX_RUNS {
-        let mut merge = Merge::new(Vec::new(), std::mem::take(runs))?;
-        runs.push(Run::write(directory, || merge.next())?);
+        let merge = Merge::new(Vec::new(), std::mem::take(runs))?;
+        runs.push(Run::write(directory, merge)?);
     }
     Ok(())
 }

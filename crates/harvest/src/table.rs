@@ -23,8 +23,8 @@ pub(crate) enum SeenOn<'a> {
     Targets(&'a [u32]),
 }
 
-/// A key with its data.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A key with its data, ordered by key.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Row {
     pub(crate) key: KeyBytes,
     pub(crate) counts: Counts,
@@ -134,21 +134,13 @@ impl Table {
     /// is rewritten for these processors; a key may then occur several times.
     pub(crate) fn take(&mut self, retarget: &[String], targets: &Targets) -> Vec<Row> {
         self.bytes = 0;
-        let mut numbers: HashMap<String, u32> = HashMap::new();
         let mut rows = Vec::with_capacity(self.keys.len() * retarget.len().max(1));
         for (key, value) in std::mem::take(&mut self.keys) {
             let mut row = Row { key, counts: value.counts, targets: value.targets };
             if value.of_key {
                 let key = row.key();
                 if let Some((_, device)) = key.split_device() {
-                    let number = match numbers.get(device) {
-                        Some(number) => *number,
-                        None => {
-                            let number = targets.number(device);
-                            numbers.insert(device.to_owned(), number);
-                            number
-                        }
-                    };
+                    let number = targets.number(device);
                     if !row.targets.contains(&number) {
                         row.targets.push(number);
                     }

@@ -6,7 +6,6 @@ use std::fmt;
 use memchr::memmem;
 
 use super::line_fault::{BEGIN, LogError};
-use super::lines::Lines;
 
 const DRIVER: &[u8] = DriverCommand::PROGRAM.as_bytes();
 
@@ -74,45 +73,6 @@ impl fmt::Display for DriverCommand {
     }
 }
 
-/// A text with commands that is read in pieces of any size; memory is bounded
-/// as in [`Log`](super::Log).
-#[derive(Debug)]
-pub struct Commands {
-    lines: Lines,
-}
-
-impl Default for Commands {
-    fn default() -> Self {
-        Self { lines: Lines::with(DRIVER) }
-    }
-}
-
-impl Commands {
-    /// Reads the next piece. Calls `each` for every line with a command that
-    /// ends in it, with the line's number, from 1, and the command.
-    pub fn push(
-        &mut self,
-        piece: &[u8],
-        each: &mut impl FnMut(u64, Result<DriverCommand, LogError>),
-    ) {
-        self.lines.push(piece, &mut |number, line, cut| {
-            if let Some(command) = DriverCommand::in_line(line, cut).transpose() {
-                each(number, command);
-            }
-        });
-    }
-
-    /// Calls `each` for the last line, which may lack its newline. Returns the
-    /// number of lines.
-    pub fn finish(self, each: &mut impl FnMut(u64, Result<DriverCommand, LogError>)) -> u64 {
-        self.lines.finish(&mut |number, line, cut| {
-            if let Some(command) = DriverCommand::in_line(line, cut).transpose() {
-                each(number, command);
-            }
-        })
-    }
-}
-
 impl DriverCommand {
     /// The program's name, which identifies lines with commands.
     pub const PROGRAM: &'static str = "MIOpenDriver";
@@ -161,18 +121,21 @@ fn arguments(line: &[u8]) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::lines::Lines;
     use super::*;
 
     fn parsed(text: &str, piece: usize) -> Vec<(u64, Result<String, LogError>)> {
         let mut parsed = Vec::new();
-        let mut each = |line, command: Result<DriverCommand, LogError>| {
-            parsed.push((line, command.map(|command| command.to_string())));
+        let mut each = |number, line: &[u8], cut| {
+            if let Some(command) = DriverCommand::in_line(line, cut).transpose() {
+                parsed.push((number, command.map(|command| command.to_string())));
+            }
         };
-        let mut commands = Commands::default();
+        let mut lines = Lines::with(DRIVER);
         for piece in text.as_bytes().chunks(piece) {
-            commands.push(piece, &mut each);
+            lines.push(piece, &mut each);
         }
-        assert_eq!(commands.finish(&mut each), text.lines().count() as u64);
+        assert_eq!(lines.finish(&mut each), text.lines().count() as u64);
         parsed
     }
 

@@ -5,7 +5,7 @@
 pub const MAX_LINE_BYTES: usize = (1 << 20) + 4096;
 
 /// The beginning of MIOpen's messages, after an optional prefix.
-pub(super) const BEGIN: &[u8] = b"MIOpen(";
+pub(crate) const BEGIN: &[u8] = b"MIOpen(";
 
 /// Why a line about a kernel can't be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]

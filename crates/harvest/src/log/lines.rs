@@ -25,7 +25,7 @@ impl Lines {
     }
 
     /// Lines that contain these bytes.
-    pub(super) fn with(mark: &'static [u8]) -> Self {
+    pub(crate) fn with(mark: &'static [u8]) -> Self {
         Self { mark, count: 0, carry: Vec::new(), cut: false }
     }
 

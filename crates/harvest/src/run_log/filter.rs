@@ -3,10 +3,7 @@
 
 use memchr::{memchr, memmem, memrchr};
 
-use crate::log::MAX_LINE_BYTES;
-
-/// The beginning of MIOpen's messages.
-const BEGIN: &[u8] = b"MIOpen(";
+use crate::log::{BEGIN, MAX_LINE_BYTES};
 
 #[derive(Debug)]
 pub(super) struct Filter {
