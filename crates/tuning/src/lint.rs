@@ -241,7 +241,7 @@ impl TextDatabase {
         kind: DatabaseKind,
         counter: &mut FindingCounter<'_>,
     ) {
-        let key = record.key();
+        let key = record.key.as_str();
         let number = Some(line);
         if !self.seen.insert(digests(key)) {
             let message = format!("`{key}` has a record before, and the first counts");
@@ -258,7 +258,7 @@ impl TextDatabase {
             counter.add(Severity::Error, number, message);
         }
         key.clone_into(&mut self.last);
-        for (solver, values) in record.values() {
+        for (solver, values) in &record.solvers {
             if kind == DatabaseKind::Find
                 && FindResult::parse(values)
                     .is_some_and(|found| !found.algorithm.starts_with("miopen"))
@@ -333,12 +333,12 @@ fn lint_sqlite(
         counter.add(Severity::Error, None, message);
     }
     let database = SqliteDatabase::read(path)?;
-    counter.linted.records = database.len() as u64;
-    if database.is_empty() {
+    counter.linted.records = database.problems.len() as u64;
+    if database.problems.is_empty() {
         counter.add(Severity::Error, None, "there is no record that MIOpen could read");
     }
-    if database.orphans() > 0 {
-        let message = format!("{} rows of perf_db belong to no problem", database.orphans());
+    if database.orphans > 0 {
+        let message = format!("{} rows of perf_db belong to no problem", database.orphans);
         counter.add(Severity::Warning, None, message);
     }
     Ok(())

@@ -183,6 +183,6 @@ fn sqlite(
         })?);
     }
     merged.save(output)?;
-    let records = merged.len() as u64;
-    Ok(Merged { kind: DatabaseKind::Perf, records, overlaid, faults: merged.orphans() })
+    let records = merged.problems.len() as u64;
+    Ok(Merged { kind: DatabaseKind::Perf, records, overlaid, faults: merged.orphans })
 }

@@ -1,7 +1,7 @@
 //! Reads a text database as a stream, line by line.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
 use crate::error::ReadError;
@@ -69,32 +69,23 @@ impl<R: BufRead> RecordReader<R> {
         }
     }
 
-    /// Reads a line without its newline; keeps only the beginning of one that
-    /// is too long. `None` at the end of the input.
+    /// Reads a line without its newline. Returns whether it is too long, which
+    /// leaves only a part of it, and whether it has a newline; `None` at the
+    /// end of the input.
     fn fill(&mut self) -> io::Result<Option<(bool, bool)>> {
-        self.line.clear();
-        let (mut any, mut too_long) = (false, false);
+        let mut too_long = false;
         loop {
-            let bytes = match self.input.fill_buf() {
-                Ok(bytes) => bytes,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error),
-            };
-            if bytes.is_empty() {
-                return Ok(any.then_some((too_long, false)));
+            self.line.clear();
+            let mut part = (&mut self.input).take(MAX_LINE_BYTES as u64 + 1);
+            let read = part.read_until(b'\n', &mut self.line)?;
+            if read == 0 && !too_long {
+                return Ok(None);
             }
-            any = true;
-            let end = bytes.iter().position(|byte| *byte == b'\n');
-            let piece = &bytes[..end.unwrap_or(bytes.len())];
-            too_long |= self.line.len() + piece.len() > MAX_LINE_BYTES;
-            if !too_long {
-                self.line.extend_from_slice(piece);
+            let ended = self.line.pop_if(|last| *last == b'\n').is_some();
+            if ended || read <= MAX_LINE_BYTES {
+                return Ok(Some((too_long, ended)));
             }
-            let used = piece.len() + usize::from(end.is_some());
-            self.input.consume(used);
-            if end.is_some() {
-                return Ok(Some((too_long, true)));
-            }
+            too_long = true;
         }
     }
 }

@@ -18,7 +18,9 @@ pub(crate) type Solvers = Vec<(String, String)>;
 /// Source: ROCm/MIOpen 2d1fd997a, `DbRecord` in db_record.hpp.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DbRecord {
+    /// The problem: `64-56-56-1x1-64-56-56-16-0x0-1x1-1x1-0-NCHW-FP32-F`.
     pub(crate) key: String,
+    /// Sorted by the solvers' names.
     pub(crate) solvers: Solvers,
 }
 
@@ -91,17 +93,6 @@ impl RecordFault {
 }
 
 impl DbRecord {
-    /// The problem: `64-56-56-1x1-64-56-56-16-0x0-1x1-1x1-0-NCHW-FP32-F`.
-    #[must_use]
-    pub fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// Solvers with their values, sorted by the solvers' names.
-    pub fn values(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.solvers.iter().map(|(solver, values)| (solver.as_str(), values.as_str()))
-    }
-
     /// The line, without newline. Solvers are sorted by the bytes of their
     /// names, since MIOpen's own order is that of a hash table.
     #[must_use]

@@ -39,10 +39,15 @@ pub(crate) struct Column {
 pub(crate) struct SqliteDatabase {
     /// All but `id`, in the order of the table.
     columns: Vec<Column>,
-    /// Parameters by solver, by the values of the columns.
-    problems: BTreeMap<Vec<String>, BTreeMap<String, String>>,
-    orphans: u64,
+    /// Parameters by solver, by the values of the columns. Problems without
+    /// parameters are left out.
+    pub(crate) problems: Problems,
+    /// Number of rows of parameters without a problem, which MIOpen never
+    /// finds. They are left out.
+    pub(crate) orphans: u64,
 }
+
+type Problems = BTreeMap<Vec<String>, BTreeMap<String, String>>;
 
 impl SqliteDatabase {
     /// Reads a file, including its write-ahead log.
@@ -68,28 +73,6 @@ impl SqliteDatabase {
             columns.into_iter().filter(|column| column.name != "id").collect();
         let (problems, orphans) = rows(&connection, &columns).map_err(sqlite)?;
         Ok(Self { columns, problems, orphans })
-    }
-
-    /// Number of problems with parameters.
-    pub(crate) fn len(&self) -> usize {
-        self.problems.len()
-    }
-
-    /// Whether no problem has parameters.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.problems.is_empty()
-    }
-
-    /// Number of rows of parameters without a problem, which MIOpen never
-    /// finds. They are left out.
-    pub(crate) fn orphans(&self) -> u64 {
-        self.orphans
-    }
-
-    /// Solvers and their parameters, problem by problem.
-    pub(crate) fn values(&self) -> impl Iterator<Item = (&str, &str)> {
-        let solvers = self.problems.values().flatten();
-        solvers.map(|(solver, params)| (solver.as_str(), params.as_str()))
     }
 
     /// Merges another database into this one: its solvers take precedence, the
@@ -216,8 +199,6 @@ pub(crate) fn columns(
     statement.query_map((), column)?.collect()
 }
 
-type Problems = BTreeMap<Vec<String>, BTreeMap<String, String>>;
-
 /// Parameters by problem, and the number of rows without a problem.
 fn rows(connection: &Connection, columns: &[Column]) -> Result<(Problems, u64), rusqlite::Error> {
     let mut names: Vec<String> = columns
@@ -307,8 +288,9 @@ mod tests {
         let done = merged.lay_all_over(over).expect("the same columns");
         assert_eq!(done, Overlaid { added: 1, changed: 1, same: 0 });
         drop(user);
-        let values: Vec<_> = merged.values().collect();
-        assert_eq!(values, [("A", "3"), ("A", "9"), ("B", "2"), ("C", "4")]);
+        let values = merged.problems.values().flatten();
+        let values: Vec<_> = values.map(|(solver, params)| format!("{solver}:{params}")).collect();
+        assert_eq!(values, ["A:3", "A:9", "B:2", "C:4"]);
         merged.save(&at("1.db")).expect("written");
         let again = SqliteDatabase::read(&at("1.db")).expect("read again");
         assert_eq!(again, merged);
@@ -348,7 +330,7 @@ mod tests {
             })
             .expect("changed");
         let mut more = SqliteDatabase::read(&other).expect("read");
-        assert_eq!((more.len(), more.orphans()), (1, 1));
+        assert_eq!((more.problems.len(), more.orphans), (1, 1));
         let third = dir.path().join("z.db");
         drop(make(&third, false, &[]));
         let fewer = SqliteDatabase::read(&third).expect("read");

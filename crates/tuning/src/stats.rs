@@ -33,10 +33,8 @@ pub fn stats(path: &Path, name: &DatabaseName) -> Result<Stats, ReadError> {
     let mut stats = Stats::default();
     if name.storage == Storage::Sqlite {
         let database = SqliteDatabase::read(path)?;
-        stats.records = database.len() as u64;
-        for (solver, _) in database.values() {
-            stats.count(solver);
-        }
+        stats.records = database.problems.len() as u64;
+        database.problems.values().flatten().for_each(|(solver, _)| stats.count(solver));
         return Ok(stats);
     }
     // Of records with one key only the first counts, so keys are kept.
@@ -45,12 +43,12 @@ pub fn stats(path: &Path, name: &DatabaseName) -> Result<Stats, ReadError> {
     let io = |source| ReadError::Io { path: path.to_owned(), source };
     while let Some(line) = reader.next_line().map_err(io)? {
         let Some(record) = line.record else { continue };
-        if !keys.insert(Box::<str>::from(record.key())) {
+        if !keys.insert(record.key.into_boxed_str()) {
             continue;
         }
         stats.records += 1;
-        let mut fastest: Option<(f32, &str)> = None;
-        for (solver, values) in record.values() {
+        let mut fastest: Option<(f32, &String)> = None;
+        for (solver, values) in &record.solvers {
             stats.count(solver);
             let Some(found) = FindResult::parse(values).filter(|_| name.kind == DatabaseKind::Find)
             else {
