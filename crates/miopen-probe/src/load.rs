@@ -1,20 +1,19 @@
 //! Loads the library behind the stand-ins, and warms it up.
 
-use core::ffi::{CStr, c_int, c_void};
+use core::ffi::{c_int, c_void};
 use std::env;
-use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use gfxpack_standin::{KernelDatabases, SimulatedGpu, Times};
+use gfxpack_standin::{KernelDatabases, SimulatedGpu};
 
 use crate::convolution::Convolution;
 use crate::find_db::FindDb;
 use crate::library::Loaded;
 use crate::miopen::{DirectionApi, MiOpen};
 use crate::notes;
+use crate::protocol::{Answer, failed};
 use crate::settings::{Settings, Solvers};
 use crate::step::Step;
 use crate::steps;
@@ -27,12 +26,6 @@ const UNUSED_SOLVER_IDS: u64 = 100;
 const WARM_UP: &[u8] = b"1 1 2 1 0 1 0 0 1 1 1 1 0 0 1 16 8 8 1024 64 8 1 16 16 1 1 16 1 1 1 \
     1 16 8 8 1024 64 8 1";
 
-type Answer = Vec<Vec<u8>>;
-
-fn failed(text: &str) -> Answer {
-    vec![b"failed".to_vec(), text.as_bytes().to_vec()]
-}
-
 impl Loaded {
     /// Loads the library, and lets it read the files that it reads once.
     ///
@@ -40,13 +33,13 @@ impl Loaded {
     /// The answer that says what is missing.
     pub(crate) fn load(settings: Settings) -> Result<Self, Answer> {
         let find_db = settings.find_db.as_deref().map(FindDb::open).transpose();
-        let find_db = find_db.map_err(|error| failed(&format!("find database: {error}")))?;
+        let find_db = find_db.map_err(|error| failed(format!("find database: {error}")))?;
         gfxpack_standin::simulate_gpu(SimulatedGpu {
             architecture: settings.architecture.clone(),
             compute_units: settings.compute_units,
         });
         gfxpack_standin::set_recorder(notes::recorder());
-        let library = load_all(&settings).map_err(|reason| failed(&reason))?;
+        let library = load_all(&settings).map_err(failed)?;
         let missing = |symbol: String| vec![b"missing".to_vec(), symbol.into_bytes()];
         let api = MiOpen::find(library, "").map_err(missing)?;
         let of = |direction| DirectionApi::find(library, direction).map_err(missing);
@@ -62,7 +55,7 @@ impl Loaded {
             real_kernels: settings.real_kernels,
             made: Vec::new(),
         };
-        loaded.warm_up(&settings.solvers).map_err(|error| failed(&error.to_string()))?;
+        loaded.warm_up(&settings.solvers).map_err(|error| failed(error.to_string()))?;
         // Kernels for warming up may come from the stand-in; those of requests may not.
         if loaded.real_kernels {
             gfxpack_standin::kernel_databases(KernelDatabases::Real);
@@ -126,7 +119,7 @@ fn choose(solvers: &Solvers, api: &MiOpen) {
             ids.join(";")
         }
     };
-    gfxpack_standin::set_times(Times::EachBetter);
+    gfxpack_standin::make_each_solver_faster();
     // SAFETY: this process has one thread.
     unsafe { env::set_var("MIOPEN_DEBUG_FIND_ONLY_SOLVER", list) };
 }
@@ -142,21 +135,10 @@ pub(crate) fn load_all(settings: &Settings) -> Result<*mut c_void, String> {
     if let Some(sqlite) = &settings.sqlite {
         gfxpack_standin::load_sqlite(sqlite)?;
     }
-    let path = CString::new(settings.library.as_os_str().as_bytes());
-    load(&path.map_err(|error| error.to_string())?)
+    load(&settings.library)
 }
 
 /// Loads a library so that later ones use its symbols.
-fn load(name: &CStr) -> Result<*mut c_void, String> {
-    // SAFETY: only the library's own initialisation runs, after the stand-ins are set up.
-    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
-    if !handle.is_null() {
-        return Ok(handle);
-    }
-    // SAFETY: the text is valid until the next call of the loader.
-    let reason = unsafe {
-        let text = libc::dlerror();
-        if text.is_null() { c"no reason is given" } else { CStr::from_ptr(text) }.to_owned()
-    };
-    Err(reason.to_string_lossy().into_owned())
+fn load(path: &Path) -> Result<*mut c_void, String> {
+    gfxpack_standin::load_library(path, libc::RTLD_NOW | libc::RTLD_GLOBAL)
 }

@@ -30,6 +30,7 @@ use std::process::ExitCode;
 use gfxpack_model::probe_line::{fields, line};
 
 use crate::library::Loaded;
+use crate::protocol::{Answer, failed};
 use crate::settings::Settings;
 
 fn main() -> ExitCode {
@@ -67,14 +68,13 @@ fn main() -> ExitCode {
 
 /// Reads the settings, loads the library and warms it up. On failure, returns the answer with the
 /// reason. If the library is librocfft, everything is done then, and there is no result.
-fn start(control: &UnixStream) -> Result<Option<Loaded>, Vec<Vec<u8>>> {
-    let failed = |text: String| vec![b"failed".to_vec(), text.into_bytes()];
+fn start(control: &UnixStream) -> Result<Option<Loaded>, Answer> {
     let mut lines = Vec::new();
     let mut reader = BufReader::new(control);
     loop {
         let mut bytes = Vec::new();
         match reader.read_until(b'\n', &mut bytes) {
-            Ok(0) => return Err(failed("the settings end early".into())),
+            Ok(0) => return Err(failed("the settings end early")),
             Ok(_) => {}
             Err(error) => return Err(failed(error.to_string())),
         }

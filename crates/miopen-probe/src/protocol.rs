@@ -32,6 +32,14 @@
 //! exited STATUS`, `end killed SIGNAL`, `end overdue`, `end full` (more notes than there is room
 //! for) and `end failed REASON`.
 
+/// The fields of an answer to the settings.
+pub(crate) type Answer = Vec<Vec<u8>>;
+
+/// The answer that something failed.
+pub(crate) fn failed(reason: impl Into<Vec<u8>>) -> Answer {
+    vec![b"failed".to_vec(), reason.into()]
+}
+
 /// A decimal number.
 pub(crate) fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()

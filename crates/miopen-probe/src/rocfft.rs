@@ -31,7 +31,7 @@ use gfxpack_model::probe_line::line;
 use gfxpack_standin::{Event, Recorder, SimulatedGpu};
 
 use crate::load;
-use crate::protocol::number;
+use crate::protocol::{Answer, failed, number};
 use crate::settings::Settings;
 use crate::symbols::interface;
 
@@ -99,12 +99,7 @@ pub(crate) fn split(lines: Vec<Line>) -> (Option<Vec<Line>>, Vec<Line>) {
 ///
 /// # Errors
 /// The answer that says why the library can't be used, or the end of the socket.
-pub(crate) fn run(
-    socket: &UnixStream,
-    own: &[Line],
-    settings: &Settings,
-) -> Result<(), Vec<Vec<u8>>> {
-    let failed = |text: String| vec![b"failed".to_vec(), text.into_bytes()];
+pub(crate) fn run(socket: &UnixStream, own: &[Line], settings: &Settings) -> Result<(), Answer> {
     let io = |error: io::Error| failed(error.to_string());
     let (mut sources, mut plans) = (PathBuf::new(), Vec::new());
     for line in own {
@@ -115,7 +110,7 @@ pub(crate) fn run(
             [_, text] => plans.push(Plan::parse(text).ok_or_else(|| {
                 failed(format!("can't read the plan `{}`", String::from_utf8_lossy(text)))
             })?),
-            _ => return Err(failed("a setting has too many fields".into())),
+            _ => return Err(failed("a setting has too many fields")),
         }
     }
     gfxpack_standin::simulate_gpu(SimulatedGpu {

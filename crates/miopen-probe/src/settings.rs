@@ -25,7 +25,7 @@ use crate::step::Step;
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) library: PathBuf,
-    pub(crate) stubs: Vec<CString>,
+    pub(crate) stubs: Vec<PathBuf>,
     pub(crate) architecture: CString,
     pub(crate) compute_units: u32,
     pub(crate) sqlite: Option<PathBuf>,
@@ -81,7 +81,7 @@ impl Settings {
         let fields: Vec<&[u8]> = line.iter().map(Vec::as_slice).collect();
         match fields[..] {
             [b"library", library] => self.library = path(library),
-            [b"stub", path] => self.stubs.push(text(path)?),
+            [b"stub", stub] => self.stubs.push(path(stub)),
             [b"device", architecture, count] => {
                 self.architecture = text(architecture)?;
                 self.compute_units = number(count)?;

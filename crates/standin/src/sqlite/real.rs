@@ -1,10 +1,10 @@
 //! The real SQLite, loaded beside the stand-in with the same names.
 
-use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::ffi::CString;
+use core::ffi::{c_char, c_int, c_uint, c_void};
 use std::mem;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
+
+use crate::loader::{load_library, symbol};
 
 /// `sqlite3*`.
 pub(super) type Db = *mut c_void;
@@ -26,7 +26,9 @@ macro_rules! interface {
             /// # Errors
             /// The loader's message, if the library or one of its functions is missing.
             pub(super) fn load(library: &Path) -> Result<Self, String> {
-                let handle = open(library)?;
+                // It finds its own functions before this program's of the same names.
+                let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND;
+                let handle = load_library(library, flags)?;
                 $(
                     let $field = {
                         type Function = unsafe extern "C" fn($($parameter),*) $(-> $result)?;
@@ -69,33 +71,4 @@ interface! {
     bind_int64: c"sqlite3_bind_int64" = fn(Stmt, c_int, i64) -> c_int;
     bind_text: c"sqlite3_bind_text"
         = fn(Stmt, c_int, *const c_char, c_int, *mut c_void) -> c_int;
-}
-
-/// Loads the library so that it finds its own functions before this program's functions with the
-/// same names.
-fn open(library: &Path) -> Result<*mut c_void, String> {
-    let path = CString::new(library.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
-    let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND;
-    // SAFETY: loading SQLite runs only its own initialisation.
-    let handle = unsafe { libc::dlopen(path.as_ptr(), flags) };
-    if handle.is_null() { Err(error()) } else { Ok(handle) }
-}
-
-fn symbol(handle: *mut c_void, name: &CStr) -> Result<*mut c_void, String> {
-    // SAFETY: the handle belongs to a loaded library.
-    let address = unsafe { libc::dlsym(handle, name.as_ptr()) };
-    if address.is_null() { Err(error()) } else { Ok(address) }
-}
-
-/// The loader's message about its last failure.
-fn error() -> String {
-    // SAFETY: the text is valid until the next call of the loader.
-    unsafe {
-        let text = libc::dlerror();
-        if text.is_null() {
-            "the loader gives no reason".to_owned()
-        } else {
-            CStr::from_ptr(text).to_string_lossy().into_owned()
-        }
-    }
 }
