@@ -1,11 +1,13 @@
 //! Forking, waiting, and receiving sockets over sockets.
 
-use std::io;
+use std::io::{self, IoSliceMut, PipeReader};
 use std::mem::{self, MaybeUninit};
-use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::net::UnixStream;
-use std::ptr;
 use std::time::{Duration, Instant};
+
+use rustix::io::retry_on_intr;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 
 /// How a child ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +24,7 @@ pub(crate) enum ChildEnd {
 pub(crate) struct Child {
     pid: libc::pid_t,
     /// Closed when the child ends.
-    alive: OwnedFd,
+    alive: PipeReader,
 }
 
 /// Forks. The child runs `act` and never returns; it is killed when this process dies.
@@ -30,7 +32,7 @@ pub(crate) struct Child {
 /// # Errors
 /// The system's error.
 pub(crate) fn fork(act: impl FnOnce()) -> io::Result<Child> {
-    let (alive, held) = pipe()?;
+    let (alive, held) = io::pipe()?;
     let parent = std::process::id();
     // SAFETY: this process has one thread, since libraries end theirs before they return.
     match unsafe { libc::fork() } {
@@ -122,16 +124,6 @@ pub(crate) fn wait_for(fd: RawFd, client: RawFd, limit: Option<Duration>) -> io:
     }
 }
 
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut fds = [0; 2];
-    // SAFETY: the array has two entries.
-    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: both are new and not owned elsewhere.
-    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
-}
-
 /// Closes, in a child, a descriptor that belongs to its parent.
 pub(crate) fn close(fd: RawFd) {
     // SAFETY: a child that never returns to the owner of the descriptor does not use it any more.
@@ -150,40 +142,20 @@ pub(crate) fn ignore_children(ignore: bool) {
 /// # Errors
 /// The system's error.
 pub(crate) fn receive_socket(control: &UnixStream) -> io::Result<Option<UnixStream>> {
-    #[repr(C, align(8))]
-    struct ControlBuffer([u8; 64]);
-    let mut byte = [0_u8; 1];
-    let mut control_buffer = ControlBuffer([0; 64]);
-    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
-    // SAFETY: zeros are a valid message header.
-    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
-    message.msg_iov = &raw mut part;
-    message.msg_iovlen = 1;
-    message.msg_control = control_buffer.0.as_mut_ptr().cast();
-    message.msg_controllen = control_buffer.0.len() as _;
-    loop {
-        // SAFETY: all buffers live, and have the given sizes.
-        let bytes =
-            unsafe { libc::recvmsg(control.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
-        match bytes {
-            0 => return Ok(None),
-            1 => break,
-            _ => {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            }
-        }
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut rights = RecvAncillaryBuffer::new(&mut room);
+    let mut byte = [0];
+    let received = retry_on_intr(|| {
+        let parts = &mut [IoSliceMut::new(&mut byte)];
+        recvmsg(control, parts, &mut rights, RecvFlags::CMSG_CLOEXEC)
+    })?;
+    if received.bytes == 0 {
+        return Ok(None);
     }
-    // SAFETY: the kernel has filled the header in; a message of the right kind contains a new
-    // descriptor.
-    unsafe {
-        let header = libc::CMSG_FIRSTHDR(&raw const message);
-        if header.is_null() || (*header).cmsg_type != libc::SCM_RIGHTS {
-            return Err(io::ErrorKind::InvalidData.into());
-        }
-        let fd = ptr::read_unaligned(libc::CMSG_DATA(header).cast::<RawFd>());
-        Ok(Some(UnixStream::from(OwnedFd::from_raw_fd(fd))))
-    }
+    let mut sockets = rights.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut sockets) => sockets.next(),
+        _ => None,
+    });
+    let socket = sockets.next().ok_or(io::ErrorKind::InvalidData)?;
+    Ok(Some(socket.into()))
 }
