@@ -108,7 +108,10 @@ pub(crate) fn small(
 }
 
 /// The SHA-256 of a file.
-pub(crate) fn sha256(path: &Path) -> io::Result<Digest> {
+///
+/// # Errors
+/// The error of the file system.
+pub fn sha256(path: &Path) -> io::Result<Digest> {
     let mut file = File::open(path)?;
     let mut sha256 = Sha256::new();
     let mut buffer = vec![0; 256 << 10];

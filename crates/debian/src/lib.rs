@@ -29,6 +29,7 @@ mod version;
 
 pub use self::progress::{Event, Progress};
 pub use archive::{Archive, Options};
+pub use download::sha256;
 pub use error::DebianError;
 pub use lock::{Lock, Pin};
 pub use mirror::Proxies;

@@ -19,35 +19,70 @@ use crate::{needs, tree};
 /// Must be changed if the same lists give other packages, since choices are stored by it.
 const RULES: &str = "gfxpack packages of a library 1";
 
-/// Chooses the packages. The choice for the same lists is stored.
-pub(crate) fn choose(
-    product: &'static Product,
-    archive: &Archive<'_>,
-    suite: &str,
-    version: Option<&str>,
-) -> Result<Lock, LibraryError> {
-    let mut suites = vec![archive.suite(suite)?];
-    if matches!(suite, "experimental" | "rc-buggy") {
-        // This suite contains only packages that differ from sid.
-        suites.push(archive.suite("sid")?);
+impl Library {
+    /// The packages of Debian's archive for a library: its own, those of the same version that
+    /// belong to it, and those of the libraries that it needs and that have no stand-in. The choice
+    /// for the same lists is stored.
+    ///
+    /// # Errors
+    /// [`LibraryError`], as [`Self::locate`].
+    pub fn choose(
+        product: &'static Product,
+        archive: &Archive<'_>,
+        suite: &str,
+        version: Option<&str>,
+    ) -> Result<Lock, LibraryError> {
+        let mut suites = vec![archive.suite(suite)?];
+        if matches!(suite, "experimental" | "rc-buggy") {
+            // This suite contains only packages that differ from sid.
+            suites.push(archive.suite("sid")?);
+        }
+        let name = choice_name(product, &suites, archive.architecture()?, version);
+        if let Some(lock) = archive.kept(&name) {
+            return Ok(lock);
+        }
+        let package = suites[0].package(product.package, version)?;
+        let mut choice =
+            Choice { product, archive, suites, listed: BTreeMap::new(), taken: Vec::new() };
+        choice.complete(package)?;
+        let mut packages: Vec<Pin> =
+            choice.taken.into_iter().map(|taken| taken.package.pin).collect();
+        // The library stays first.
+        if let Some(others) = packages.get_mut(1..) {
+            others.sort_by(|a, b| a.name.cmp(&b.name));
+        }
+        let architecture = archive.architecture()?.to_owned();
+        let lock = Lock { suite: suite.to_owned(), architecture, packages };
+        archive.keep(&name, &lock);
+        Ok(lock)
     }
-    let name = choice_name(product, &suites, archive.architecture()?, version);
-    if let Some(lock) = archive.kept(&name) {
-        return Ok(lock);
+
+    /// The library in pinned packages. If the archive does not have one of them any more, the
+    /// suite's newest packages are used, and `archive` reports a warning.
+    ///
+    /// # Errors
+    /// [`LibraryError`], as [`Self::locate`].
+    pub fn pinned(
+        product: &'static Product,
+        lock: &Lock,
+        archive: &Archive<'_>,
+    ) -> Result<Self, LibraryError> {
+        let architecture = archive.architecture()?;
+        let suite = &lock.suite;
+        let why = if lock.architecture == architecture {
+            match unpacked(lock, archive) {
+                Err(LibraryError::Debian(error)) if error.is_gone() => error.to_string(),
+                dirs => return assemble(product, lock, &dirs?),
+            }
+        } else {
+            format!("packages are pinned for {}, not for {architecture}", lock.architecture)
+        };
+        let newest = Self::choose(product, archive, suite, None)?;
+        let version = newest.packages.first().map_or("", |pin| &pin.version);
+        archive.warn(format!("{why}: taking what {suite} has now, {} {version}", product.package));
+        let dirs = unpacked(&newest, archive)?;
+        assemble(product, &newest, &dirs)
     }
-    let package = suites[0].package(product.package, version)?;
-    let mut choice =
-        Choice { product, archive, suites, listed: BTreeMap::new(), taken: Vec::new() };
-    choice.complete(package)?;
-    let mut packages: Vec<Pin> = choice.taken.into_iter().map(|taken| taken.package.pin).collect();
-    // The library stays first.
-    if let Some(others) = packages.get_mut(1..) {
-        others.sort_by(|a, b| a.name.cmp(&b.name));
-    }
-    let architecture = archive.architecture()?.to_owned();
-    let lock = Lock { suite: suite.to_owned(), architecture, packages };
-    archive.keep(&name, &lock);
-    Ok(lock)
 }
 
 fn choice_name(
@@ -62,30 +97,6 @@ fn choice_name(
         .field(version.unwrap_or_default().as_bytes())
         .list(suites.iter().map(|suite| suite.sha256))
         .finish()
-}
-
-/// The library in pinned packages, or in the newest ones if the archive does not have those any
-/// more.
-pub(crate) fn library(
-    product: &'static Product,
-    lock: &Lock,
-    archive: &Archive<'_>,
-) -> Result<Library, LibraryError> {
-    let architecture = archive.architecture()?;
-    let suite = &lock.suite;
-    let why = if lock.architecture == architecture {
-        match unpacked(lock, archive) {
-            Err(LibraryError::Debian(error)) if error.is_gone() => error.to_string(),
-            dirs => return assemble(product, lock, &dirs?),
-        }
-    } else {
-        format!("packages are pinned for {}, not for {architecture}", lock.architecture)
-    };
-    let newest = choose(product, archive, suite, None)?;
-    let version = newest.packages.first().map_or("", |pin| &pin.version);
-    archive.warn(format!("{why}: taking what {suite} has now, {} {version}", product.package));
-    let dirs = unpacked(&newest, archive)?;
-    assemble(product, &newest, &dirs)
 }
 
 /// The directory of each unpacked package.

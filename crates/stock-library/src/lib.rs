@@ -21,7 +21,8 @@ mod tree;
 
 pub use elf::{ElfError, ElfFile, SharedObject, Undefined};
 pub use error::{LibraryError, LibrarySourceError};
-pub use library::{Library, sha256};
+pub use gfxpack_debian::sha256;
+pub use library::Library;
 pub use needs::{Needs, is_sqlite, is_stood_in};
 pub use probe::{
     CANCELLED, DeadlineReader, OwnedProcess, ProbeDirectory, ProbeError, ProbeProcess,

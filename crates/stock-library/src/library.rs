@@ -1,11 +1,9 @@
 //! A library on this machine, and everything needed to start it.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use gfxpack_debian::sha256;
 use gfxpack_model::Digest;
-use sha2::{Digest as _, Sha256};
 
 use crate::elf::{self, ElfError, ElfFile};
 use crate::error::LibraryError;
@@ -111,20 +109,4 @@ pub(crate) fn describe(
         databases: tree::databases(roots, product.databases),
         file,
     })
-}
-
-/// The digest of a file.
-///
-/// # Errors
-/// The error of the file system.
-pub fn sha256(file: &Path) -> io::Result<Digest> {
-    let mut file = File::open(file)?;
-    let mut sha256 = Sha256::new();
-    let mut buffer = vec![0; 256 << 10];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(Digest::from_bytes(sha256.finalize().into())),
-            read => sha256.update(&buffer[..read]),
-        }
-    }
 }

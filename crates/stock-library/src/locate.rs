@@ -4,7 +4,6 @@ use std::path::Path;
 
 use gfxpack_debian::{Archive, Lock};
 
-use crate::debian;
 use crate::error::LibraryError;
 use crate::library::Library;
 use crate::product::Product;
@@ -29,7 +28,7 @@ impl Library {
         match source {
             LibrarySource::Installed => Self::installed(product, rocm),
             LibrarySource::Debian { suite, version } => {
-                let lock = debian::choose(product, archive, suite, version.as_deref())?;
+                let lock = Self::choose(product, archive, suite, version.as_deref())?;
                 Self::pinned(product, &lock, archive)
             }
             LibrarySource::Lock(path) => Self::pinned(product, &Lock::read(path)?, archive),
@@ -53,38 +52,9 @@ impl Library {
     /// # Errors
     /// As [`Self::locate`].
     pub fn installed(product: &'static Product, rocm: Option<&Path>) -> Result<Self, LibraryError> {
-        let searched = tree::installed(rocm);
-        let found = searched.iter().find_map(|dir| Some((tree::library(dir, product)?, dir)));
-        let Some((file, dir)) = found else {
-            return Err(LibraryError::NotInstalled { product, searched });
+        let Some((file, dir)) = tree::installed_file(product, rocm) else {
+            return Err(LibraryError::NotInstalled { product, searched: tree::installed(rocm) });
         };
-        Self::at(product, &file, Some(dir))
-    }
-
-    /// The library in pinned packages. If the archive does not have one of them any more, the
-    /// suite's newest packages are used, and `archive` reports a warning.
-    ///
-    /// # Errors
-    /// [`LibraryError`], as [`Self::locate`].
-    pub fn pinned(
-        product: &'static Product,
-        lock: &Lock,
-        archive: &Archive<'_>,
-    ) -> Result<Self, LibraryError> {
-        debian::library(product, lock, archive)
-    }
-
-    /// The packages of Debian's archive for a library: its own, those of the same version that
-    /// belong to it, and those of the libraries that it needs and that have no stand-in.
-    ///
-    /// # Errors
-    /// [`LibraryError`], as [`Self::locate`].
-    pub fn choose(
-        product: &'static Product,
-        archive: &Archive<'_>,
-        suite: &str,
-        version: Option<&str>,
-    ) -> Result<Lock, LibraryError> {
-        debian::choose(product, archive, suite, version)
+        Self::at(product, &file, Some(&dir))
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::elf::{ElfError, ElfFile, SharedObject};
+use crate::tree;
 
 /// Libraries of the GPU with a stand-in, by the beginning of their sonames: the probe defines the
 /// functions that libMIOpen calls.
@@ -102,7 +103,7 @@ pub(crate) fn search_path(objects: &[SharedObject], dirs: &[PathBuf]) -> Vec<Pat
 
 /// The directories in which the loader searches for the libraries of `object`.
 fn dirs(object: &SharedObject, search_path: &[PathBuf]) -> Vec<PathBuf> {
-    let triplet = format!("{}-linux-gnu", std::env::consts::ARCH);
+    let triplet = tree::triplet();
     let system = SYSTEM_DIRS.iter().map(|dir| PathBuf::from(dir.replace("{}", &triplet)));
     search_path.iter().chain(&object.run_path).cloned().chain(system).collect()
 }

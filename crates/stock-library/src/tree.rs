@@ -146,7 +146,7 @@ fn dirs(root: &Path) -> impl Iterator<Item = PathBuf> {
 }
 
 /// Source: Debian Policy 9.1.1, multiarch directories.
-fn triplet() -> String {
+pub(crate) fn triplet() -> String {
     format!("{}-linux-gnu", std::env::consts::ARCH)
 }
 
