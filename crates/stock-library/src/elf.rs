@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use object::elf::{self, FileHeader64};
-use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader, Sym};
-use object::{Endianness, Object, ObjectSection, ReadCache, ReadRef};
+use object::read::elf::{Dyn, ElfFile64, FileHeader, Sym};
+use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
 
 /// The most bytes of constants that are searched; libMIOpen has 6 MB of them.
 const CONSTANTS_MAX: u64 = 1 << 30;
@@ -105,27 +105,24 @@ impl ElfFile {
     /// The bytes of every data symbol whose name begins with `prefix`, each with the rest of its
     /// name, in the order of the symbol table.
     pub fn data_symbols(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, ElfError> {
-        let places = self.with(|file| {
-            let endian = file.endian();
-            let table = file.elf_dynamic_symbol_table();
-            let mut places = Vec::new();
-            for symbol in table.iter() {
-                let name = text(symbol.name(endian, table.strings())?);
+        let symbols = self.with(|file| {
+            let mut symbols = Vec::new();
+            for symbol in file.dynamic_symbols() {
+                let name = text(symbol.name_bytes()?);
                 let Some(name) = name.strip_prefix(prefix) else { continue };
-                if symbol.st_type() == elf::STT_OBJECT && !symbol.is_undefined(endian) {
-                    let size = symbol.st_size(endian);
-                    places.push((
-                        name.to_owned(),
-                        offset(&file, symbol.st_value(endian), size),
-                        size,
-                    ));
+                if symbol.kind() == SymbolKind::Data && symbol.is_definition() {
+                    let section = symbol.section_index().map(|it| file.section_by_index(it));
+                    let bytes = match section.transpose()? {
+                        Some(section) => section.data_range(symbol.address(), symbol.size())?,
+                        None => None,
+                    };
+                    symbols.push((name.to_owned(), bytes.map(<[u8]>::to_vec)));
                 }
             }
-            Ok(places)
+            Ok(symbols)
         })?;
-        let bytes = |offset: Option<u64>, size| (&self.cache).read_bytes_at(offset?, size).ok();
-        let found = places.into_iter().map(|(name, offset, size)| match bytes(offset, size) {
-            Some(bytes) => Ok((name, bytes.to_vec())),
+        let found = symbols.into_iter().map(|(name, bytes)| match bytes {
+            Some(bytes) => Ok((name, bytes)),
             None => {
                 let symbol = format!("{prefix}{name}");
                 Err(ElfError::Symbol { path: self.path.clone(), symbol })
@@ -207,22 +204,6 @@ fn run_path<'a>(value: &'a str, origin: &'a Path) -> impl Iterator<Item = PathBu
         .split(':')
         .filter(|dir| !dir.is_empty())
         .map(move |dir| dir.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin).into())
-}
-
-/// The position in the file of the bytes at an address. A segment may be larger than memory, since
-/// it also contains device code.
-fn offset<'a, R: ReadRef<'a>>(
-    file: &ElfFile64<'a, Endianness, R>,
-    address: u64,
-    size: u64,
-) -> Option<u64> {
-    let endian = file.endian();
-    let loaded = file.elf_program_headers().iter().filter(|s| s.p_type(endian) == elf::PT_LOAD);
-    loaded.into_iter().find_map(|segment| {
-        let within = address.checked_sub(segment.p_vaddr(endian))?;
-        let fits = within.checked_add(size)? <= segment.p_filesz(endian);
-        fits.then(|| segment.p_offset(endian).checked_add(within))?
-    })
 }
 
 fn text(bytes: &[u8]) -> &str {
