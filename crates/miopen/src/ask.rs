@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use collect::AnswerCollector;
 use gfxpack_stock_library::Library;
 use plan::{Phase, ProblemSet};
-use session::{Lookup, Progress, Session};
+use session::{Lookup, Session};
 
 pub use collect::{AskReport, AskedKey, KernelUse, ProblemFailure};
 pub(crate) use collect::{Failures, failures_of, uses_of};
@@ -35,17 +35,12 @@ pub fn ask(
 ) -> Result<AskReport, AskError> {
     let problem_set = ProblemSet::new(problems);
     let mut session = Session::new(library, options, cancel)?;
-    let phases = phases(&session);
-    let total = phases.iter().map(|phase| problem_set.tasks(phase).len()).sum();
-    let mut progress = Progress::new(on_event, total);
+    let phases: Vec<_> =
+        phases(&session).into_iter().map(|phase| (phase, Lookup::Answered)).collect();
     let mut collector = AnswerCollector::new(&problem_set, &options.databases, options.uses);
-    for phase in &phases {
-        progress.loading(phase.database.map(|number| &options.databases[number]));
-        session.run(&problem_set, phase, Lookup::Answered, &mut |task, answer| {
-            collector.add(phase, task, answer);
-            progress.step();
-        })?;
-    }
+    session.run_all(&problem_set, &phases, on_event, &mut |phase, task, answer| {
+        collector.add(phase, task, answer);
+    })?;
     Ok(collector.finish(session.library_facts()))
 }
 

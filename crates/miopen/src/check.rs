@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use gfxpack_model::{KernelKey, Target};
 
 use crate::ask::plan::{Phase, ProblemSet};
-use crate::ask::session::{LibraryFacts, Lookup, Progress, Session};
+use crate::ask::session::{LibraryFacts, Lookup, Session};
 use crate::ask::{AskEvent, AskOptions, Failures, ProblemFailure, Uses, failures_of, uses_of};
 use crate::error::AskError;
 use crate::failure::Failure;
@@ -83,18 +83,14 @@ pub fn check(
     let kernels = readable(kernels, &options.target)?;
     let problem_set = ProblemSet::new(problems);
     let mut session = Session::new(library, options, cancel)?;
-    let phases = phases(&session);
-    let total = phases.iter().map(|(phase, _)| problem_set.tasks(phase).len()).sum();
-    let mut progress = Progress::new(on_event, total);
+    let phases: Vec<_> = phases(&session)
+        .into_iter()
+        .map(|(phase, go_on)| (phase, Lookup::Real { kernels: &kernels, go_on }))
+        .collect();
     let mut outcomes = OutcomeCollector::new(&problem_set, options.uses);
-    for (phase, go_on) in &phases {
-        progress.loading(phase.database.map(|number| &options.databases[number]));
-        let lookup = Lookup::Real { kernels: &kernels, go_on: *go_on };
-        session.run(&problem_set, phase, lookup, &mut |task, answer| {
-            outcomes.add(phase, task.problem, answer);
-            progress.step();
-        })?;
-    }
+    session.run_all(&problem_set, &phases, on_event, &mut |phase, task, answer| {
+        outcomes.add(phase, task.problem, answer);
+    })?;
     let kernels = kernels.iter().map(|path| {
         let sha256 = sha256(path)
             .map_err(|source| AskError::Database { path: path.clone(), source: source.into() })?;

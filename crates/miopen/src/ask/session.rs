@@ -210,11 +210,32 @@ impl<'a> Session<'a> {
         Err(AskError::SelfTest { expected: ALWAYS_ASKED, reason })
     }
 
-    /// Runs all tasks of a phase.
+    /// Runs all tasks of these phases.
     ///
     /// # Errors
     /// [`AskError`].
-    pub(crate) fn run(
+    pub(crate) fn run_all(
+        &mut self,
+        problem_set: &ProblemSet,
+        phases: &[(Phase, Lookup<'_>)],
+        on_event: &mut dyn FnMut(AskEvent<'_>),
+        each: &mut dyn FnMut(&Phase, Task, ProbeAnswer),
+    ) -> Result<(), AskError> {
+        let total = phases.iter().map(|(phase, _)| problem_set.tasks(phase).len()).sum();
+        let mut done = 0;
+        for (phase, lookup) in phases {
+            let database = phase.database.map(|number| self.options.databases[number].as_path());
+            on_event(AskEvent::Loading { database });
+            self.run(problem_set, phase, *lookup, &mut |task, answer| {
+                each(phase, task, answer);
+                done += 1;
+                on_event(AskEvent::Progress { done, total });
+            })?;
+        }
+        Ok(())
+    }
+
+    fn run(
         &mut self,
         problem_set: &ProblemSet,
         phase: &Phase,
@@ -269,26 +290,4 @@ pub(crate) struct LibraryFacts {
     /// Directories that contain nothing for the target.
     pub(crate) unused_databases: Vec<PathBuf>,
     pub(crate) models_left_out: bool,
-}
-
-/// Reports progress, phase by phase.
-pub(crate) struct Progress<'e> {
-    on_event: &'e mut dyn FnMut(AskEvent<'_>),
-    done: usize,
-    total: usize,
-}
-
-impl<'e> Progress<'e> {
-    pub(crate) fn new(on_event: &'e mut dyn FnMut(AskEvent<'_>), total: usize) -> Self {
-        Self { on_event, done: 0, total }
-    }
-
-    pub(crate) fn loading(&mut self, database: Option<&PathBuf>) {
-        (self.on_event)(AskEvent::Loading { database: database.map(PathBuf::as_path) });
-    }
-
-    pub(crate) fn step(&mut self) {
-        self.done += 1;
-        (self.on_event)(AskEvent::Progress { done: self.done, total: self.total });
-    }
 }

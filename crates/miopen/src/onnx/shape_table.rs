@@ -36,9 +36,4 @@ impl Shapes {
         };
         Some(element as i32)
     }
-
-    /// The value of a tensor with one element.
-    pub(super) fn scalar(&self, name: &str) -> Option<f32> {
-        self.scalars.get(name).copied()
-    }
 }

@@ -36,8 +36,8 @@ pub(super) fn call(
         "Clip" => {
             // Bounds are attributes in old models and inputs in new ones.
             let bound = |name, index: usize| {
-                let input = node.input.get(index).and_then(|name| shapes.scalar(name));
-                input.or_else(|| read.float(name))
+                let input = node.input.get(index).and_then(|name| shapes.scalars.get(name));
+                input.copied().or_else(|| read.float(name))
             };
             let is_relu6 = bound("min", 1) == Some(0.0) && bound("max", 2) == Some(6.0);
             is_relu6.then_some(Call::Activation(shape, Activation::Relu6))
