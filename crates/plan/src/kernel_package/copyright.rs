@@ -28,11 +28,11 @@ pub(super) fn copyright(release: &Release) -> String {
         );
     }
     let all = joined(names.iter().map(String::as_str), "and");
-    stanza(&mut text, ["*"].into_iter(), holders.into_iter(), &all);
+    stanza(&mut text, &["*"].into(), &holders, &all);
     if groups.len() > 1 {
         for (license, sources) in &groups {
-            let holder = [license.copyright.as_str()];
-            stanza(&mut text, sources.iter().copied(), holder.into_iter(), &dep5(&license.license));
+            let holder = [license.copyright.as_str()].into();
+            stanza(&mut text, sources, &holder, &dep5(&license.license));
         }
     }
     for license in names.iter().flat_map(|name| words(name)).collect::<BTreeSet<_>>() {
@@ -41,18 +41,12 @@ pub(super) fn copyright(release: &Release) -> String {
     text
 }
 
-fn stanza<'a>(
-    text: &mut String,
-    files: impl Iterator<Item = &'a str>,
-    holders: impl Iterator<Item = &'a str>,
-    license: &str,
-) {
-    let list = |items: Vec<&str>| items.join("\n ");
+fn stanza(text: &mut String, files: &BTreeSet<&str>, holders: &BTreeSet<&str>, license: &str) {
     // Blanks separate file names, and `*` and `?` are wildcards.
-    let files: Vec<String> = files.map(|file| file.replace([' ', '\\'], "?")).collect();
-    let files = list(files.iter().map(String::as_str).collect());
-    let holders: Vec<String> = holders.map(one_field).collect();
-    let holders = list(holders.iter().map(String::as_str).collect());
+    let files = files.iter().map(|file| file.replace([' ', '\\'], "?"));
+    let files = files.collect::<Vec<_>>().join("\n ");
+    let holders: Vec<String> = holders.iter().map(|holder| one_field(holder)).collect();
+    let holders = holders.join("\n ");
     let _ = write!(text, "\nFiles: {files}\nCopyright: {holders}\nLicense: {license}\n");
 }
 

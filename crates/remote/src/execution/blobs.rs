@@ -14,7 +14,7 @@ use tonic::{Code, Status};
 use uuid::Uuid;
 
 use super::connection::{Connection, Purpose};
-use super::limits::{Limits, ROOM_PER_BLOB};
+use super::limits::{ROOM_PER_BLOB, batch_limit};
 use super::tree::Blob;
 /// The size of a stream's messages.
 const CHUNK: usize = 1 << 20;
@@ -26,8 +26,8 @@ const MAX_READ: u64 = 2 << 30;
 /// What is known about the service's store.
 #[derive(Default)]
 pub(crate) struct Blobs {
-    /// The usual limits until the server states its own.
-    limits: OnceLock<Limits>,
+    /// The most bytes of blobs in one call; the usual limit until the server states its own.
+    limit: OnceLock<u64>,
     /// Blobs that were found or uploaded in this run.
     present: Mutex<HashSet<Digest>>,
     /// Locked while shared blobs are sent, so that only one action sends them.
@@ -35,16 +35,14 @@ pub(crate) struct Blobs {
 }
 
 impl Blobs {
-    /// Sets the limits to use.
-    pub(crate) fn limit(&self, limits: Limits) {
-        self.limits.set(limits).ok();
+    /// Sets the limit to use.
+    pub(crate) fn limit(&self, limit: u64) {
+        self.limit.set(limit).ok();
     }
 
     /// The most bytes of blobs in one call.
     fn batch(&self) -> u64 {
-        self.limits
-            .get_or_init(|| Limits::from_capabilities(&api::CacheCapabilities::default()))
-            .batch
+        *self.limit.get_or_init(|| batch_limit(&api::CacheCapabilities::default()))
     }
 
     /// Forgets that blobs are present, since the server reports them missing.
@@ -361,14 +359,14 @@ mod tests {
 
     #[test]
     fn batches_stay_below_the_limit() {
-        let limits = Limits::from_capabilities(&api::CacheCapabilities {
+        let limit = batch_limit(&api::CacheCapabilities {
             max_batch_total_size_bytes: (ROOM + 10_000) as i64,
             ..Default::default()
         });
         let blobs: Vec<Blob> =
             (0..40).map(|number| Blob::bytes(vec![number; usize::from(number) * 200])).collect();
         let store = Blobs::default();
-        store.limit(limits);
+        store.limit(limit);
         let batches = store.batches(blobs.iter().collect(), |blob| blob.size);
         assert!(batches.len() > 1);
         for batch in &batches {
@@ -376,7 +374,6 @@ mod tests {
             assert!(size <= 10_000, "{size}");
         }
         assert_eq!(batches.concat().len(), blobs.len());
-        let unstated = Limits::from_capabilities(&api::CacheCapabilities::default());
-        assert!(unstated.batch < USUAL_BATCH);
+        assert!(batch_limit(&api::CacheCapabilities::default()) < USUAL_BATCH);
     }
 }

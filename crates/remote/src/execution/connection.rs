@@ -18,7 +18,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use uuid::Uuid;
 
 use super::address::Address;
-use super::limits::Limits;
+use super::limits::batch_limit;
 use super::options::{RemoteOptions, Tls};
 use super::retry::Retry;
 
@@ -92,11 +92,11 @@ impl Connection {
         })
     }
 
-    /// Queries the server's capabilities.
+    /// Queries the server's capabilities. Returns the most bytes of blobs in one call.
     ///
     /// # Errors
     /// [`RemoteError::Service`] if the server can't be reached, or lacks a capability.
-    pub(crate) async fn learn(&self, cache_only: bool) -> Result<Limits, RemoteError> {
+    pub(crate) async fn learn(&self, cache_only: bool) -> Result<u64, RemoteError> {
         let request = api::GetCapabilitiesRequest { instance_name: self.address.instance.clone() };
         let purpose = Purpose::default();
         let answer = Retry::new(FIRST_WAIT.min(self.retry.wait_limit()))
@@ -126,7 +126,7 @@ impl Connection {
                 return Err(unable("its workers do not know SHA-256"));
             }
         }
-        Ok(Limits::from_capabilities(&cache))
+        Ok(batch_limit(&cache))
     }
 
     /// The error for a call that finally failed.

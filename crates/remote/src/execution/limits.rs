@@ -11,18 +11,10 @@ pub(super) const ROOM: u64 = 64 << 10;
 /// The same for each blob.
 pub(super) const ROOM_PER_BLOB: u64 = 256;
 
-/// The most data that the server accepts.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
-    /// Bytes of blobs in one call.
-    pub(super) batch: u64,
-}
-
-impl Limits {
-    pub(crate) fn from_capabilities(cache: &api::CacheCapabilities) -> Self {
-        // 0 means no limit of its own; the protocol's limit still applies.
-        let stated = u64::try_from(cache.max_batch_total_size_bytes).unwrap_or(0);
-        let batch = if stated == 0 { USUAL_BATCH } else { stated.min(USUAL_BATCH) };
-        Self { batch: batch.saturating_sub(ROOM).max(ROOM_PER_BLOB) }
-    }
+/// The most bytes of blobs in one call.
+pub(super) fn batch_limit(cache: &api::CacheCapabilities) -> u64 {
+    // 0 means no limit of its own; the protocol's limit still applies.
+    let stated = u64::try_from(cache.max_batch_total_size_bytes).unwrap_or(0);
+    let batch = if stated == 0 { USUAL_BATCH } else { stated.min(USUAL_BATCH) };
+    batch.saturating_sub(ROOM).max(ROOM_PER_BLOB)
 }

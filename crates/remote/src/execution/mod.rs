@@ -115,8 +115,7 @@ impl Drop for RemoteExecution {
 impl Service {
     async fn run(&self, action: &Action, running: &Running) -> Result<ActionOutcome, RemoteError> {
         let learn = async || {
-            let limits = self.connection.learn(self.options.cache_only).await?;
-            self.blobs.limit(limits);
+            self.blobs.limit(self.connection.learn(self.options.cache_only).await?);
             Ok(())
         };
         self.learnt.get_or_try_init(learn).await?;
