@@ -15,7 +15,7 @@ use gfxpack_stock_library::ElfFile;
 
 pub use self::error::{AskError, PlanFailure};
 pub use self::options::{AskOptions, InstalledCache, ROCFFT};
-use self::probe::{Probe, ProbeEnd};
+use self::probe::ProbeEnd;
 use crate::file::read::Reader;
 use crate::plan::FftPlan;
 
@@ -119,8 +119,7 @@ fn create(
     loop {
         let asked: Vec<usize> =
             (0..plans.len()).filter(|plan| !failures.contains_key(plan)).collect();
-        let probe = Probe::start(asked.iter().map(|plan| &plans[*plan]), installed, options)?;
-        match probe.run(options.cancelled)? {
+        match probe::run(asked.iter().map(|plan| &plans[*plan]), installed, options)? {
             ProbeEnd::Done(finished) => {
                 let refused =
                     finished.output.failures.iter().map(|(plan, failure)| (asked[*plan], *failure));

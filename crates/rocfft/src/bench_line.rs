@@ -192,7 +192,7 @@ fn transform(word: &str) -> Result<(Transform, Direction), PlanError> {
     }
 }
 
-fn precision_of(word: &str) -> Result<Precision, PlanError> {
+pub(crate) fn precision_of(word: &str) -> Result<Precision, PlanError> {
     match word {
         "half" => Ok(Precision::Half),
         "single" => Ok(Precision::Single),

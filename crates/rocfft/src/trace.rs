@@ -9,10 +9,9 @@
 use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
 
+use crate::bench_line::precision_of;
 use crate::lines::{ListError, MAX_ENTRIES, for_each_line};
-use crate::plan::{
-    Direction, FftPlan, GivenLayout, Placement, PlanError, Precision, Transform, number,
-};
+use crate::plan::{Direction, FftPlan, GivenLayout, Placement, Transform, number};
 
 /// The plans of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -51,13 +50,13 @@ pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans, ListErr
         let address = arguments.get("description").map(str::to_owned);
         match about {
             "create" => match plan(&arguments, &descriptions) {
-                Ok(Some(plan)) => {
+                Some(Some(plan)) => {
                     if seen.insert(plan.clone()) {
                         found.plans.push(plan);
                     }
                 }
-                Ok(None) => found.unsupported += 1,
-                Err(_) => found.damaged += 1,
+                Some(None) => found.unsupported += 1,
+                None => found.damaged += 1,
             },
             "description_create" | "description_destroy" => {
                 address.map(|address| descriptions.remove(&address));
@@ -115,10 +114,6 @@ impl<'a> Arguments<'a> {
         self.0.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
     }
 
-    fn word(&self, name: &'static str) -> Result<&'a str, PlanError> {
-        self.get(name).ok_or(PlanError::End(name))
-    }
-
     fn number(&self, name: &str) -> Option<u64> {
         self.get(name).and_then(number)
     }
@@ -158,45 +153,39 @@ fn layout(arguments: &Arguments<'_>) -> Option<[GivenLayout; 2]> {
     ])
 }
 
-/// The plan that a call creates; `None` if a list can't express it.
+/// The plan that a call creates, or nothing if a list can't express it; `None` if the call can't be
+/// read.
 fn plan(
     arguments: &Arguments<'_>,
     descriptions: &HashMap<String, Description>,
-) -> Result<Option<FftPlan>, PlanError> {
-    let (transform, direction) = match arguments.word("transform_type")? {
+) -> Option<Option<FftPlan>> {
+    let (transform, direction) = match arguments.get("transform_type")? {
         "complex_forward" => (Transform::C2c, Direction::Forward),
         "complex_inverse" => (Transform::C2c, Direction::Inverse),
         "real_forward" => (Transform::R2c, Direction::Forward),
         "real_inverse" => (Transform::C2r, Direction::Inverse),
-        _ => return Err(PlanError::End("transform_type")),
+        _ => return None,
     };
-    let precision = match arguments.word("precision")? {
-        "single" => Precision::Single,
-        "double" => Precision::Double,
-        "half" => Precision::Half,
-        _ => return Err(PlanError::End("precision")),
-    };
-    let placement = match arguments.word("placement")? {
+    let precision = precision_of(arguments.get("precision")?).ok()?;
+    let placement = match arguments.get("placement")? {
         "inplace" => Placement::InPlace,
         "notinplace" => Placement::OutOfPlace,
-        _ => return Err(PlanError::End("placement")),
+        _ => return None,
     };
-    let lengths = arguments.numbers("lengths").ok_or(PlanError::End("lengths"))?;
-    let batch = arguments.number("number_of_transforms").ok_or(PlanError::End("batch"))?;
+    let lengths = arguments.numbers("lengths")?;
+    let batch = arguments.number("number_of_transforms")?;
     if !(1..=3).contains(&lengths.len()) || lengths.contains(&0) || batch == 0 {
-        return Err(PlanError::End("lengths"));
+        return None;
     }
     let lengths: Vec<u64> = lengths.into_iter().rev().collect();
-    let address = arguments.word("description")?;
-    let description = descriptions.get(address);
+    let description = descriptions.get(arguments.get("description")?);
     if description.is_some_and(|description| description.is_unsupported) {
-        return Ok(None);
+        return Some(None);
     }
     let arrays = description.map(|description| description.layout.clone()).unwrap_or_default();
     if arrays.iter().flat_map(|array| &array.strides).any(|list| list.len() != lengths.len()) {
-        return Ok(None);
+        return Some(None);
     }
-    FftPlan { transform, direction, precision, placement, lengths, batch, layout: None }
-        .checked(arrays)
-        .map(Some)
+    let plan = FftPlan { transform, direction, precision, placement, lengths, batch, layout: None };
+    plan.checked(arrays).ok().map(Some)
 }

@@ -18,13 +18,6 @@ use crate::plan::{FftPlan, Placement, Precision};
 /// Longer than any useful plan takes.
 const PLAN_LIMIT: Duration = Duration::from_secs(300);
 
-/// A running probe.
-pub(super) struct Probe {
-    process: ProbeProcess,
-    /// The number of the plan for each request.
-    plans: Vec<usize>,
-}
-
 /// How a probe ended.
 pub(super) enum ProbeEnd {
     /// It has created all plans that the library can create.
@@ -56,83 +49,84 @@ impl FinishedProbe {
     }
 }
 
-impl Probe {
-    /// Starts a probe and sends it all plans.
-    pub(super) fn start<'p>(
-        plans: impl Iterator<Item = &'p FftPlan>,
-        installed: InstalledCache<'_>,
-        options: &AskOptions<'_>,
-    ) -> Result<Self, AskError> {
-        let directory = ProbeDirectory::create(options.library, None, options.scratch)?;
-        let sources = directory.create_dir("sources")?;
-        let mut command = directory.command(options.library, options.probe, None);
-        let inside = |name: &str| directory.path().join(name);
-        let cache = match installed {
-            InstalledCache::Nothing => Some(inside("none.db")),
-            InstalledCache::File(file) => Some(file.to_owned()),
-            // Variables would change where the library looks.
-            InstalledCache::Own => None,
-        };
-        if let Some(cache) = cache {
-            command
-                .env("ROCFFT_RTC_SYS_CACHE_PATH", cache)
-                .env("ROCFFT_RTC_CACHE_PATH", inside("cache.db"))
-                // The library compiles in its own process.
-                .env("ROCFFT_RTC_PROCESS", "0");
-        }
-        let mut lines = line(&[b"rocfft", sources.as_os_str().as_bytes()]);
-        let mut asked = Vec::new();
-        for (number, plan) in plans.enumerate() {
-            for transform in plan.transform_types() {
-                lines.extend(line(&["plan", &worded(plan, *transform)]));
-                asked.push(number);
-            }
-        }
-        let process = ProbeProcess::start(&ROCFFT, options.probe, command, directory)?;
-        // If the probe has ended, its message is read later.
-        let _ = process.load(options.library, options.arch, options.compute_units, &lines);
-        Ok(Self { process, plans: asked })
+/// Starts a probe and sends it all plans. Also returns the number of the plan for each request.
+fn start<'p>(
+    plans: impl Iterator<Item = &'p FftPlan>,
+    installed: InstalledCache<'_>,
+    options: &AskOptions<'_>,
+) -> Result<(ProbeProcess, Vec<usize>), AskError> {
+    let directory = ProbeDirectory::create(options.library, None, options.scratch)?;
+    let sources = directory.create_dir("sources")?;
+    let mut command = directory.command(options.library, options.probe, None);
+    let inside = |name: &str| directory.path().join(name);
+    let cache = match installed {
+        InstalledCache::Nothing => Some(inside("none.db")),
+        InstalledCache::File(file) => Some(file.to_owned()),
+        // Variables would change where the library looks.
+        InstalledCache::Own => None,
+    };
+    if let Some(cache) = cache {
+        command
+            .env("ROCFFT_RTC_SYS_CACHE_PATH", cache)
+            .env("ROCFFT_RTC_CACHE_PATH", inside("cache.db"))
+            // The library compiles in its own process.
+            .env("ROCFFT_RTC_PROCESS", "0");
     }
+    let mut lines = line(&[b"rocfft", sources.as_os_str().as_bytes()]);
+    let mut asked = Vec::new();
+    for (number, plan) in plans.enumerate() {
+        for transform in plan.transform_types() {
+            lines.extend(line(&["plan", &worded(plan, *transform)]));
+            asked.push(number);
+        }
+    }
+    let process = ProbeProcess::start(&ROCFFT, options.probe, command, directory)?;
+    // If the probe has ended, its message is read later.
+    let _ = process.load(options.library, options.arch, options.compute_units, &lines);
+    Ok((process, asked))
+}
 
-    /// Reads until the probe has ended.
-    pub(super) fn run(mut self, cancelled: &dyn Fn() -> bool) -> Result<ProbeEnd, AskError> {
-        let patient =
-            DeadlineReader::new(&self.process.socket, Instant::now() + PLAN_LIMIT, cancelled)
-                .map_err(|source| self.process.start_error(source))?;
-        let mut reader = BufReader::new(patient);
-        let (mut output, mut line, mut overdue) = (ProbeOutput::default(), Vec::new(), false);
-        loop {
-            line.clear();
-            reader.get_mut().wait_until(Instant::now() + PLAN_LIMIT);
-            match reader.read_until(b'\n', &mut line) {
-                Err(error) if error.kind() == CANCELLED => return Err(AskError::Cancelled),
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    self.process.kill();
-                    overdue = true;
-                    break;
-                }
-                Ok(read) if read > 0 => {}
-                _ => break,
+/// Has a probe create these plans, and reads until it has ended.
+pub(super) fn run<'p>(
+    plans: impl Iterator<Item = &'p FftPlan>,
+    installed: InstalledCache<'_>,
+    options: &AskOptions<'_>,
+) -> Result<ProbeEnd, AskError> {
+    let (mut process, plans) = start(plans, installed, options)?;
+    let deadline = Instant::now() + PLAN_LIMIT;
+    let patient = DeadlineReader::new(&process.socket, deadline, options.cancelled)
+        .map_err(|source| process.start_error(source))?;
+    let mut reader = BufReader::new(patient);
+    let (mut output, mut line, mut overdue) = (ProbeOutput::default(), Vec::new(), false);
+    loop {
+        line.clear();
+        reader.get_mut().wait_until(Instant::now() + PLAN_LIMIT);
+        match reader.read_until(b'\n', &mut line) {
+            Err(error) if error.kind() == CANCELLED => return Err(AskError::Cancelled),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                process.kill();
+                overdue = true;
+                break;
             }
-            if output.line(&line, &self.plans, &self.process)? {
-                return Ok(ProbeEnd::Done(FinishedProbe {
-                    output,
-                    directory: self.process.directory,
-                }));
-            }
+            Ok(read) if read > 0 => {}
+            _ => break,
         }
-        let status = self.process.wait()?;
-        match self.plans.get(output.created) {
-            Some(&plan) if !output.version.is_empty() => {
-                let failure = match status.signal() {
-                    _ if overdue => PlanFailure::Overdue,
-                    Some(signal) => PlanFailure::Killed(signal),
-                    None => PlanFailure::Exited(status.code().unwrap_or_default()),
-                };
-                Ok(ProbeEnd::Died { plan, failure })
-            }
-            _ => Err(self.process.early_end(status).into()),
+        if output.line(&line, &plans, &process)? {
+            let directory = process.directory;
+            return Ok(ProbeEnd::Done(FinishedProbe { output, directory }));
         }
+    }
+    let status = process.wait()?;
+    match plans.get(output.created) {
+        Some(&plan) if !output.version.is_empty() => {
+            let failure = match status.signal() {
+                _ if overdue => PlanFailure::Overdue,
+                Some(signal) => PlanFailure::Killed(signal),
+                None => PlanFailure::Exited(status.code().unwrap_or_default()),
+            };
+            Ok(ProbeEnd::Died { plan, failure })
+        }
+        _ => Err(process.early_end(status).into()),
     }
 }
 

@@ -40,12 +40,6 @@ impl Reader {
         Ok(Self { path, connection, layout, bytes, budget })
     }
 
-    /// The path with which the file was opened.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// The layout of the rows.
     #[must_use]
     pub fn layout(&self) -> Layout {
