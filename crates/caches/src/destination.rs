@@ -14,7 +14,6 @@ const RANK: &str = "${SLURM_LOCALID:-${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRA
 
 /// The new place of caches.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Destination {
     /// The directory: absolute.
     pub dir: String,
@@ -24,12 +23,6 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Caches in that directory.
-    #[must_use]
-    pub fn new(dir: String, per_rank: bool) -> Self {
-        Self { dir, per_rank }
-    }
-
     /// The directory as `sh` expands it outside of quotes.
     #[must_use]
     pub fn root(&self) -> String {
@@ -113,7 +106,7 @@ mod tests {
             .filter(|cache| ["rocfft", "triton"].contains(&cache.name))
             .collect();
         let lines = |dir: &str, per_rank, shell| {
-            Destination::new(dir.to_owned(), per_rank).lines(&caches, shell).join("\n")
+            Destination { dir: dir.to_owned(), per_rank }.lines(&caches, shell).join("\n")
         };
         assert_eq!(
             lines("/my dir", false, Shell::Sh),

@@ -55,7 +55,7 @@ pub(super) fn run(args: &Env, user_environment: &UserEnvironment, output: &Outpu
                     "give a directory whose name is UTF-8",
                 ));
             };
-            let destination = Destination::new(dir.to_owned(), args.per_rank);
+            let destination = Destination { dir: dir.to_owned(), per_rank: args.per_rank };
             relocate(&caches, &destination, args.shell, output);
         }
     }
