@@ -2,7 +2,7 @@
 //! and each key told again by the line that it would be written as.
 #![no_main]
 
-use gfxpack_harvest::log::{Commands, DriverCommand, Event, Log, LogError, LogRecord};
+use gfxpack_harvest::log::{DriverCommand, Event, Lines, Log, LogError, LogRecord};
 use gfxpack_model::KernelKey;
 use libfuzzer_sys::fuzz_target;
 
@@ -24,18 +24,19 @@ fn messages<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Messages {
 
 fn commands<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<(u64, Result<String, LogError>)> {
     let mut found = Vec::new();
-    let mut each = |line, command: Result<DriverCommand, LogError>| {
+    let mut each = |number, line: &[u8], cut| {
+        let Some(command) = DriverCommand::in_line(line, cut).transpose() else { return };
         if let Ok(command) = &command {
             let plain = |b: u8| b.is_ascii_alphanumeric() || b"_.,:=+- ".contains(&b);
             assert!(command.as_str().bytes().all(plain), "no shell takes it for more");
         }
-        found.push((line, command.map(|command| command.to_string())));
+        found.push((number, command.map(|command| command.to_string())));
     };
-    let mut log = Commands::default();
+    let mut lines = Lines::with(DriverCommand::PROGRAM.as_bytes());
     for piece in pieces {
-        log.push(piece, &mut each);
+        lines.push(piece, &mut each);
     }
-    log.finish(&mut each);
+    lines.finish(&mut each);
     found
 }
 

@@ -25,7 +25,8 @@ impl Lines {
     }
 
     /// Lines that contain these bytes.
-    pub(crate) fn with(mark: &'static [u8]) -> Self {
+    #[must_use]
+    pub fn with(mark: &'static [u8]) -> Self {
         Self { mark, count: 0, carry: Vec::new(), cut: false }
     }
 
