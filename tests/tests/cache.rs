@@ -195,12 +195,21 @@ fn a_read_only_store_is_read_and_none_is_needed() {
             return;
         }
         fs::remove_dir_all(project.path().join("o")).unwrap();
-        let mut shell = namespace(&format!("{mount} && exec \"$@\""));
-        shell.arg(binary()).args(BUILD).env("GFXPACK_CACHE_DIR", cache).current_dir(project.path());
-        let run = finish(shell).expect_code(0);
-        let warning = message(&run, "warning")["message"].as_str().unwrap().to_owned();
+        let run = |arguments: &[&str]| {
+            let mut shell = namespace(&format!("{mount} && exec \"$@\""));
+            shell.arg(binary()).args(arguments).env("GFXPACK_CACHE_DIR", cache);
+            shell.current_dir(project.path());
+            finish(shell)
+        };
+        let built = run(&BUILD).expect_code(0);
+        let staged = run(&[&["plan"], &BUILD[1..7], &["--stage", "staged"]].concat());
+        assert!(
+            staged.expect_code(2).stdout.contains("--cache-dir"),
+            "what commands name must stay"
+        );
+        let warning = message(&built, "warning")["message"].as_str().unwrap().to_owned();
         assert!(warning.contains(&format!("can't be {what}")), "{warning}");
-        let finished = message(&run, "build-finished");
+        let finished = message(&built, "build-finished");
         assert_eq!(finished["cached"], cached);
         assert_eq!(finished["compiled"], 5 - cached);
         assert!(project.tree("o/kdb") == expected);

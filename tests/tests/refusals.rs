@@ -293,7 +293,8 @@ fn a_driver_that_writes_elsewhere_before_it_starts_a_compiler_is_refused_by_the_
          exec hipcc \"$@\"\n"
     );
     project.add_compiler(&driver);
-    let run = build(&project, &["--out", "o", "--via", "hipcc"]).expect_code(100);
+    let more = ["--out", "o", "--via", "hipcc", "--hipcc", "bin/hipcc"];
+    let run = build(&project, &more).expect_code(100);
     let failed = run.of_type("job-failed");
     let writes = failed.iter().find(|failed| failed["reason"] == "writes-outside");
     let message = writes.expect("its reason")["message"].as_str().unwrap();

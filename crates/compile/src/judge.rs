@@ -72,6 +72,12 @@ pub(crate) fn judge(
     let direct = context.direct(job);
     let watched = WatchedRun { context, job, stage, paths, run, records, direct };
     let mut accesses = watched.accesses(since, before)?;
+    if !watched.has_compiler() {
+        return Ok(match accesses.writes {
+            Some(path) => Judged::Failed(FailureKind::Writes(path)),
+            None => Judged::Unknown(WatchError::Nothing.to_string(), PathStates::default()),
+        });
+    }
     if let Some(judged) = accesses.without_object(context, is_stored) {
         return Ok(judged);
     }
@@ -122,6 +128,14 @@ impl WatchedRun<'_> {
         &self.context.toolchains[self.job.toolchain.0]
     }
 
+    /// Whether a compiler ran: a driver may have done its work without starting another program.
+    fn has_compiler(&self) -> bool {
+        let compiles = |process: &Process| {
+            matches!(process.class, ProcessClass::Compiler | ProcessClass::Assembler)
+        };
+        self.records.iter().any(|record| record.processes.iter().any(compiles))
+    }
+
     /// The run's file accesses, judged.
     fn accesses(
         &self,
@@ -152,13 +166,6 @@ impl WatchedRun<'_> {
 
     /// Why the records may lack accesses that the object depends on, if they may.
     fn incomplete(&self) -> Result<Option<String>, CompileError> {
-        // A driver may have done its work without starting another program.
-        let compiles = |process: &Process| {
-            matches!(process.class, ProcessClass::Compiler | ProcessClass::Assembler)
-        };
-        if !self.records.iter().any(|record| record.processes.iter().any(compiles)) {
-            return Ok(Some(WatchError::Nothing.to_string()));
-        }
         if let Some(path) = self.unknown_program() {
             return Ok(Some(format!("`{}` is run, and is not of the toolchain", path.display())));
         }

@@ -41,7 +41,7 @@ impl Cache {
     /// Opens the cache. With [`Purpose::Look`] nothing in it is made or changed.
     ///
     /// # Errors
-    /// If the directory can't be made or used.
+    /// If the directory can't be used. One that can't be made or written is done without.
     pub fn open_for(options: &CacheOptions, purpose: Purpose) -> Result<Self> {
         let (dir, writable) = (options.directory()?, purpose == Purpose::Build);
         let open = || match ObjectStore::open(&dir) {

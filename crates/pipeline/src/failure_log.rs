@@ -2,7 +2,8 @@
 //! output about the first one. It lists all failures, not only refusals. The
 //! terminal shows the first lines and names this file.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::write_atomic;
@@ -50,12 +51,11 @@ impl FailureFiles {
     pub(crate) fn write_log(&self, groups: &FailureGroups, plan: &Plan) -> Result<()> {
         let Some(path) = &self.log else { return Ok(()) };
         if groups.list().is_empty() {
-            return match fs::read(path) {
-                Ok(text) if text.starts_with(HEAD.as_bytes()) => {
-                    fs::remove_file(path).map_err(error::io("remove", path))
-                }
-                _ => Ok(()),
-            };
+            let mut head = Vec::new();
+            let read = |file: File| file.take(HEAD.len() as u64).read_to_end(&mut head);
+            let is_ours = File::open(path).and_then(read).is_ok() && head == HEAD.as_bytes();
+            let removed = if is_ours { fs::remove_file(path) } else { Ok(()) };
+            return removed.map_err(error::io("remove", path));
         }
         write_atomic(path, &[text(groups, plan).as_bytes()]).map_err(error::io("write", path))
     }

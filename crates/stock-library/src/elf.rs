@@ -11,8 +11,8 @@ use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, Sym};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
 
-/// The most bytes of constants that are searched; libMIOpen has 6 MB of them.
-const CONSTANTS_MAX: u64 = 1 << 30;
+/// The most bytes of a section that is read; libMIOpen has 6 MB of constants.
+const SECTION_MAX: u64 = 1 << 30;
 
 /// Why a shared library cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -110,11 +110,13 @@ impl ElfFile {
             for symbol in file.dynamic_symbols() {
                 let name = text(symbol.name_bytes()?);
                 let Some(name) = name.strip_prefix(prefix) else { continue };
-                if symbol.kind() == SymbolKind::Data && symbol.is_definition() {
+                if symbol.kind() == SymbolKind::Data && !symbol.is_undefined() {
                     let section = symbol.section_index().map(|it| file.section_by_index(it));
                     let bytes = match section.transpose()? {
-                        Some(section) => section.data_range(symbol.address(), symbol.size())?,
-                        None => None,
+                        Some(section) if section.size() <= SECTION_MAX => {
+                            section.data_range(symbol.address(), symbol.size())?
+                        }
+                        _ => None,
                     };
                     symbols.push((name.to_owned(), bytes.map(<[u8]>::to_vec)));
                 }
@@ -136,7 +138,7 @@ impl ElfFile {
         self.with(|file| {
             let mut constants = Vec::new();
             for section in file.sections() {
-                if section.name()?.starts_with(".rodata") && section.size() <= CONSTANTS_MAX {
+                if section.name()?.starts_with(".rodata") && section.size() <= SECTION_MAX {
                     constants.extend_from_slice(section.data()?);
                     // Strings must not continue in the next section.
                     constants.push(0);

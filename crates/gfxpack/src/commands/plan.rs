@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::args::PlanCommand;
 use crate::context::Context;
-use crate::fail::Result;
+use crate::fail::{self, Result};
 use crate::options::prepare_options;
 use crate::output::{Output, counted, display, if_any, joined};
 use crate::progress::Reporter;
@@ -39,6 +39,12 @@ pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
             return Ok(());
         }
     };
+    if args.stage.is_some() && plan_inputs.cache.warning.is_some() {
+        return Err(fail::usage(
+            "failed to keep the files that the commands name: the cache can't be written",
+            "give a directory for it with --cache-dir",
+        ));
+    }
     if let Some(dir) = &args.out {
         return store(plan_inputs, dir, args.carry, output);
     }

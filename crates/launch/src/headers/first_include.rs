@@ -6,7 +6,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::{SourceId, ToolchainId};
-use gfxpack_process::FileError;
 use gfxpack_process::watch::tidy_path;
 use gfxpack_toolchain::ToolchainError;
 
@@ -118,7 +117,9 @@ impl HeaderMaker<'_> {
         let is_dir = |dir: &PathBuf| self.options.sources.is_dir(*source, dir);
         let below = dirs.iter().filter(|dir| is_dir(dir)).map(|dir| tidy_path(dir));
         for dir in below.filter(|dir| !dir.starts_with("..")).map(|dir| stage.join(dir)) {
-            fs::create_dir_all(&dir).map_err(FileError::io("create", &dir))?;
+            if fs::create_dir_all(&dir).is_err() {
+                return Ok(asked);
+            }
         }
         asked.includes = self.includes(group, &mut asked, &macros.state, &stage)?;
         let first = asked.includes.first().map(|include| include.header);

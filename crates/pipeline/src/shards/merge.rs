@@ -39,7 +39,7 @@ struct MergedShard {
 struct MergedObjects<'a> {
     plan: &'a Plan,
     shards: Vec<MergedShard>,
-    /// By job: the index of the shard that has its result.
+    /// By job: the index of the shard that has its result; 0 if none has.
     shard_of: Vec<u32>,
     /// By job: SHA-256 and size of its object.
     known: Vec<Option<(Digest, u64)>>,
