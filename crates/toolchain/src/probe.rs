@@ -22,9 +22,11 @@ use crate::probe_watch::ProbeRecorder;
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 /// Of these, every supported release knows at least one.
 const PROBE_PROCESSORS: [&str; 3] = ["gfx906", "gfx1030", "gfx942"];
-/// Arguments for an empty source in HIP, OpenCL C and assembly.
-const LANGUAGES: [&[&str]; 3] = [
-    &["-x", "hip", "--offload-arch=gfx906", "--cuda-device-only", "-nogpuinc", "-c"],
+/// clang's arguments for an empty source in HIP.
+const HIP: &[&str] =
+    &["-x", "hip", "--offload-arch=gfx906", "--cuda-device-only", "-nogpuinc", "-c"];
+/// clang's arguments for an empty source in OpenCL C and in assembly.
+const OTHER_LANGUAGES: [&[&str]; 2] = [
     &["-x", "cl", "-target", "amdgcn-amd-amdhsa"],
     &["-x", "assembler", "-target", "amdgcn--amdhsa"],
 ];
@@ -56,24 +58,27 @@ impl Probed {
         candidate: &Candidate,
         runner: &ProgramRunner<'_>,
     ) -> Result<Self, ToolchainError> {
-        let (found, mut configuration) = match &candidate.driver {
-            Driver::Hipcc(hipcc) => ask_hipcc(runner, hipcc)?,
+        let (mut found, mut configuration, languages) = match &candidate.driver {
+            Driver::Hipcc(hipcc) => {
+                let (found, configuration) = ask_hipcc(runner, hipcc)?;
+                (found, configuration, OTHER_LANGUAGES.to_vec())
+            }
             Driver::Clang(clang) => {
                 let libs = candidate.device_libs.as_deref().ok_or(ToolchainError::NoDeviceLibs)?;
                 let rocm = candidate.rocm.as_deref().unwrap_or(Path::new("/usr"));
-                (ask_clang(runner, clang, rocm, libs)?, BTreeSet::new())
+                let languages = [&[HIP], &OTHER_LANGUAGES[..]].concat();
+                (ask_clang(runner, clang, rocm, libs)?, BTreeSet::new(), languages)
             }
         };
         let clang = &found.clang;
         let (processors, drivers) =
-            rayon::join(|| runner.processors(clang), || runner.drivers(clang));
+            rayon::join(|| runner.processors(clang), || runner.drivers(clang, &languages));
         let drivers = drivers?;
         configuration.extend(drivers.configuration);
         let clang_version = match drivers.version {
             Some(version) => version,
             None => runner.clang_version(clang)?,
         };
-        let mut found = found;
         found.programs.extend(drivers.programs);
         Ok(Self { clang_version, processors: processors?, configuration, found })
     }
@@ -88,7 +93,7 @@ pub(crate) struct FoundParts {
     pub(crate) resource_dir: PathBuf,
     pub(crate) device_libs: PathBuf,
     pub(crate) rocm: PathBuf,
-    /// The version that hipcc prints.
+    /// The version of HIP that the driver finds.
     pub(crate) hip_version: Option<[u32; 3]>,
 }
 
@@ -133,11 +138,12 @@ impl<'a> ProgramRunner<'a> {
             .ok_or_else(|| self.nonsense(clang, "`--version` names no clang version"))
     }
 
-    /// Asks clang's driver for each language for the commands that it would run.
-    fn drivers(&self, clang: &Path) -> Result<AskedDrivers, ToolchainError> {
+    /// Asks clang's driver for the commands that it would run for each language, given by its
+    /// arguments.
+    fn drivers(&self, clang: &Path, languages: &[&[&str]]) -> Result<AskedDrivers, ToolchainError> {
         let mut asked = AskedDrivers::default();
-        for language in LANGUAGES {
-            let args = [language, &["-###", "-nogpulib", "/dev/null", "-o", "probe.o"]].concat();
+        for language in languages {
+            let args = [*language, &["-###", "-nogpulib", "/dev/null", "-o", "probe.o"]].concat();
             let (output, read) = self.attempt(clang, &args)?;
             asked.configuration.extend(self.configured(clang, &args, &output, read)?);
             asked.programs.extend(programs(&output.stderr));
@@ -288,34 +294,22 @@ fn ask_hipcc(
 ) -> Result<(FoundParts, BTreeSet<PathBuf>), ToolchainError> {
     let source = runner.scratch.join("probe.hip");
     fs::write(&source, "").map_err(FileError::io("write", &source))?;
-    let arch = |processor: &str| format!("--offload-arch={processor}");
-    let commands = || {
-        let mut last = None;
-        for processor in PROBE_PROCESSORS {
-            let arch = arch(processor);
-            let args = ["-###", &arch, "--cuda-device-only", "-x", "hip", "-c"];
-            match runner.ask(hipcc, &[&args[..], &["probe.hip", "-o", "probe.o"]].concat()) {
-                Ok(output) => {
-                    return parse_commands(&output.stderr)
-                        .ok_or_else(|| runner.nonsense(hipcc, "`-###` names no compiler command"));
-                }
-                Err(error) => last = Some(error),
+    let mut last = None;
+    for processor in PROBE_PROCESSORS {
+        let arch = format!("--offload-arch={processor}");
+        let args = ["-###", "-v", &arch, "--cuda-device-only", "-x", "hip", "-c"];
+        let args = [&args[..], &["probe.hip", "-o", "probe.o"]].concat();
+        let (output, read) = runner.attempt(hipcc, &args)?;
+        match successful(hipcc, &args, output) {
+            Ok(output) => {
+                let found = parse_commands(&output.stderr)
+                    .ok_or_else(|| runner.nonsense(hipcc, "`-###` names no compiler command"))?;
+                return Ok((found, runner.configured(hipcc, &args, &output, read)?));
             }
+            Err(error) => last = Some(error),
         }
-        Err(last.expect("at least one processor was tried"))
-    };
-    // Without a target, hipcc determines that of this machine with Python.
-    let arch = arch(PROBE_PROCESSORS[0]);
-    let arguments = ["--version", &arch];
-    let version = || -> Result<_, ToolchainError> {
-        let (output, read) = runner.attempt(hipcc, &arguments)?;
-        let output = successful(hipcc, &arguments, output)?;
-        let configuration = runner.configured(hipcc, &arguments, &output, read)?;
-        Ok((hip_version(&output.stdout), configuration))
-    };
-    let (found, version) = rayon::join(commands, version);
-    let (hip_version, configuration) = version?;
-    Ok((FoundParts { hip_version, ..found? }, configuration))
+    }
+    Err(last.expect("at least one processor was tried"))
 }
 
 /// The output of a program, or an error if it failed.
@@ -332,10 +326,11 @@ pub(crate) fn successful(
     Err(ToolchainError::Probe { program: program.to_owned(), reason })
 }
 
-/// The version in text such as `HIP version: 5.2.21153-0`.
+/// HIP's version in what clang's driver says of where it is installed.
 fn hip_version(text: &str) -> Option<[u32; 3]> {
-    let rest = text.split("HIP version:").nth(1)?.trim();
-    numbers(rest.split(|c: char| c.is_whitespace() || c == '-').next()?)
+    let found = text.lines().find_map(|line| line.strip_prefix("Found HIP installation: "))?;
+    let (_path, version) = found.rsplit_once(", version ")?;
+    numbers(version.split(|c: char| c.is_whitespace() || c == '-').next()?)
 }
 
 fn numbers(dotted: &str) -> Option<[u32; 3]> {
@@ -378,7 +373,7 @@ fn parse_commands(text: &str) -> Option<FoundParts> {
         rocm: include
             .and_then(|dir| dir.parent().map(Path::to_owned))
             .unwrap_or_else(|| "/usr".into()),
-        hip_version: None,
+        hip_version: hip_version(text),
     })
 }
 
@@ -452,8 +447,10 @@ mod tests {
 
     #[test]
     fn versions_are_read() {
-        assert_eq!(hip_version("HIP version: 5.2.21153-0\nclang"), Some([5, 2, 21153]));
-        assert_eq!(hip_version("HIP version: 6.1.40091-a8dbc0c19"), Some([6, 1, 40091]));
+        let found = |version: &str| format!("x\nFound HIP installation: /a b, version {version}\n");
+        assert_eq!(hip_version(&found("5.2.21153-0")), Some([5, 2, 21153]));
+        assert_eq!(hip_version(&found("6.1.40091-a8dbc0c19")), Some([6, 1, 40091]));
+        assert_eq!(hip_version(&found("3.5.unknown")), None);
         assert_eq!(hip_version("clang version 15"), None);
     }
 

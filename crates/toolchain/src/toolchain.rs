@@ -103,10 +103,11 @@ impl Toolchain {
         let programs: Vec<Vec<PathBuf>> = programs.collect::<Result<_, _>>()?;
         let programs: BTreeSet<_> = programs.into_iter().flatten().chain(configuration).collect();
         let programs: Vec<PathBuf> = programs.into_iter().collect();
-        let (hipcc, hip_version) = match &candidate.driver {
-            Driver::Hipcc(hipcc) => (Some(hipcc.clone()), found.hip_version),
-            Driver::Clang(_) => (None, probe::header_version(&found.rocm)),
+        let hipcc = match &candidate.driver {
+            Driver::Hipcc(hipcc) => Some(hipcc.clone()),
+            Driver::Clang(_) => None,
         };
+        let hip_version = found.hip_version.or_else(|| probe::header_version(&found.rocm));
         let device_libs = as_asked_for(candidate, found.device_libs)?;
         let isas = probe::isas(&device_libs)?;
         let covered: Vec<PathBuf> =

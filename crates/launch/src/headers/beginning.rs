@@ -11,7 +11,6 @@
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs;
-use std::iter;
 use std::mem;
 use std::path::{Component, Path, PathBuf};
 
@@ -35,17 +34,6 @@ const MARK: &str = "gfxpack_first_include";
 /// The text of a source that includes headers.
 pub(super) fn including(headers: &[&str]) -> String {
     headers.iter().map(|header| format!("#include <{header}>\n")).collect()
-}
-
-/// A text twice, with a mark between.
-pub(super) fn twice(text: &str) -> String {
-    format!("{text}{MARK}\n{text}")
-}
-
-/// Whether what [`twice`] made, preprocessed with all macros shown, does nothing the second time.
-pub(super) fn is_harmless_again(text: &str) -> bool {
-    let mut lines = text.lines().skip_while(|line| *line != MARK);
-    lines.next().is_some() && lines.all(|line| line.trim().is_empty() || is_marker(line))
 }
 
 /// What a source must not use before it includes HIP's headers: pragmas, of which the preprocessor
@@ -110,13 +98,26 @@ impl MacroState {
     }
 }
 
-/// The text of a source that includes all of HIP's headers with stand-ins that exist, one of them
-/// first.
+/// The text of a source that includes those of HIP's headers with stand-ins that exist: one of them
+/// twice, then the other, then both again, with marks between.
 pub(super) fn including_all(first: &str) -> String {
-    let others = HEADERS.into_iter().filter(|header| *header != first);
     let include =
         |header: &str| format!("#if __has_include(<{header}>)\n#include <{header}>\n#endif\n");
-    iter::once(first).chain(others).map(include).collect()
+    let others: String =
+        HEADERS.into_iter().filter(|header| *header != first).map(include).collect();
+    let first = include(first);
+    let all = format!("{first}{others}");
+    [first.as_str(), &first, &others, &all].join(&format!("{MARK}\n"))
+}
+
+/// How many of the headers, from the first on, do nothing when they are included again, in what the
+/// preprocessor prints for the text of [`including_all`] with all macros shown.
+pub(super) fn harmless_again(printed: &str) -> usize {
+    let lines: Vec<&str> = printed.lines().collect();
+    let parts: Vec<&[&str]> = lines.split(|line| *line == MARK).collect();
+    let [_, first, _, all] = parts[..] else { return 0 };
+    let is_nothing = |line: &&str| line.trim().is_empty() || is_marker(line);
+    [first, all].iter().take_while(|part| part.iter().all(is_nothing)).count()
 }
 
 /// The names that the headers define or undefine in what the preprocessor prints for the text of
@@ -429,11 +430,17 @@ mod tests {
 
     #[test]
     fn a_header_that_does_nothing_again_prints_nothing_again() {
-        let once = "#define A\nint x;\ngfxpack_first_include\n";
-        assert!(is_harmless_again(&format!("{once}# 3 \"k.hip\"\n\n")));
-        assert!(!is_harmless_again(&format!("{once}int y;\n")));
-        assert!(!is_harmless_again(&format!("{once}#undef A\n")));
-        assert!(!is_harmless_again("int x;\n"));
+        let again = |first: &str, all: &str| {
+            harmless_again(
+                &["#define A\nint x;\n", first, "int y;\n", all].join("gfxpack_first_include\n"),
+            )
+        };
+        let nothing = "# 3 \"k.hip\"\n\n";
+        assert_eq!(again(nothing, nothing), 2);
+        assert_eq!(again(nothing, "int z;\n"), 1);
+        assert_eq!(again("#undef A\n", nothing), 0);
+        assert_eq!(again(nothing, "gfxpack_first_include\n"), 0);
+        assert_eq!(harmless_again("int x;\n"), 0);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use gfxpack_process::watch::tidy_path;
 use gfxpack_toolchain::ToolchainError;
 
 use super::beginning::{
-    FirstInclude, HALF, MacroState, Question, RUNTIME, changed_names, including, including_all,
+    FirstInclude, HALF, MacroState, Question, RUNTIME, changed_names, harmless_again, including,
+    including_all,
 };
 use super::prepare::{HeaderGroup, HeaderMaker, MIN_HEADER_COMMANDS, Member, scratch};
 use super::recipe::{CacheEntry, HeaderRecipe};
@@ -25,8 +26,8 @@ struct AskedMacros {
     recipe: HeaderRecipe,
     state: MacroState,
     /// The headers for which, if they come first, the names that HIP's headers define or undefine
-    /// are poisoned.
-    poisoned_for: Vec<&'static str>,
+    /// are poisoned; with the number of headers that do nothing when they are included again.
+    asked_for: HashMap<&'static str, usize>,
 }
 
 /// Members with one source, and which of HIP's headers it includes first.
@@ -80,8 +81,11 @@ impl HeaderMaker<'_> {
         for first in [&[RUNTIME][..], &[HALF, RUNTIME]] {
             let alike: Vec<&SourceBeginning<'_>> =
                 beginnings.iter().filter(|it| it.headers().starts_with(first)).collect();
+            // Commands that use the header include the same again.
+            let harmless = macros.asked_for.get(first[0]).copied().unwrap_or_default();
             let shared = lists.iter().filter(|(list, stored)| {
                 list.starts_with(first)
+                    && list.len() <= harmless
                     && !matches!(stored, Some(CacheEntry::Unfit))
                     && alike.iter().all(|it| it.headers().starts_with(list))
             });
@@ -123,11 +127,11 @@ impl HeaderMaker<'_> {
         }
         asked.includes = self.includes(group, &mut asked, &macros.state, &stage)?;
         let first = asked.includes.first().map(|include| include.header);
-        if let Some(first) = first.filter(|first| !macros.poisoned_for.contains(first)) {
+        if let Some(first) = first.filter(|first| !macros.asked_for.contains_key(first)) {
             asked.includes.clear();
             if let Some(printed) = self.print_all(group.toolchain, &macros.recipe, first)? {
                 macros.state.poison(changed_names(&printed));
-                macros.poisoned_for.push(first);
+                macros.asked_for.insert(first, harmless_again(&printed));
                 asked.includes = self.includes(group, &mut asked, &macros.state, &stage)?;
             }
         }
@@ -165,9 +169,11 @@ impl HeaderMaker<'_> {
     /// undefine; `None` if these could not be found out.
     fn macros_of(&mut self, group: &HeaderGroup) -> Result<Option<AskedMacros>, ToolchainError> {
         let Some(recipe) = self.recipe(group, String::new()) else { return Ok(None) };
-        let printed = self.print_all(group.toolchain, &recipe, RUNTIME)?;
-        let state = printed.and_then(|printed| MacroState::new(&printed));
-        Ok(state.map(|state| AskedMacros { recipe, state, poisoned_for: vec![RUNTIME] }))
+        let Some(printed) = self.print_all(group.toolchain, &recipe, RUNTIME)? else {
+            return Ok(None);
+        };
+        let asked_for = HashMap::from([(RUNTIME, harmless_again(&printed))]);
+        Ok(MacroState::new(&printed).map(|state| AskedMacros { recipe, state, asked_for }))
     }
 
     /// What the preprocessor prints for HIP's headers, one of them first; `None` if it fails.
@@ -177,7 +183,12 @@ impl HeaderMaker<'_> {
         recipe: &HeaderRecipe,
         first: &'static str,
     ) -> Result<Option<String>, ToolchainError> {
-        self.preprocess(toolchain, recipe, &including_all(first), "-dD")
+        let scratch = scratch(self.options.scratch, "text-")?;
+        let (dir, file) = (scratch.path(), scratch.path().join("i"));
+        let args = recipe.preprocess(dir, ("", &including_all(first)), &["-dD"], &file)?;
+        let Some(args) = args else { return Ok(None) };
+        let is_done = self.run(toolchain, args, (dir, dir))?.0.ok();
+        Ok(fs::read_to_string(&file).ok().filter(|_| is_done))
     }
 }
 

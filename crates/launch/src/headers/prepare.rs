@@ -1,6 +1,5 @@
 //! Makes precompiled headers before the commands run, once for many of them. Each is first tested:
-//! to include the same again must do nothing, and a small kernel must give the same object with it
-//! and without.
+//! a small kernel must give the same object with it and without.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -18,7 +17,6 @@ use gfxpack_process::{FileError, Output, Timestamp, Usage};
 use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
-use super::beginning::{is_harmless_again, twice};
 use super::precompiled::{PrecompiledHeader, are_plain, macro_name};
 use super::recipe::{CacheEntry, HeaderRecipe, header_command};
 use super::used_names::used_names;
@@ -285,53 +283,16 @@ impl<'a> HeaderMaker<'a> {
             return Ok(None);
         };
         let is_fit = self.while_unchanged(index, |headers| {
-            let is_harmless = match recipe.text() {
-                "" => Some(true),
-                _ => headers.is_harmless_again(index, recipe)?,
-            };
-            if is_harmless != Some(true) {
-                return Ok(is_harmless);
-            }
-            headers.same_both_ways(index, commands, recipe.text(), &made).map(Some)
+            headers.same_both_ways(index, commands, recipe.text(), &made)
         })?;
-        if is_fit == Some(true) {
+        if is_fit {
             recipe.write_record(&record)?;
             return Ok(Some(made));
         }
         fs::remove_file(&made.file).ok();
-        if is_fit == Some(false) {
-            tracing::warn!("a precompiled header failed its test and is not used");
-            recipe.keep_unfit(record)?;
-        }
+        tracing::warn!("a precompiled header failed its test and is not used");
+        recipe.keep_unfit(record)?;
         Ok(None)
-    }
-
-    /// Whether the header's source does nothing where it is included again, as commands do that use
-    /// the header; `None` if the preprocessor fails.
-    fn is_harmless_again(
-        &mut self,
-        toolchain: ToolchainId,
-        recipe: &HeaderRecipe,
-    ) -> Result<Option<bool>, ToolchainError> {
-        let text = self.preprocess(toolchain, recipe, &twice(recipe.text()), "-dD")?;
-        Ok(text.map(|text| is_harmless_again(&text)))
-    }
-
-    /// What the preprocessor prints, with an option, for the driver's header and a text; `None` if
-    /// it fails.
-    pub(super) fn preprocess(
-        &mut self,
-        toolchain: ToolchainId,
-        recipe: &HeaderRecipe,
-        text: &str,
-        option: &str,
-    ) -> Result<Option<String>, ToolchainError> {
-        let scratch = scratch(self.options.scratch, "text-")?;
-        let (dir, file) = (scratch.path(), scratch.path().join("i"));
-        let args = recipe.preprocess(dir, ("", text), &[option], &file)?;
-        let Some(args) = args else { return Ok(None) };
-        let is_done = self.run(toolchain, args, (dir, dir))?.0.ok();
-        Ok(fs::read_to_string(&file).ok().filter(|_| is_done))
     }
 
     /// Whether a small kernel's object is the same with the header and without.

@@ -54,10 +54,11 @@ exec hipcc-of-this-machine \"$@\"\n"
         machine.put(
             "bin/hipcc-of-this-machine",
             &format!(
-                "#!/bin/sh\n[ \"$1\" = --version ] && exec echo 'HIP version: 5.2.1-0'\n\
-                 cat >&2 <<.\n \"{0}/llvm/bin/clang\" \"-cc1\" \"-mlink-builtin-bitcode\" \
-                 \"{0}/rocm/amdgcn/bitcode/ockl.bc\" \"-resource-dir\" \
-                 \"{0}/llvm/lib/clang/15\" \"-idirafter\" \"{0}/rocm/include\"\n \
+                "#!/bin/sh\ncat >&2 <<.\n\
+                 Found HIP installation: {0}/rocm, version 5.2.1\n \
+                 \"{0}/llvm/bin/clang\" \"-cc1\" \
+                 \"-mlink-builtin-bitcode\" \"{0}/rocm/amdgcn/bitcode/ockl.bc\" \
+                 \"-resource-dir\" \"{0}/llvm/lib/clang/15\" \"-idirafter\" \"{0}/rocm/include\"\n \
                  \"{0}/llvm/bin/lld\"\n.\n",
                 root.display()
             ),
