@@ -12,7 +12,7 @@ fuzz_target!(|text: &str| {
         if let Ok(list) = &list {
             assert!(list.unusable.iter().all(|(key, _)| key.check().is_err()));
         }
-        check(text, "keys.jsonl", list.map(|list| list.requests));
+        check(text, "keys.jsonl", list.map(|list| list.keys));
         return;
     }
     let expanded = manifest::parse("kernels.toml", text).and_then(|manifest| {

@@ -319,7 +319,7 @@ mod tests {
             key("b.cl", " -DN=2"),
             key("c.s", ""),
         ];
-        let keys = parse_keys("k", &lines.join("\n")).unwrap().requests;
+        let keys = parse_keys("k", &lines.join("\n")).unwrap().keys;
         let keys = keys.into_iter().map(Arc::new).zip([0, 0, 1, 1, 2].map(SourceId)).collect();
         let toolchain = PlanToolchain {
             identity: String::new(),

@@ -155,7 +155,7 @@ impl Executor<'_> {
             made: Vec::new(),
             error: None,
         };
-        self.make(&pool, &checker, &to_run, &mut results, on_event)?;
+        self.run_missing(&pool, &checker, &to_run, &mut results, on_event)?;
         results.settle()
     }
 
@@ -228,7 +228,7 @@ impl Executor<'_> {
     }
 
     /// Runs the jobs that are left.
-    fn make(
+    fn run_missing(
         &self,
         pool: &ThreadPool,
         checker: &ValidityChecker<'_>,

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Why a job failed. Only one of these reasons is a refusal: the compiler ran to its end and
-/// reported an error. The object store keeps failures in this form.
+/// reported an error. What the store calls refusals are the failures of which the kernel itself is
+/// the fault. The object store keeps failures in this form.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]

@@ -73,7 +73,7 @@ struct State {
     off: bool,
     /// Whether a damaged entry was found.
     damaged: bool,
-    /// Names of the sets of answers that were already written.
+    /// Names of the sets of file accesses that were already written.
     sets: HashSet<String>,
     /// Not reported yet.
     warnings: Vec<String>,
@@ -203,7 +203,7 @@ impl SharedCache {
                 return None;
             }
             store.write(file.as_ref(), &[&text]).ok()?;
-            store.forget_answers(set);
+            store.forget_states(set);
         }
         store.write(name.as_ref(), &[&bytes]).ok()?;
         // The system headers here may be others than those that the object depends on.

@@ -64,7 +64,7 @@ impl WorkerPool<'_> {
             let made = match task {
                 _ if self.context.cancel.is_cancelled() => Err(CompileError::Interrupted),
                 Task::PrecompileHeaders(index) => self.precompile_headers(worker, index, sender),
-                Task::Job(job) => self.one(worker, job, sender),
+                Task::Job(job) => self.run_and_store(worker, job, sender),
             };
             if let Err(error) = made {
                 sender.send(Err(error)).ok();
@@ -98,7 +98,12 @@ impl WorkerPool<'_> {
     }
 
     /// Runs a job on the worker's machine, or on this one if it can't run remotely.
-    fn run(&self, worker: usize, job: JobId, sender: &Sender) -> Result<Outcome, CompileError> {
+    fn run_here_or_remotely(
+        &self,
+        worker: usize,
+        job: JobId,
+        sender: &Sender,
+    ) -> Result<Outcome, CompileError> {
         let Some(remote) = self.remote_of(worker) else { return self.run_here(job) };
         match remote.run(job)? {
             RemoteOutcome::Done(outcome) => Ok(*outcome),
@@ -132,14 +137,19 @@ impl WorkerPool<'_> {
     }
 
     /// Runs a job, stores its outcome, and reports it.
-    fn one(&self, worker: usize, index: JobId, sender: &Sender) -> Result<(), CompileError> {
+    fn run_and_store(
+        &self,
+        worker: usize,
+        index: JobId,
+        sender: &Sender,
+    ) -> Result<(), CompileError> {
         let job = &self.context.plan[index];
         let run = JobRun { worker, started: Instant::now() };
         report(sender, Event::Started { job: index, run }, None);
         // The compiler must still be the one that the outcome is kept for.
         let toolchain = &self.context.toolchains[job.toolchain.0];
         let digests = self.context.file_system.digests();
-        let run_job = || self.run(worker, index, sender);
+        let run_job = || self.run_here_or_remotely(worker, index, sender);
         let outcome = toolchain.while_unchanged(job.language, digests, run_job)?;
         let about = ObjectPurpose::from_job(job);
         let Outcome { made, duration, usage, site } = outcome;

@@ -58,7 +58,7 @@ impl KernelFileFormat {
     /// The name of the file that a library reads for a target, depending on
     /// whether it reads one file for all GPUs (`shares_file`).
     #[must_use]
-    pub fn file_read(self, target: &Target, shares_file: bool) -> String {
+    pub fn name_looked_for(self, target: &Target, shares_file: bool) -> String {
         let shared = self.shared_file_name().filter(|_| shares_file);
         shared.map_or_else(|| self.file_name(target), str::to_owned)
     }

@@ -63,8 +63,8 @@ pub struct MissingKernel {
     pub reason: String,
 }
 
-/// Compiles what the cache lacks, and writes and verifies every kdb below
-/// `<out>/kdb`. Kernels that failed are reported to `progress` and listed as
+/// Compiles what the cache lacks, and writes and verifies every kdb below the
+/// output directory. Kernels that failed are reported to `progress` and listed as
 /// missing; all others are in the kdbs.
 ///
 /// # Errors
@@ -80,7 +80,7 @@ pub(crate) fn build(
             try_directory(&options.out.join(kdb.format.output_dir()))?;
         }
         let outputs = prepared.cache.outputs(&options.out)?;
-        run(prepared, options, remote, &outputs, progress, facts)
+        compile_and_assemble(prepared, options, remote, &outputs, progress, facts)
     })
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn executor_options(
     }
 }
 
-fn run(
+fn compile_and_assemble(
     prepared: &Prepared,
     options: &BuildOptions,
     remote: &RemoteBackends,

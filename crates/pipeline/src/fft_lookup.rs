@@ -84,7 +84,7 @@ impl FftLibrary {
     /// result for a kernel. Of the system's files it opens the first that exists.
     pub fn look(&self, kernel: &str, target: &Target, variables: &FftVariables) -> Vec<FftFile> {
         let dir = self.library.file.parent().unwrap_or(Path::new("/"));
-        let name = KernelFileFormat::RocfftCache.file_read(target, self.shares_file);
+        let name = KernelFileFormat::RocfftCache.name_looked_for(target, self.shares_file);
         let FftVariables { user_file, system_file, .. } = variables;
         let (user, system) = (user_file.as_deref(), system_file.as_deref());
         let paths = CachePaths::new(dir, &name, user, system);

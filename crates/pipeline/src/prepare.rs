@@ -1,4 +1,4 @@
-//! Makes a plan from options: probes toolchains, reads inputs, loads sources, and
+//! Makes a plan from options: reads inputs, loads sources, probes toolchains, and
 //! checks everything before anything is built.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -28,7 +28,7 @@ pub struct MadePackage {
     pub name: String,
     /// Its version and revision.
     pub version: String,
-    /// Its format, as in file names.
+    /// Its format, as `--format` names it.
     pub format: &'static str,
     /// The file.
     pub written: Written,

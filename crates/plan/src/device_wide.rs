@@ -42,7 +42,7 @@ mod tests {
             format!(r#"{{"kernel_name":"a.cl.o","kernel_args":"{options} -mcpu=gfx906"}}"#)
         };
         let lines: Vec<String> = options.iter().map(line).collect();
-        let keys = parse_keys("k", &lines.join("\n")).unwrap().requests;
+        let keys = parse_keys("k", &lines.join("\n")).unwrap().keys;
         TargetRequest {
             target: target.parse().unwrap(),
             format: gfxpack_model::KernelFileFormat::Kdb,

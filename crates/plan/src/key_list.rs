@@ -48,7 +48,7 @@ impl KeyRequest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyList {
     /// The keys, in the order of the lines.
-    pub requests: Vec<KeyRequest>,
+    pub keys: Vec<KeyRequest>,
     /// Keys that no compiler can build, or that MIOpen could never find, with the reason and the
     /// line. MIOpen writes such keys too; the others of the list are used.
     pub unusable: Vec<(KernelKey, InputError)>,
@@ -78,7 +78,7 @@ impl KeyReader {
             lines: 0,
             seen: HashMap::new(),
             sources: HashSet::new(),
-            list: KeyList { requests: Vec::new(), unusable: Vec::new() },
+            list: KeyList { keys: Vec::new(), unusable: Vec::new() },
         }
     }
 
@@ -98,14 +98,14 @@ impl KeyReader {
             for key in parsed {
                 self.lines += 1;
                 if let Some(key) = key {
-                    self.one(key)?;
+                    self.add_key(key)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn one(&mut self, key: serde_json::Result<KernelKey>) -> Result<(), InputError> {
+    fn add_key(&mut self, key: serde_json::Result<KernelKey>) -> Result<(), InputError> {
         let location = Location { file: Arc::clone(&self.file), line: self.lines };
         let key = Arc::new(key.map_err(|error| {
             location.fault(
@@ -124,7 +124,7 @@ impl KeyReader {
                     Some(source) => request.source = Arc::clone(source),
                     None => drop(self.sources.insert(Arc::clone(&request.source))),
                 }
-                self.list.requests.push(request);
+                self.list.keys.push(request);
             }
             Err(error) => {
                 self.list.unusable.push((KernelKey::clone(&key), location.error(error.into())));
@@ -184,16 +184,16 @@ mod tests {
     #[test]
     fn json_lines_are_taken_byte_for_byte() {
         let text = "{\"kernel_name\":\"a.cl.o\",\"kernel_args\":\"  -DA=1  -mcpu=gfx906\"}\n\n{\"kernel_name\":\"b.s.o\",\"kernel_args\":\" -mcpu=gfx906\"}\n";
-        let requests = parse_keys("k.jsonl", text).unwrap().requests;
-        assert_eq!(requests.len(), 2);
-        assert_eq!(requests[0].key.kernel_args, "  -DA=1  -mcpu=gfx906");
-        assert_eq!(requests[0].options(), "  -DA=1 ");
-        assert_eq!(requests[1].location.line, 3);
+        let keys = parse_keys("k.jsonl", text).unwrap().keys;
+        assert_eq!(keys.len(), 2);
+        assert_eq!(keys[0].key.kernel_args, "  -DA=1  -mcpu=gfx906");
+        assert_eq!(keys[0].options(), "  -DA=1 ");
+        assert_eq!(keys[1].location.line, 3);
         let twice = format!("{text}{}", text.lines().next().unwrap());
         assert_eq!(parse_keys("k.jsonl", &twice).unwrap_err().location.line, 4);
         let mut parts = KeyReader::new("k.jsonl");
         text.split_inclusive('\n').for_each(|line| parts.add(line, &InTurn).unwrap());
-        assert_eq!(parts.finish().unwrap().requests, requests);
+        assert_eq!(parts.finish().unwrap().keys, keys);
         let unknown = "{\"kernel_name\":\"a.cl.o\",\"kernel_args\":\" -mcpu=gfx906\",\"x\":1}";
         assert!(parse_keys("k.jsonl", unknown).is_err());
     }
@@ -204,8 +204,8 @@ mod tests {
 {"kernel_name":"r.mlir.o","kernel_args":" --arch gfx906","seen":1}
 {"kernel_name":"a.cl.o","kernel_args":" -DX='a' -mcpu=gfx906"}
 "#;
-        let KeyList { requests, unusable } = parse_keys("k.jsonl", text).unwrap();
-        assert_eq!(requests.len(), 1);
+        let KeyList { keys, unusable } = parse_keys("k.jsonl", text).unwrap();
+        assert_eq!(keys.len(), 1);
         let lines: Vec<usize> = unusable.iter().map(|(_, error)| error.location.line).collect();
         assert_eq!(lines, [2, 3]);
         assert!(unusable[1].1.to_string().contains("MIOpen could never find it"));

@@ -7,7 +7,7 @@
 //! ```
 //! let line = r#"{"kernel_name": "conv.cl.o", "kernel_args": " -DX=1 -mcpu=gfx906"}"#;
 //! let list = gfxpack_plan::key_list::parse_keys("keys.jsonl", line)?;
-//! assert_eq!((list.requests.len(), list.unusable.len()), (1, 0));
+//! assert_eq!((list.keys.len(), list.unusable.len()), (1, 0));
 //! # Ok::<(), gfxpack_plan::InputError>(())
 //! ```
 

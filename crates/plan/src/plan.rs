@@ -435,7 +435,7 @@ mod tests {
                 format!(r#"{{"kernel_name":"a.cl.o","kernel_args":"{options} -mcpu=gfx906"}}"#)
             })
             .collect();
-        let keys = parse_keys("k", &lines.join("\n")).unwrap().requests;
+        let keys = parse_keys("k", &lines.join("\n")).unwrap().keys;
         let requests: Vec<TargetRequest> = targets
             .iter()
             .map(|target| TargetRequest {
@@ -460,7 +460,7 @@ mod tests {
     #[test]
     fn each_target_has_a_toolchain_of_its_own() {
         let text = r#"{"kernel_name":"a.cl.o","kernel_args":" -DA=1 -mcpu=gfx906"}"#;
-        let keys = parse_keys("k", text).unwrap().requests;
+        let keys = parse_keys("k", text).unwrap().keys;
         let request = |target: &str, toolchain| TargetRequest {
             target: target.parse().unwrap(),
             format: KernelFileFormat::Kdb,
@@ -491,7 +491,7 @@ mod tests {
         let key = |options: &str| {
             let text =
                 format!(r#"{{"kernel_name":"a.cl.o","kernel_args":"{options} -mcpu=gfx906"}}"#);
-            Arc::new(parse_keys("k", &text).unwrap().requests.remove(0))
+            Arc::new(parse_keys("k", &text).unwrap().keys.remove(0))
         };
         let request = TargetRequest {
             target: "gfx906".parse().unwrap(),

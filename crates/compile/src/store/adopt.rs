@@ -11,7 +11,7 @@ use super::paths::{is_gone, object_path};
 use crate::error::CompileError;
 
 impl ObjectStore {
-    /// Copies a job's object from another store, with the sets of answers that it depends on, if
+    /// Copies a job's object from another store, with the sets of file accesses that it depends on, if
     /// they are missing here. Its bytes are checked on the way; `None` if the other store does not
     /// have it, or has removed it because it was damaged.
     ///

@@ -255,7 +255,7 @@ impl ObjectStore {
         Ok(info)
     }
 
-    /// Stores the sets of answers that are not empty, and returns their names.
+    /// Stores the sets of file accesses that are not empty, and returns their names.
     pub(super) fn insert_states(
         &self,
         dependencies: &Dependencies,
@@ -282,7 +282,7 @@ impl ObjectStore {
         write_atomic_by(&path, &self.dir.join(TEMP), parts).map_err(FileError::io("write", path))
     }
 
-    /// The set of answers with that name; `None` if it is missing or damaged.
+    /// The set of file accesses with that name; `None` if it is missing or damaged.
     pub fn read_states(&self, name: Digest) -> Option<PathStates> {
         PathStates::from_text(name, &self.read_file(&states_path(name)).ok()?)
     }
@@ -318,8 +318,8 @@ impl ObjectStore {
         object_path(job).to_str().expect("hexadecimal").to_owned()
     }
 
-    /// Forgets what was known of a set of answers that was written anew.
-    pub(crate) fn forget_answers(&self, name: Digest) {
+    /// Forgets what was known of a set of file accesses that was written anew.
+    pub(crate) fn forget_states(&self, name: Digest) {
         self.hold.lock().expect("no panic inside").retain(|(known, _), _| *known != name);
         self.written.lock().expect("no panic inside").remove(&name);
     }

@@ -31,18 +31,18 @@ impl FailureTexts {
             Event::FoundInCache { refused, .. } => {
                 // A repeated run reports its failures again.
                 self.groups = FailureGroups::default();
-                let texts = refused.iter().map(|(job, failure)| self.one(plan, *job, failure));
+                let texts = refused.iter().map(|(job, failure)| self.text_of(plan, *job, failure));
                 texts.flatten().collect()
             }
             Event::Failed { job, failure, .. } => {
-                self.one(plan, *job, failure).into_iter().collect()
+                self.text_of(plan, *job, failure).into_iter().collect()
             }
             _ => Vec::new(),
         }
     }
 
     /// The text for one failure, if it is to be named.
-    fn one(&mut self, plan: &Plan, job: JobId, failure: &Failure) -> Option<String> {
+    fn text_of(&mut self, plan: &Plan, job: JobId, failure: &Failure) -> Option<String> {
         let (_, before) = self.groups.add(job, failure);
         let mut text = format!("failed to compile `{}`: {}", plan[job].key, failure.kind);
         if before == 0 {

@@ -134,16 +134,16 @@ impl InputCollector {
     /// # Errors
     /// If the list has no key for a target.
     fn add_key_list(&mut self, name: &str, list: KeyList, search: SourceSearch<'_>) -> Result<()> {
-        let KeyList { requests, unusable } = list;
-        let keys: Vec<Arc<KeyRequest>> = requests.into_iter().map(Arc::new).collect();
+        let KeyList { keys, unusable } = list;
+        let keys: Vec<Arc<KeyRequest>> = keys.into_iter().map(Arc::new).collect();
         let all = keys.iter().map(|key| &*key.key).chain(unusable.iter().map(|(key, _)| key));
         let devices: BTreeSet<&str> =
             all.filter_map(KernelKey::split_device).map(|(_, device)| device).collect();
         let mut checks = KeyChecks::new(&keys, search);
         let mut reported = vec![false; unusable.len()];
         for position in 0..self.requests.len() {
-            let found = self.keys_of_target(position, &keys, &mut checks)
-                + self.unusable_keys_of_target(position, &unusable, &mut reported);
+            let found = self.add_keys_of_target(position, &keys, &mut checks)
+                + self.add_unusable_keys_of_target(position, &unusable, &mut reported);
             if found == 0 {
                 let processor = self.requests[position].target.id().processor();
                 return Err(no_key_for(processor, name, &devices));
@@ -154,7 +154,7 @@ impl InputCollector {
     }
 
     /// Adds a list's keys for one target, and returns their number.
-    fn keys_of_target(
+    fn add_keys_of_target(
         &mut self,
         position: usize,
         keys: &[Arc<KeyRequest>],
@@ -177,8 +177,8 @@ impl InputCollector {
         found
     }
 
-    /// Like [`Self::keys_of_target`], for keys that can't be compiled.
-    fn unusable_keys_of_target(
+    /// Like [`Self::add_keys_of_target`], for keys that can't be compiled.
+    fn add_unusable_keys_of_target(
         &mut self,
         position: usize,
         unusable: &[(KernelKey, InputError)],

@@ -7,7 +7,7 @@ use super::*;
 
 fn request(target: &str, options: &str) -> TargetRequest {
     let line = format!(r#"{{"kernel_name":"a.cl.o","kernel_args":"{options} -mcpu=gfx906"}}"#);
-    let keys = parse_keys("k", &line).unwrap().requests;
+    let keys = parse_keys("k", &line).unwrap().keys;
     TargetRequest {
         target: target.parse().unwrap(),
         format: KernelFileFormat::Kdb,

@@ -19,7 +19,7 @@ use crate::options::KdbForm;
 /// `max_object_bytes` if its files have nothing like that.
 pub(crate) trait FormatOperations: Sync {
     /// Writes a file with these rows atomically, and returns their number.
-    /// Operations of [`super::of_format`] can't write.
+    /// Not for operations of [`super::of_format`], which are for reading.
     ///
     /// # Errors
     /// If an object can't be read or the file can't be written.

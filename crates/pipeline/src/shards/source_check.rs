@@ -20,7 +20,7 @@ pub(super) enum SourceMatch {
     Unknown,
 }
 
-/// Checks each set of answers once per source, since many objects share sets.
+/// Checks each set of file accesses once per source, since many objects share sets.
 pub(super) struct SourceCheck<'a> {
     sources: &'a SourceSet,
     digests: &'a FileDigests,

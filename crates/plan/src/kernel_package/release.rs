@@ -59,7 +59,7 @@ impl Release {
 
     /// The name under which the file with a target's kernels is installed.
     pub(super) fn installed_name(&self, target: &Target) -> String {
-        self.consumer.properties().format.file_read(target, self.shares_file)
+        self.consumer.properties().format.name_looked_for(target, self.shares_file)
     }
 
     /// The term for the kernels in a summary.

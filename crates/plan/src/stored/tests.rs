@@ -131,7 +131,7 @@ fn requests(reversed: bool) -> Vec<TargetRequest> {
                 })
                 .collect();
             let parsed = parse_keys("k", &lines.join("\n")).unwrap();
-            keys.extend(parsed.requests.into_iter().map(|key| (Arc::new(key), SourceId(number))));
+            keys.extend(parsed.keys.into_iter().map(|key| (Arc::new(key), SourceId(number))));
         }
         if reversed {
             keys.reverse();
