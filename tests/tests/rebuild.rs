@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use gfxpack_tests::gate::Gate;
@@ -56,7 +57,7 @@ fn project() -> Project {
     let at = |path: &str| project.path().join(path);
     copy(&installed.clang, &at("llvm/bin/clang"));
     copy(&installed.lld, &at("llvm/bin/lld"));
-    std::os::unix::fs::symlink("lld", at("llvm/bin/ld.lld")).unwrap();
+    symlink("lld", at("llvm/bin/ld.lld")).unwrap();
     let version = installed.resource_dir.file_name().unwrap().to_str().unwrap().to_owned();
     copy(
         &installed.resource_dir.join("include"),
@@ -571,6 +572,34 @@ fn clangs_configuration_files_are_part_of_the_toolchain() {
     assert_eq!(compiled(), (0.into(), plain), "as it was at first");
 }
 
+#[test]
+fn files_that_a_configuration_file_of_hipccs_clang_includes_are_part_of_the_toolchain() {
+    let project = Project::new();
+    project.add_newer_clang();
+    symlink("clang", project.path().join("newer/bin/clang++")).unwrap();
+    project.add_compiler(&format!(
+        "#!/bin/sh\nexec {}/newer/bin/clang++ -x hip \"$@\"\n",
+        project.path().display()
+    ));
+    let libs = installed().device_libs;
+    let configure = |define: &str| {
+        let dirs = format!("--rocm-path=/usr --hip-device-lib-path={}", libs.display());
+        project.write("newer/bin/own.cfg", &format!("{dirs} --hip-version=5.2.0 {define}\n"));
+    };
+    project.write("newer/bin/clang++.cfg", "@own.cfg\n");
+    configure("-DV=1");
+    project.write("k.cpp", "extern \"C\" __global__ void k(int* x) { *x = V; }\n");
+    project.write_manifest("k.cpp", ["-DX=1".to_owned()].into_iter());
+    let run = |arguments: &[&str]| {
+        let more = ["--hipcc", "bin/hipcc", "--message-format", "json"];
+        project.run(&[arguments, &INPUT, &more].concat()).expect_code(0)
+    };
+    run(&["build", "--out", "o"]);
+    configure("-DV=2");
+    let message = run(&["plan", "--explain", "k.cpp"]).of_type("explained").remove(0);
+    assert_eq!(message["changes"][0]["name"], "own.cfg");
+}
+
 /// Waits at a pipe, if there is one, after the compiler has read all.
 const WAITING_COMPILER: &str = r#"#!/bin/sh
 hipcc "$@"
@@ -677,7 +706,7 @@ fn project_with_waiting_linker() -> Project {
     let root = project.path().to_str().unwrap();
     project.write("llvm/bin/lld", &WAITING_LINKER.replace("ROOT", root));
     fs::set_permissions(at("llvm/bin/lld"), PermissionsExt::from_mode(0o755)).unwrap();
-    std::os::unix::fs::symlink("lld", at("llvm/bin/ld.lld")).unwrap();
+    symlink("lld", at("llvm/bin/ld.lld")).unwrap();
     project
 }
 

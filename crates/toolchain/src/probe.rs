@@ -23,8 +23,12 @@ const TIME_LIMIT: Duration = Duration::from_secs(300);
 /// Of these, every supported release knows at least one.
 const PROBE_PROCESSORS: [&str; 3] = ["gfx906", "gfx1030", "gfx942"];
 /// clang's arguments for an empty source in HIP.
-const HIP: &[&str] =
+const HIP_ARGS: &[&str] =
     &["-x", "hip", "--offload-arch=gfx906", "--cuda-device-only", "-nogpuinc", "-c"];
+/// The version of HIP that clang's driver takes if it finds none.
+///
+/// Source: LLVM, `RocmInstallationDetector`, `DefaultVersionMajor`.
+const ASSUMED_VERSION: [u32; 3] = [3, 5, 0];
 /// clang's arguments for an empty source in OpenCL C and in assembly.
 const OTHER_LANGUAGES: [&[&str]; 2] = [
     &["-x", "cl", "-target", "amdgcn-amd-amdhsa"],
@@ -66,7 +70,7 @@ impl Probed {
             Driver::Clang(clang) => {
                 let libs = candidate.device_libs.as_deref().ok_or(ToolchainError::NoDeviceLibs)?;
                 let rocm = candidate.rocm.as_deref().unwrap_or(Path::new("/usr"));
-                let languages = [&[HIP], &OTHER_LANGUAGES[..]].concat();
+                let languages = [&[HIP_ARGS], &OTHER_LANGUAGES[..]].concat();
                 (ask_clang(runner, clang, rocm, libs)?, BTreeSet::new(), languages)
             }
         };
@@ -93,7 +97,7 @@ pub(crate) struct FoundParts {
     pub(crate) resource_dir: PathBuf,
     pub(crate) device_libs: PathBuf,
     pub(crate) rocm: PathBuf,
-    /// The version of HIP that the driver finds.
+    /// The version of HIP that the driver finds, if it finds any.
     pub(crate) hip_version: Option<[u32; 3]>,
 }
 
@@ -170,8 +174,9 @@ impl<'a> ProgramRunner<'a> {
         if files.is_empty() {
             return Ok(files);
         }
-        let (plain, read_always) =
-            self.attempt(program, &[arguments, &["--no-default-config"]].concat())?;
+        // Without them, clang may not find the device libraries and headers.
+        let without = ["--no-default-config", "-nogpulib", "-nogpuinc"];
+        let (plain, read_always) = self.attempt(program, &[arguments, &without].concat())?;
         if let (true, Some(read), Some(always)) = (plain.ok(), read, read_always) {
             files.extend(read.difference(&always).cloned());
         }
@@ -321,16 +326,19 @@ pub(crate) fn successful(
     if output.ok() {
         return Ok(output);
     }
-    let diagnostic = output.stderr.lines().last().unwrap_or("no output").trim();
+    // Commands may follow an error.
+    let error = output.stderr.lines().rfind(|line| line.contains("error:"));
+    let diagnostic = error.or_else(|| output.stderr.lines().last()).unwrap_or("no output").trim();
     let reason = format!("`{}`: {diagnostic}", arguments.join(" "));
     Err(ToolchainError::Probe { program: program.to_owned(), reason })
 }
 
-/// HIP's version in what clang's driver says of where it is installed.
+/// HIP's version in what clang's driver says of where it is installed; `None` if it finds none.
 fn hip_version(text: &str) -> Option<[u32; 3]> {
     let found = text.lines().find_map(|line| line.strip_prefix("Found HIP installation: "))?;
     let (_path, version) = found.rsplit_once(", version ")?;
-    numbers(version.split(|c: char| c.is_whitespace() || c == '-').next()?)
+    let version = numbers(version.split(|c: char| c.is_whitespace() || c == '-').next()?);
+    version.filter(|version| *version != ASSUMED_VERSION)
 }
 
 fn numbers(dotted: &str) -> Option<[u32; 3]> {
@@ -450,7 +458,7 @@ mod tests {
         let found = |version: &str| format!("x\nFound HIP installation: /a b, version {version}\n");
         assert_eq!(hip_version(&found("5.2.21153-0")), Some([5, 2, 21153]));
         assert_eq!(hip_version(&found("6.1.40091-a8dbc0c19")), Some([6, 1, 40091]));
-        assert_eq!(hip_version(&found("3.5.unknown")), None);
+        assert_eq!(hip_version(&found("3.5.0")), None);
         assert_eq!(hip_version("clang version 15"), None);
     }
 

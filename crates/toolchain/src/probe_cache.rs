@@ -52,7 +52,7 @@ impl<'a> ProbeCache<'a> {
         let path = |path: Option<&PathBuf>| {
             path.map_or_else(Vec::new, |path| path.as_os_str().as_encoded_bytes().to_vec())
         };
-        let digest = Hasher::new("gfxpack probe 3")
+        let digest = Hasher::new("gfxpack probe 4")
             .field(driver.path().as_os_str().as_encoded_bytes())
             .field(&[u8::from(is_hipcc), u8::from(*own_prefix)])
             .field(&path(rocm.as_ref()))

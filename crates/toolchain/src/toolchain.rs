@@ -107,7 +107,7 @@ impl Toolchain {
             Driver::Hipcc(hipcc) => Some(hipcc.clone()),
             Driver::Clang(_) => None,
         };
-        let hip_version = found.hip_version.or_else(|| probe::header_version(&found.rocm));
+        let hip_version = probe::header_version(&found.rocm).or(found.hip_version);
         let device_libs = as_asked_for(candidate, found.device_libs)?;
         let isas = probe::isas(&device_libs)?;
         let covered: Vec<PathBuf> =

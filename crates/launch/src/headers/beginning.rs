@@ -110,8 +110,9 @@ pub(super) fn including_all(first: &str) -> String {
     [first.as_str(), &first, &others, &all].join(&format!("{MARK}\n"))
 }
 
-/// How many of the headers, from the first on, do nothing when they are included again, in what the
-/// preprocessor prints for the text of [`including_all`] with all macros shown.
+/// How many of the headers do nothing when they are included again: none, the first one, or both,
+/// in what the preprocessor prints for the text of [`including_all`] with all macros shown. A header
+/// that does not exist does nothing.
 pub(super) fn harmless_again(printed: &str) -> usize {
     let lines: Vec<&str> = printed.lines().collect();
     let parts: Vec<&[&str]> = lines.split(|line| *line == MARK).collect();

@@ -25,9 +25,9 @@ struct AskedMacros {
     /// The recipe for the driver's header.
     recipe: HeaderRecipe,
     state: MacroState,
-    /// The headers for which, if they come first, the names that HIP's headers define or undefine
-    /// are poisoned; with the number of headers that do nothing when they are included again.
-    asked_for: HashMap<&'static str, usize>,
+    /// By the header that comes first: how many of HIP's headers, in that order, do nothing when
+    /// they are included again. The names that they define or undefine are poisoned.
+    harmless: HashMap<&'static str, usize>,
 }
 
 /// Members with one source, and which of HIP's headers it includes first.
@@ -82,7 +82,7 @@ impl HeaderMaker<'_> {
             let alike: Vec<&SourceBeginning<'_>> =
                 beginnings.iter().filter(|it| it.headers().starts_with(first)).collect();
             // Commands that use the header include the same again.
-            let harmless = macros.asked_for.get(first[0]).copied().unwrap_or_default();
+            let harmless = macros.harmless.get(first[0]).copied().unwrap_or_default();
             let shared = lists.iter().filter(|(list, stored)| {
                 list.starts_with(first)
                     && list.len() <= harmless
@@ -127,11 +127,11 @@ impl HeaderMaker<'_> {
         }
         asked.includes = self.includes(group, &mut asked, &macros.state, &stage)?;
         let first = asked.includes.first().map(|include| include.header);
-        if let Some(first) = first.filter(|first| !macros.asked_for.contains_key(first)) {
+        if let Some(first) = first.filter(|first| !macros.harmless.contains_key(first)) {
             asked.includes.clear();
             if let Some(printed) = self.print_all(group.toolchain, &macros.recipe, first)? {
                 macros.state.poison(changed_names(&printed));
-                macros.asked_for.insert(first, harmless_again(&printed));
+                macros.harmless.insert(first, harmless_again(&printed));
                 asked.includes = self.includes(group, &mut asked, &macros.state, &stage)?;
             }
         }
@@ -172,8 +172,8 @@ impl HeaderMaker<'_> {
         let Some(printed) = self.print_all(group.toolchain, &recipe, RUNTIME)? else {
             return Ok(None);
         };
-        let asked_for = HashMap::from([(RUNTIME, harmless_again(&printed))]);
-        Ok(MacroState::new(&printed).map(|state| AskedMacros { recipe, state, asked_for }))
+        let harmless = HashMap::from([(RUNTIME, harmless_again(&printed))]);
+        Ok(MacroState::new(&printed).map(|state| AskedMacros { recipe, state, harmless }))
     }
 
     /// What the preprocessor prints for HIP's headers, one of them first; `None` if it fails.
