@@ -174,7 +174,7 @@ impl<'a> ProgramRunner<'a> {
         if files.is_empty() {
             return Ok(files);
         }
-        // Without them, clang may not find the device libraries and headers.
+        // Without its configuration, clang may not find the device libraries and headers.
         let without = ["--no-default-config", "-nogpulib", "-nogpuinc"];
         let (plain, read_always) = self.attempt(program, &[arguments, &without].concat())?;
         if let (true, Some(read), Some(always)) = (plain.ok(), read, read_always) {
