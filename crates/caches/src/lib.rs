@@ -42,5 +42,5 @@ pub use known::{Cache, CacheDirectory, NAMES, known};
 pub use location_variable::LocationVariable;
 pub use shell::Shell;
 pub use switch::{Switch, SwitchedOff};
-pub use user_environment::{UserEnvironment, VARIABLES};
+pub use user_environment::UserEnvironment;
 pub use version::{MiopenVersion, Versions};

@@ -4,46 +4,6 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The variables in use. Callers of [`UserEnvironment`] pass those that are set,
-/// even if empty: several tools distinguish empty from unset.
-pub const VARIABLES: [&str; 35] = [
-    "HOME",
-    "XDG_CACHE_HOME",
-    "TMPDIR",
-    "TEMP",
-    "TMP",
-    "TEMPDIR",
-    "LOGNAME",
-    "USER",
-    "LNAME",
-    "USERNAME",
-    "MIOPEN_CUSTOM_CACHE_DIR",
-    "MIOPEN_USER_DB_PATH",
-    "POCL_CACHE_DIR",
-    "CUDA_CACHE_PATH",
-    "AMD_COMGR_CACHE_DIR",
-    "TRITON_CACHE_DIR",
-    "TRITON_HOME",
-    "TORCHINDUCTOR_CACHE_DIR",
-    "MESA_SHADER_CACHE_DIR",
-    "MESA_GLSL_CACHE_DIR",
-    "ROCFFT_RTC_CACHE_PATH",
-    "MIOPEN_DISABLE_CACHE",
-    "MIOPEN_DEBUG_DISABLE_FIND_DB",
-    "AMD_COMGR_CACHE",
-    "ROCFFT_RTC_CACHE_READ_DISABLE",
-    "ROCFFT_RTC_CACHE_WRITE_DISABLE",
-    "LOOPY_NO_CACHE",
-    "CG_NO_CACHE",
-    "PYOPENCL_NO_CACHE",
-    "POCL_KERNEL_CACHE",
-    "CUDA_CACHE_DISABLE",
-    "TRITON_ALWAYS_COMPILE",
-    "TORCHINDUCTOR_FORCE_DISABLE_CACHES",
-    "TORCH_COMPILE_FORCE_DISABLE_CACHES",
-    "MESA_SHADER_CACHE_DISABLE",
-];
-
 /// A user on a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserEnvironment {
@@ -55,7 +15,8 @@ pub struct UserEnvironment {
 }
 
 impl UserEnvironment {
-    /// Exactly these variables.
+    /// Exactly these variables. Those that are set but empty belong to them:
+    /// several tools distinguish empty from unset.
     #[must_use]
     pub fn new<N: Into<String>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (N, V)>,

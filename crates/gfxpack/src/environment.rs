@@ -6,7 +6,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::ColorChoice;
-use gfxpack_caches::{UserEnvironment, VARIABLES};
+use gfxpack_caches::UserEnvironment;
 use gfxpack_debian::Proxies;
 use gfxpack_pipeline::fft_lookup::FftVariables;
 use gfxpack_pipeline::program_run::LOG_LEVEL;
@@ -68,7 +68,9 @@ fn variable(name: &str) -> Option<OsString> {
 /// Empty variables are passed on: these tools treat them as set.
 #[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
 pub(crate) fn user_environment() -> UserEnvironment {
-    let set = VARIABLES.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
+    let set = std::env::vars_os();
+    // No tool reads a variable whose name is not UTF-8.
+    let set = set.filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
     let (name, home) = listed_user().unzip();
     UserEnvironment::new(set, name).with_listed_home(home)
 }

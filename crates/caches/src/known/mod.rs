@@ -87,10 +87,28 @@ mod tests {
 
     #[test]
     fn no_place_is_relative_or_the_home_directory() {
+        let names = [
+            "XDG_CACHE_HOME",
+            "TMPDIR",
+            "TEMP",
+            "TMP",
+            "TEMPDIR",
+            "MIOPEN_CUSTOM_CACHE_DIR",
+            "MIOPEN_USER_DB_PATH",
+            "POCL_CACHE_DIR",
+            "CUDA_CACHE_PATH",
+            "AMD_COMGR_CACHE_DIR",
+            "TRITON_CACHE_DIR",
+            "TRITON_HOME",
+            "TORCHINDUCTOR_CACHE_DIR",
+            "MESA_SHADER_CACHE_DIR",
+            "MESA_GLSL_CACHE_DIR",
+            "ROCFFT_RTC_CACHE_PATH",
+            "LOGNAME",
+        ];
         let strange = ["", "relative", ".", "~"];
         for value in strange {
-            let mut variables: Vec<(&str, &str)> =
-                crate::VARIABLES.iter().map(|name| (*name, value)).collect();
+            let mut variables = names.map(|name| (name, value)).to_vec();
             for home in ["", "/h"] {
                 variables.push(("HOME", home));
                 let environment = UserEnvironment::new(variables.clone(), None);
