@@ -50,19 +50,13 @@ pub struct CacheDirectory {
     pub tuning: bool,
     /// Whether many users share the directory.
     pub(crate) shared: bool,
-    pub(crate) filter: EntryFilter,
+    /// Whether an entry belongs to the tool, judging by itself.
+    pub(super) filter: fn(&Item<'_>) -> bool,
+    /// The only name of entries, if users choose it.
+    pub(super) only: Option<String>,
     /// A further condition on the entry's surroundings, if users choose the
     /// directory: some names could belong to anybody.
     pub(super) beside: Option<fn(&Item<'_>) -> bool>,
-}
-
-/// Which entries of a directory belong to the tool.
-#[derive(Debug, Clone)]
-pub(crate) enum EntryFilter {
-    /// Entries for which the function returns true.
-    Items(fn(&Item<'_>) -> bool),
-    /// The file of this name, if it is an SQLite database.
-    Database(String),
 }
 
 /// An entry of a directory.
@@ -74,13 +68,7 @@ pub(crate) struct Item<'a> {
 
 impl CacheDirectory {
     pub(super) fn new(dir: PathBuf, rule: &'static str, filter: fn(&Item<'_>) -> bool) -> Self {
-        let filter = EntryFilter::Items(filter);
-        Self { dir, rule, tuning: false, shared: false, filter, beside: None }
-    }
-
-    pub(super) fn beside(mut self, holds: fn(&Item<'_>) -> bool) -> Self {
-        self.beside = Some(holds);
-        self
+        Self { dir, rule, tuning: false, shared: false, filter, only: None, beside: None }
     }
 
     pub(super) fn shared(mut self) -> Self {
@@ -102,12 +90,7 @@ impl CacheDirectory {
     /// Whether an entry of the directory belongs to the tool, judging by
     /// itself.
     pub(crate) fn owns(&self, item: &Item<'_>) -> bool {
-        match &self.filter {
-            EntryFilter::Items(owns) => owns(item),
-            EntryFilter::Database(name) => {
-                !item.is_dir && item.name == name && is_sqlite(item.path)
-            }
-        }
+        self.only.as_ref().is_none_or(|only| item.name == only) && (self.filter)(item)
     }
 }
 

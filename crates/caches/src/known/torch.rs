@@ -64,7 +64,7 @@ fn inductor(environment: &UserEnvironment) -> Option<CacheDirectory> {
     if environment.raw("TORCHINDUCTOR_CACHE_DIR").is_some() {
         let dir = environment.absolute("TORCHINDUCTOR_CACHE_DIR")?;
         let directory = CacheDirectory::new(dir, "TORCHINDUCTOR_CACHE_DIR", is_inductor);
-        return Some(directory.beside(is_among_parts));
+        return Some(CacheDirectory { beside: Some(is_among_parts), ..directory });
     }
     let user = environment.python_user()?;
     let plain = |c: char| if r#"\/:*?"<>|"#.contains(c) { '_' } else { c };

@@ -1,8 +1,6 @@
 //! AMD's code object manager and rocFFT, CUDA, Mesa.
 
-use super::cache::{
-    Cache, CacheDirectory, EntryFilter, Item, holds_only, is_hex, is_made_of, names,
-};
+use super::cache::{Cache, CacheDirectory, Item, holds_only, is_hex, is_made_of, is_sqlite, names};
 use crate::location_variable::LocationVariable;
 use crate::switch::{Switch, rules};
 use crate::user_environment::UserEnvironment;
@@ -68,15 +66,18 @@ fn rocfft(environment: &UserEnvironment) -> Option<CacheDirectory> {
     let file = environment.absolute("ROCFFT_RTC_CACHE_PATH")?;
     let name = file.file_name()?.to_str()?.to_owned();
     let dir = file.parent()?.to_owned();
-    let directory = CacheDirectory::new(dir, "ROCFFT_RTC_CACHE_PATH", |_| false);
-    Some(CacheDirectory { filter: EntryFilter::Database(name), ..directory })
+    let directory = CacheDirectory::new(dir, "ROCFFT_RTC_CACHE_PATH", is_database);
+    Some(CacheDirectory { only: Some(name), ..directory })
 }
 
 /// Source: NVIDIA, CUDA C++ Programming Guide, "CUDA Environment Variables".
 pub(super) fn cuda(environment: &UserEnvironment) -> Cache {
     let directory = if environment.value("CUDA_CACHE_PATH").is_some() {
         let dir = environment.absolute("CUDA_CACHE_PATH");
-        dir.map(|dir| CacheDirectory::new(dir, "CUDA_CACHE_PATH", is_cuda).beside(is_indexed))
+        dir.map(|dir| CacheDirectory {
+            beside: Some(is_indexed),
+            ..CacheDirectory::new(dir, "CUDA_CACHE_PATH", is_cuda)
+        })
     } else {
         let home = environment.home();
         home.map(|home| CacheDirectory::new(home.join(".nv/ComputeCache"), "HOME", is_cuda))
@@ -120,6 +121,10 @@ pub(super) fn mesa(environment: &UserEnvironment) -> Cache {
 /// lib/Support/CachePruning.cpp.
 fn is_llvm(item: &Item<'_>) -> bool {
     !item.is_dir && (item.name.starts_with("llvmcache-") || item.name == "llvmcache.timestamp")
+}
+
+fn is_database(item: &Item<'_>) -> bool {
+    !item.is_dir && is_sqlite(item.path)
 }
 
 /// A digit of a digest with directories of the next digit, and the index.
