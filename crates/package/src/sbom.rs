@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufReader, Write};
 use std::path::Path;
 
 use gfxpack_model::KernelFileFormat;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
-use crate::output::{Output, hex};
+use crate::output::{Hashing, Output, hex};
 use crate::{Error, Written, text, url};
 
 /// A source file that was compiled.
@@ -71,25 +71,22 @@ pub struct Checksums {
 }
 
 impl Checksums {
-    /// The checksums of a file of a spec. The SHA-256 is not computed again if it
-    /// is known.
+    /// The checksums of bytes in memory.
+    #[must_use]
+    pub fn of_bytes(bytes: &[u8]) -> Self {
+        Self { sha1: hex(&Sha1::digest(bytes)), sha256: hex(&Sha256::digest(bytes)) }
+    }
+
+    /// The checksums of a file whose SHA-256 is known.
     ///
     /// # Errors
     /// [`Error::Read`].
-    pub fn from_content(content: &Content, known: Option<String>) -> Result<Self, Error> {
-        let (mut sha1, mut sha256) = (Sha1::new(), Sha256::new());
-        let mut see = |bytes: &[u8]| {
-            sha1.update(bytes);
-            if known.is_none() {
-                sha256.update(bytes);
-            }
-        };
-        match content {
-            Content::Bytes(bytes) => see(bytes),
-            Content::File(path) => each_piece(path, &mut see)?,
-        }
-        let sha256 = known.unwrap_or_else(|| hex(&sha256.finalize()));
-        Ok(Self { sha1: hex(&sha1.finalize()), sha256 })
+    pub fn of_file(path: &Path, sha256: String) -> Result<Self, Error> {
+        let failed = |e| Error::read(path, e);
+        let file = File::open(path).map_err(failed)?;
+        let mut hashing = Hashing::with(io::sink(), Sha1::new());
+        io::copy(&mut BufReader::with_capacity(256 << 10, file), &mut hashing).map_err(failed)?;
+        Ok(Self { sha1: hashing.finish().1, sha256 })
     }
 }
 
@@ -387,20 +384,6 @@ fn own_licenses<'a>(expressions: impl Iterator<Item = &'a str>) -> Vec<Value> {
     names.dedup();
     let entry = |name: &str| json!({ "licenseId": name, "extractedText": "See the sources." });
     names.into_iter().map(entry).collect()
-}
-
-/// Passes a file's bytes to `see`, in order.
-fn each_piece(path: &Path, see: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
-    let mut file = File::open(path).map_err(|e| Error::read(path, e))?;
-    let mut buffer = vec![0; 256 << 10];
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(filled) => see(&buffer[..filled]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Error::read(path, error)),
-        }
-    }
 }
 
 #[cfg(test)]

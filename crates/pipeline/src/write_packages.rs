@@ -231,8 +231,10 @@ pub(crate) fn bill_checksums(
 ) -> Result<Vec<Checksums>> {
     let mut known = file_digests.iter().cloned();
     let of_file = |content: &Content| match content {
-        Content::Bytes(_) => Checksums::from_content(content, None),
-        Content::File(_) => Checksums::from_content(content, known.next()),
+        Content::Bytes(bytes) => Ok(Checksums::of_bytes(bytes)),
+        Content::File(path) => {
+            Checksums::of_file(path, known.next().expect("one for each of the spec's files"))
+        }
     };
     let checksums = spec.files.iter().map(|file| &file.content).map(of_file);
     Ok(checksums.collect::<std::result::Result<_, _>>()?)
