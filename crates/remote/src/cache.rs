@@ -19,8 +19,9 @@ use gfxpack_compile::{STORE_VERSION, SharedStore};
 use gfxpack_model::with_causes;
 use opendal::layers::{RetryLayer, TimeoutLayer};
 use opendal::{ErrorKind, Operator, services};
-use tokio::runtime::Runtime;
 use tokio_stream::StreamExt as _;
+
+use crate::background_runtime::BackgroundRuntime;
 
 /// How long an answer may take, and how long a transfer may stall.
 const CALL_LIMIT: Duration = Duration::from_secs(20);
@@ -28,8 +29,6 @@ const IO_LIMIT: Duration = Duration::from_secs(20);
 /// Attempts per operation; waiting long for a cache does not pay.
 const RETRIES: usize = 2;
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// Threads that transfer data; other waiting is done by the caller's threads.
-const THREADS: usize = 2;
 
 /// The content type of everything that is stored.
 const CONTENT_TYPE: &str = "application/octet-stream";
@@ -56,11 +55,11 @@ pub enum CacheUrlError {
 
 /// A shared store with a URL.
 pub struct RemoteCache {
+    runtime: BackgroundRuntime,
     name: String,
     /// The error if there is none. It is found out at once only for directories: a directory that
     /// is not mounted is a cache that is down.
     operator: Result<Operator, String>,
-    runtime: Option<Runtime>,
 }
 
 impl fmt::Debug for RemoteCache {
@@ -162,11 +161,7 @@ impl RemoteCache {
         // If several crates enable different cryptography providers, one has to be chosen. An error
         // means that it was chosen already.
         rustls::crypto::ring::default_provider().install_default().ok();
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(THREADS)
-            .thread_name("shared-cache")
-            .enable_all()
-            .build()
+        let runtime = BackgroundRuntime::new("shared-cache")
             .map_err(|error| CacheUrlError::Settings(error.to_string()))?;
         let operator = {
             let _inside = runtime.enter();
@@ -177,7 +172,7 @@ impl RemoteCache {
         };
         // Settings may contain secrets.
         let name = format!("`{}`", url.split('?').next().unwrap_or(url));
-        Ok(Self { name, operator, runtime: Some(runtime) })
+        Ok(Self { runtime, name, operator })
     }
 
     fn operator(&self) -> Result<&Operator, String> {
@@ -188,8 +183,7 @@ impl RemoteCache {
         &self,
         call: impl Future<Output = Result<T, opendal::Error>>,
     ) -> Result<Option<T>, String> {
-        let runtime = self.runtime.as_ref().expect("there until this is dropped");
-        match runtime.block_on(call) {
+        match self.runtime.block_on(call) {
             Ok(answer) => Ok(Some(answer)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(one_line(&error)),
@@ -244,14 +238,6 @@ impl SharedStore for RemoteCache {
         let write = self.operator()?.write_with(&path, bytes).content_type(CONTENT_TYPE);
         let written = self.block_on(write.into_future())?;
         written.map(|_| ()).ok_or_else(|| format!("there is no place for `{path}`"))
-    }
-}
-
-impl Drop for RemoteCache {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
     }
 }
 

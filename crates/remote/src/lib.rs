@@ -9,6 +9,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(any(feature = "cache", feature = "execution"))]
+mod background_runtime;
 #[cfg(feature = "cache")]
 mod cache;
 #[cfg(feature = "execution")]

@@ -4,17 +4,18 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as api;
 use bazel_remote_apis::google::bytestream::{ReadRequest, WriteRequest};
 use gfxpack_compile::Content;
 use gfxpack_model::Digest;
+use tokio::sync::OnceCell;
 use tonic::{Code, Status};
 use uuid::Uuid;
 
 use super::connection::{Connection, Purpose};
-use super::limits::{ROOM_PER_BLOB, batch_limit};
+use super::limits::ROOM_PER_BLOB;
 use super::tree::Blob;
 /// The size of a stream's messages.
 const CHUNK: usize = 1 << 20;
@@ -26,8 +27,8 @@ const MAX_READ: u64 = 2 << 30;
 /// What is known about the service's store.
 #[derive(Default)]
 pub(crate) struct Blobs {
-    /// The most bytes of blobs in one call; the usual limit until the server states its own.
-    limit: OnceLock<u64>,
+    /// The most bytes of blobs in one call, once the server's capabilities are known.
+    pub(super) limit: OnceCell<u64>,
     /// Blobs that were found or uploaded in this run.
     present: Mutex<HashSet<Digest>>,
     /// Locked while shared blobs are sent, so that only one action sends them.
@@ -35,14 +36,8 @@ pub(crate) struct Blobs {
 }
 
 impl Blobs {
-    /// Sets the limit to use.
-    pub(crate) fn limit(&self, limit: u64) {
-        self.limit.set(limit).ok();
-    }
-
-    /// The most bytes of blobs in one call.
-    fn batch(&self) -> u64 {
-        *self.limit.get_or_init(|| batch_limit(&api::CacheCapabilities::default()))
+    fn limit(&self) -> u64 {
+        *self.limit.get().expect("an action begins with the server's capabilities")
     }
 
     /// Forgets that blobs are present, since the server reports them missing.
@@ -76,7 +71,7 @@ impl Blobs {
                 .iter()
                 .copied()
                 .filter(|blob| missing.contains(&blob.digest))
-                .partition(|blob| blob.size.saturating_add(ROOM_PER_BLOB) <= self.batch());
+                .partition(|blob| blob.size.saturating_add(ROOM_PER_BLOB) <= self.limit());
             for batch in self.batches(small, |blob| blob.size) {
                 self.send_batch(connection, &batch, purpose).await?;
             }
@@ -98,7 +93,7 @@ impl Blobs {
             match batches.last_mut() {
                 Some(batch) if size <= room => batch.push(blob),
                 _ => {
-                    room = self.batch();
+                    room = self.limit();
                     batches.push(vec![blob]);
                 }
             }
@@ -155,7 +150,7 @@ impl Blobs {
             if size > MAX_READ {
                 return Err(Status::data_loss("a file of impossible size came back"));
             }
-            if size + ROOM_PER_BLOB <= self.batch() {
+            if size + ROOM_PER_BLOB <= self.limit() {
                 small.push((digest.clone(), size));
                 continue;
             }
@@ -332,7 +327,7 @@ fn read(content: &Content) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execution::limits::{ROOM, USUAL_BATCH};
+    use crate::execution::limits::{ROOM, USUAL_BATCH, batch_limit};
 
     #[test]
     fn streams_are_split_and_finished() {
@@ -365,8 +360,7 @@ mod tests {
         });
         let blobs: Vec<Blob> =
             (0..40).map(|number| Blob::bytes(vec![number; usize::from(number) * 200])).collect();
-        let store = Blobs::default();
-        store.limit(limit);
+        let store = Blobs { limit: OnceCell::new_with(Some(limit)), ..Blobs::default() };
         let batches = store.batches(blobs.iter().collect(), |blob| blob.size);
         assert!(batches.len() > 1);
         for batch in &batches {

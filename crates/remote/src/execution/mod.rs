@@ -20,26 +20,23 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use gfxpack_compile::{Action, ActionOutcome, Cancel, RemoteError, RemoteWorkers, ToolchainSource};
-use tokio::runtime::Runtime;
-use tokio::sync::OnceCell;
 
 use self::blobs::Blobs;
 use self::connection::Connection;
 use self::run::Running;
 use self::service::Service;
+use crate::background_runtime::BackgroundRuntime;
 
 pub use self::address::Address;
 pub use self::options::{RemoteOptions, Tls};
 
 /// How often a waiting job checks whether the build was cancelled.
 const TICK: Duration = Duration::from_millis(50);
-/// Threads that transfer data; waiting for jobs is done by the caller's threads.
-const THREADS: usize = 2;
 
 /// A service that runs actions. The first action connects to it.
 pub struct RemoteExecution {
+    runtime: BackgroundRuntime,
     service: Arc<Service>,
-    runtime: Option<Runtime>,
 }
 
 impl fmt::Debug for RemoteExecution {
@@ -56,26 +53,16 @@ impl RemoteExecution {
     /// # Errors
     /// [`RemoteError::Service`] if headers or certificates are invalid.
     pub fn new(options: RemoteOptions) -> Result<Self, RemoteError> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(THREADS)
-            .thread_name("remote")
-            .enable_all()
-            .build()
-            .map_err(|error| {
-                options.address.unusable(error, "check that memory and threads are left")
-            })?;
+        let runtime = BackgroundRuntime::new("remote").map_err(|error| {
+            options.address.unusable(error, "check that memory and threads are left")
+        })?;
         let connection = {
             let _inside = runtime.enter();
             Connection::new(&options)?
         };
-        let service = Service {
-            connection,
-            options,
-            learnt: OnceCell::new(),
-            blobs: Blobs::default(),
-            trees: Mutex::default(),
-        };
-        Ok(Self { service: Arc::new(service), runtime: Some(runtime) })
+        let service =
+            Service { connection, options, blobs: Blobs::default(), trees: Mutex::default() };
+        Ok(Self { runtime, service: Arc::new(service) })
     }
 }
 
@@ -89,8 +76,7 @@ impl RemoteWorkers for RemoteExecution {
     }
 
     fn run(&self, action: &Action, cancel: &Cancel) -> Result<ActionOutcome, RemoteError> {
-        let runtime = self.runtime.as_ref().expect("there until this is dropped");
-        runtime.block_on(async {
+        self.runtime.block_on(async {
             let running = Running::default();
             tokio::select! {
                 outcome = self.service.run(action, &running) => outcome,
@@ -103,22 +89,10 @@ impl RemoteWorkers for RemoteExecution {
     }
 }
 
-impl Drop for RemoteExecution {
-    fn drop(&mut self) {
-        // Running calls are dropped, since no job waits for their answers.
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
 impl Service {
     async fn run(&self, action: &Action, running: &Running) -> Result<ActionOutcome, RemoteError> {
-        let learn = async || {
-            self.blobs.limit(self.connection.learn(self.options.cache_only).await?);
-            Ok(())
-        };
-        self.learnt.get_or_try_init(learn).await?;
+        let Self { connection, options, blobs, .. } = self;
+        blobs.limit.get_or_try_init(|| connection.learn(options.cache_only)).await?;
         run::run(self, action, running).await
     }
 }

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 
 use gfxpack_compile::Action;
 use gfxpack_model::Digest;
-use tokio::sync::OnceCell;
 
 use super::blobs::Blobs;
 use super::connection::Connection;
@@ -16,8 +15,6 @@ use super::tree::Tree;
 pub(super) struct Service {
     pub(super) options: RemoteOptions,
     pub(super) connection: Connection,
-    /// Set once the server's capabilities are known.
-    pub(super) learnt: OnceCell<()>,
     pub(super) blobs: Blobs,
     pub(super) trees: Mutex<HashMap<Digest, Arc<Tree>>>,
 }
