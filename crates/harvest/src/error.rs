@@ -36,9 +36,6 @@ pub enum HarvestError {
         /// The file.
         name: String,
     },
-    /// The path is neither a file nor a directory.
-    #[error("failed to read `{}`: it is neither a file nor a directory", .0.display())]
-    NoFile(PathBuf),
     /// The standard input was given more than once.
     #[error("`-` is given twice")]
     StdinTwice,
@@ -63,7 +60,7 @@ impl HarvestError {
             Self::Read { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 "check the permissions of the file and of the directories above it"
             }
-            Self::Read { .. } | Self::NoFile(_) => "check the path",
+            Self::Read { .. } => "check the path",
             Self::Damaged { .. } => "get the file again; --keep-going takes what can be read of it",
             Self::Kdb(error) => error.hint(),
             Self::PackedKdb { .. } => "unpack it, and name the file",

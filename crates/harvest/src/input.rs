@@ -47,8 +47,7 @@ impl Input {
 /// SQLite's companion files are left out.
 ///
 /// # Errors
-/// [`HarvestError::Read`], [`HarvestError::NoFile`] or
-/// [`HarvestError::StdinTwice`].
+/// [`HarvestError::Read`] or [`HarvestError::StdinTwice`].
 pub fn list(paths: &[PathBuf]) -> Result<Vec<Input>, HarvestError> {
     let mut inputs = Vec::new();
     for path in paths {
