@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::error::ReadError;
-use crate::sqlite::{columns, connect, quoted};
+use crate::sqlite::{connect, problem_columns, quoted};
 
 /// Columns of the table of problems, in the order of the keys of text
 /// databases.
@@ -109,11 +109,10 @@ pub fn sqlite_lines(path: &Path, mut each: impl FnMut(&str)) -> Result<(), ReadE
 /// The SQL expression that makes the key of a text database from a row of
 /// `config`.
 fn key_expression(connection: &Connection, path: &Path) -> Result<String, ReadError> {
-    let sqlite = |source| ReadError::Sqlite { path: path.to_owned(), source };
-    let existing = columns(connection, "config").map_err(sqlite)?;
+    let existing = problem_columns(connection, path)?;
     for needed in COLUMNS {
         if !existing.iter().any(|column| column.name == needed) {
-            let what = format!("the table `config` is missing, or has no column `{needed}`");
+            let what = format!("the table `config` has no column `{needed}`");
             return Err(ReadError::Schema { path: path.to_owned(), what });
         }
     }

@@ -59,18 +59,13 @@ impl SqliteDatabase {
         let sqlite = |source| ReadError::Sqlite { path: path.to_owned(), source };
         let schema =
             |what: &str| ReadError::Schema { path: path.to_owned(), what: what.to_owned() };
-        let columns = columns(&connection, "config").map_err(sqlite)?;
-        if !columns.iter().any(|column| column.name == "id") {
-            return Err(schema("the table `config` is missing, or has no `id`"));
-        }
+        let columns = problem_columns(&connection, path)?;
         let parameters = self::columns(&connection, "perf_db").map_err(sqlite)?;
         for needed in ["solver", "config", "params"] {
             if !parameters.iter().any(|column| column.name == needed) {
                 return Err(schema(&format!("the table `perf_db` has no column `{needed}`")));
             }
         }
-        let columns: Vec<Column> =
-            columns.into_iter().filter(|column| column.name != "id").collect();
         let (problems, orphans) = rows(&connection, &columns).map_err(sqlite)?;
         Ok(Self { columns, problems, orphans })
     }
@@ -186,11 +181,26 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, ReadError> {
     open().map_err(|source| ReadError::Sqlite { path: path.to_owned(), source })
 }
 
-/// The columns of a table; empty if there is no such table.
-pub(crate) fn columns(
+/// The columns of the table of problems, but for `id`. That it is the primary key, as in MIOpen's
+/// files, bounds joins with `perf_db`: each row of parameters belongs to one problem at most.
+pub(crate) fn problem_columns(
     connection: &Connection,
-    table: &str,
-) -> Result<Vec<Column>, rusqlite::Error> {
+    path: &Path,
+) -> Result<Vec<Column>, ReadError> {
+    let sqlite = |source| ReadError::Sqlite { path: path.to_owned(), source };
+    let keys = "SELECT min(name = 'id' AND upper(type) = 'INTEGER') \
+                FROM pragma_table_info('config') WHERE pk";
+    let is_key: Option<bool> = connection.query_row(keys, (), |row| row.get(0)).map_err(sqlite)?;
+    if is_key != Some(true) {
+        let what = "the table `config` is missing, or has no `id INTEGER PRIMARY KEY`".to_owned();
+        return Err(ReadError::Schema { path: path.to_owned(), what });
+    }
+    let columns = columns(connection, "config").map_err(sqlite)?;
+    Ok(columns.into_iter().filter(|column| column.name != "id").collect())
+}
+
+/// The columns of a table; empty if there is no such table.
+fn columns(connection: &Connection, table: &str) -> Result<Vec<Column>, rusqlite::Error> {
     let mut statement = connection.prepare(&format!("PRAGMA table_info({table})"))?;
     let column = |row: &rusqlite::Row<'_>| {
         let (name, kind): (String, String) = (row.get("name")?, row.get("type")?);
@@ -316,7 +326,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("x.db");
         let connection = Connection::open(&path).expect("opened");
-        connection.execute_batch("CREATE TABLE config (id INTEGER)").expect("a table");
+        connection.execute_batch("CREATE TABLE config (id INTEGER PRIMARY KEY)").expect("a table");
         let error = SqliteDatabase::read(&path).expect_err("no perf_db");
         assert!(matches!(error, ReadError::Schema { .. }), "{error}");
         let other = dir.path().join("y.db");
@@ -335,6 +345,28 @@ mod tests {
         drop(make(&third, false, &[]));
         let fewer = SqliteDatabase::read(&third).expect("read");
         assert_eq!(more.lay_all_over(fewer), None);
+    }
+
+    #[test]
+    fn a_database_in_which_parameters_could_belong_to_many_problems_is_rejected() {
+        for columns in [
+            "id INTEGER, in_h INT",
+            "id TEXT PRIMARY KEY, in_h INT",
+            "id INTEGER, in_h INT, PRIMARY KEY (id, in_h)",
+        ] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let path = dir.path().join("x.db");
+            Connection::open(&path)
+                .and_then(|connection| {
+                    connection.execute_batch(&format!(
+                        "CREATE TABLE config ({columns});
+                         CREATE TABLE perf_db (id INTEGER PRIMARY KEY, solver, config, params)"
+                    ))
+                })
+                .expect("tables");
+            let error = SqliteDatabase::read(&path).expect_err(columns);
+            assert!(matches!(error, ReadError::Schema { .. }), "{error}");
+        }
     }
 
     #[test]
