@@ -16,7 +16,7 @@ use crate::kernel_library::{FileFact, MiopenFacts, ProblemsFact};
 use crate::options::LibraryOptions;
 use crate::progress::{Event, Progress, Step, Unit};
 use crate::rocfft::RocfftAnswer;
-use crate::stock_library;
+use crate::stock_library::{self, LibraryQuery};
 use crate::text::{counted, file_name};
 
 /// libMIOpen's answer: the kernels that it asks for.
@@ -55,76 +55,57 @@ impl LibraryAnswer {
     }
 }
 
-/// A query to libMIOpen: problems and targets.
-pub struct AskMiopen<'a> {
-    /// Lists of problems.
-    pub problems: &'a [PathBuf],
-    /// The library.
-    pub library: &'a LibraryOptions,
-    /// GPUs. One without compute units gets what MIOpen asks for with any of the
-    /// known counts.
-    pub targets: &'a [Target],
-    /// Number of processes that run at once.
-    pub jobs: usize,
-    /// Where the library is unpacked if it has to be downloaded.
-    pub cache: &'a Path,
-}
-
-impl AskMiopen<'_> {
-    /// Reads the problems and asks the library for every target.
-    ///
-    /// # Errors
-    /// If problems can't be read, there is no library, or it can't be asked.
-    pub fn run(&self, progress: &dyn Progress) -> Result<MiopenAnswer> {
-        let (problems, lists, problem_facts) = read(self.problems, progress)?;
-        let library = stock_library::locate(&MIOPEN, self.library, self.cache, progress)?;
-        let scratch = temporary_dir()?;
-        let mut keys = BTreeMap::new();
-        let mut failures = Vec::new();
-        let mut used: BTreeSet<DatabaseFile> = BTreeSet::new();
-        let mut version = library.version.clone().unwrap_or_default();
-        let exact: Vec<(&Target, Vec<Target>)> = self
-            .targets
-            .iter()
-            .map(|target| Ok((target, exact(target)?)))
-            .collect::<Result<_>>()?;
-        for (target, exact) in exact {
-            let mut merged: BTreeMap<KernelKey, AskedKey> = BTreeMap::new();
-            for one in exact {
-                let options =
-                    ask_options(one.clone(), &library, self.library, self.jobs, scratch.path())?;
-                let answers = answers(&library, &problems, &options, progress)?;
-                warn_of_databases(&answers, self.library, &one, progress)?;
-                if !answers.version.is_empty() {
-                    version = answers.version;
-                }
-                used.extend(answers.databases);
-                failures.extend(answers.failures.into_iter().map(|failure| (one.clone(), failure)));
-                for key in answers.keys {
-                    match merged.get_mut(&key.key) {
-                        Some(known) => merge(known, key),
-                        None => {
-                            merged.insert(key.key.clone(), key);
-                        }
+/// Reads the problems and asks the library for every target.
+///
+/// # Errors
+/// If problems can't be read, there is no library, or it can't be asked.
+pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<MiopenAnswer> {
+    let cache = query.cache.directory()?;
+    let (problems, lists, problem_facts) = read(query.lists, progress)?;
+    let library = stock_library::locate(&MIOPEN, query.library, &cache, progress)?;
+    let scratch = temporary_dir()?;
+    let mut keys = BTreeMap::new();
+    let mut failures = Vec::new();
+    let mut used: BTreeSet<DatabaseFile> = BTreeSet::new();
+    let mut version = library.version.clone().unwrap_or_default();
+    let exact: Vec<(&Target, Vec<Target>)> =
+        query.targets.iter().map(|target| Ok((target, exact(target)?))).collect::<Result<_>>()?;
+    for (target, exact) in exact {
+        let mut merged: BTreeMap<KernelKey, AskedKey> = BTreeMap::new();
+        for one in exact {
+            let options =
+                ask_options(one.clone(), &library, query.library, query.jobs, scratch.path())?;
+            let answers = answers(&library, &problems, &options, progress)?;
+            warn_of_databases(&answers, query.library, &one, progress)?;
+            if !answers.version.is_empty() {
+                version = answers.version;
+            }
+            used.extend(answers.databases);
+            failures.extend(answers.failures.into_iter().map(|failure| (one.clone(), failure)));
+            for key in answers.keys {
+                match merged.get_mut(&key.key) {
+                    Some(known) => merge(known, key),
+                    None => {
+                        merged.insert(key.key.clone(), key);
                     }
                 }
             }
-            keys.insert(target.clone(), merged.into_values().collect());
         }
-        let facts = MiopenFacts {
-            version,
-            origin: library.origin.clone(),
-            sha256: library.sha256,
-            uses: self.library.uses.unwrap_or(Uses::ALL).to_string(),
-            databases: used
-                .into_iter()
-                .map(|one| FileFact { file: file_name(&one.path), sha256: one.sha256 })
-                .collect(),
-            problems: problem_facts,
-            without_source: Vec::new(),
-        };
-        Ok(MiopenAnswer { library, facts, problems, lists, keys, failures })
+        keys.insert(target.clone(), merged.into_values().collect());
     }
+    let facts = MiopenFacts {
+        version,
+        origin: library.origin.clone(),
+        sha256: library.sha256,
+        uses: query.library.uses.unwrap_or(Uses::ALL).to_string(),
+        databases: used
+            .into_iter()
+            .map(|one| FileFact { file: file_name(&one.path), sha256: one.sha256 })
+            .collect(),
+        problems: problem_facts,
+        without_source: Vec::new(),
+    };
+    Ok(MiopenAnswer { library, facts, problems, lists, keys, failures })
 }
 
 /// The query options for a target, which must have compute units. `options` are

@@ -10,31 +10,15 @@ use gfxpack_process::temporary_dir;
 
 use crate::ask::{self, ask_options, show_progress};
 use crate::error::{self, Error, ErrorKind, Result};
-use crate::options::{CacheOptions, LibraryOptions};
+use crate::kernel_files;
+use crate::options::LibraryOptions;
 use crate::progress::Progress;
+use crate::stock_library::{self, LibraryQuery};
 use crate::text::joined;
-use crate::{kernel_files, stock_library};
 
 /// What to do about kernels that are missing.
 const BUILD_IT: &str = "build what is missing by `dist` with the same --problems, --miopen and --miopen-db, and \
      with --source-dir for kernels whose source the library does not carry";
-
-/// The kdbs to check, and how.
-#[derive(Debug, Clone)]
-pub struct KdbCheckOptions {
-    /// The kdbs.
-    pub files: Vec<PathBuf>,
-    /// Lists of problems.
-    pub problems: Vec<PathBuf>,
-    /// The library that computes the problems.
-    pub library: LibraryOptions,
-    /// The devices; if empty, those in the kdbs' names.
-    pub targets: Vec<Target>,
-    /// Number of processes that run at once.
-    pub jobs: usize,
-    /// The cache into which the library is unpacked if it has to be downloaded.
-    pub cache: CacheOptions,
-}
 
 /// The result for one device.
 #[derive(Debug)]
@@ -49,37 +33,39 @@ pub struct TargetCheck {
     pub not_built: usize,
 }
 
-/// Checks kdbs for each of their targets, and passes each result to `each`.
+/// Checks kdbs for each of the query's targets, or if it has none, those in the
+/// kdbs' names, and passes each result to `each`.
 ///
 /// # Errors
 /// If an input can't be read, or a kernel is missing.
 pub fn check_kdbs(
-    options: &KdbCheckOptions,
+    query: &LibraryQuery<'_>,
+    files: &[PathBuf],
     progress: &dyn Progress,
     each: &mut dyn FnMut(&TargetCheck),
 ) -> Result<()> {
-    if options.problems.is_empty() {
+    if query.lists.is_empty() {
         return Err(error::usage(
             "failed to start: no problems are given",
             "give what programs compute, as --problems FILE",
         ));
     }
-    let mut targets: BTreeSet<Target> = options.targets.iter().cloned().collect();
+    let mut targets: BTreeSet<Target> = query.targets.iter().cloned().collect();
     if targets.is_empty() {
         let target = |file: &PathBuf| Ok(kernel_files::format_and_target(file)?.1);
-        targets = options.files.iter().map(target).collect::<Result<_>>()?;
+        targets = files.iter().map(target).collect::<Result<_>>()?;
     }
-    let cache = options.cache.directory()?;
-    let (problems, ..) = ask::read(&options.problems, progress)?;
-    let library = stock_library::locate(&MIOPEN, &options.library, &cache, progress)?;
+    let cache = query.cache.directory()?;
+    let (problems, ..) = ask::read(query.lists, progress)?;
+    let library = stock_library::locate(&MIOPEN, query.library, &cache, progress)?;
     let check = KdbCheck {
         library: &library,
-        options: &options.library,
+        options: query.library,
         problems: &problems,
-        files: &options.files,
+        files,
         without_source: &[],
         not_built: &[],
-        jobs: options.jobs,
+        jobs: query.jobs,
     };
     check.run(&targets, progress, each)
 }

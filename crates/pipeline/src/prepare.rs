@@ -20,7 +20,8 @@ use crate::missing_from::ExistingCount;
 use crate::options::{PrepareOptions, Purpose};
 use crate::progress::Progress;
 use crate::rayon_workers::RayonWorkers;
-use crate::rocfft::{self, AskRocfft};
+use crate::rocfft;
+use crate::stock_library::LibraryQuery;
 
 /// The hint about problems or plans that a library failed on.
 const WITHOUT_FAILED: &str = "each is named above; take them out of the list, or go on without \
@@ -162,27 +163,23 @@ fn ask_library(options: &PrepareOptions, progress: &dyn Progress) -> Result<Libr
     let inputs = &options.inputs;
     let targets = inputs::distinct(&inputs.targets)?;
     let judged = |asked: Result<()>| if inputs.allow_partial { Ok(()) } else { asked };
+    let query = |lists| LibraryQuery {
+        lists,
+        library: &inputs.library,
+        targets: &targets,
+        jobs: options.jobs,
+        cache: &options.cache,
+    };
     if !inputs.fft_plans.is_empty() {
         inputs::check_fft_plans_alone(inputs)?;
-        let cache = options.cache.directory()?;
-        let (lists, library) = (&inputs.fft_plans, &inputs.library);
-        let ask = AskRocfft { lists, library, targets: &targets, cache: &cache };
-        let answer = ask.run(progress)?;
+        let answer = rocfft::ask_rocfft(&query(&inputs.fft_plans), progress)?;
         judged(rocfft::report_failures(&answer, WITHOUT_FAILED, progress))?;
         return Ok(LibraryAnswer::Rocfft(Box::new(answer)));
     }
     if inputs.problems.is_empty() {
         return Ok(LibraryAnswer::Nothing);
     }
-    let cache = options.cache.directory()?;
-    let ask = ask::AskMiopen {
-        problems: &inputs.problems,
-        library: &inputs.library,
-        targets: &targets,
-        jobs: options.jobs,
-        cache: &cache,
-    };
-    let answer = ask.run(progress)?;
+    let answer = ask::ask_miopen(&query(&inputs.problems), progress)?;
     judged(ask::report_failures(&answer, WITHOUT_FAILED, progress))?;
     Ok(LibraryAnswer::Miopen(Box::new(answer)))
 }

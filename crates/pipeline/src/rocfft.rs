@@ -19,7 +19,7 @@ use crate::error::{self, Error, Result};
 use crate::kernel_library::{ProblemsFact, RocfftFacts};
 use crate::options::LibraryOptions;
 use crate::progress::Progress;
-use crate::stock_library;
+use crate::stock_library::{self, LibraryQuery};
 use crate::text::{counted, display};
 use crate::text_file::open;
 
@@ -55,54 +55,40 @@ pub struct AskedKernel {
     pub source: Digest,
 }
 
-/// A query to librocfft: plans and targets.
-pub struct AskRocfft<'a> {
-    /// Lists of plans; `-` is standard input.
-    pub lists: &'a [PathBuf],
-    /// The library.
-    pub library: &'a LibraryOptions,
-    /// GPUs, without compute units.
-    pub targets: &'a [Target],
-    /// Where the library is unpacked if it has to be downloaded.
-    pub cache: &'a Path,
-}
-
-impl AskRocfft<'_> {
-    /// Reads the plans and asks the library for every target.
-    ///
-    /// # Errors
-    /// If plans can't be read, there is no library, or it can't be asked.
-    pub fn run(&self, progress: &dyn Progress) -> Result<RocfftAnswer> {
-        let (plans, lists) = read(self.lists)?;
-        self.targets.iter().try_for_each(check_target)?;
-        let library = locate(self.library, self.cache, progress)?;
-        let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
-        let mut sources = Sources::new()?;
-        for target in self.targets {
-            let mut own = Vec::new();
-            let answer = with_options(&library, target, progress.cancel(), |options| {
-                ask(&plans, options, |kernel| {
-                    own.push(sources.add(kernel)?);
-                    Ok::<(), Error>(())
-                })
-            })?;
-            failures
-                .extend(answer.failures.iter().map(|(plan, why)| (target.clone(), *plan, *why)));
-            kernels.insert(target.clone(), own);
-            facts.get_or_insert(RocfftFacts {
-                version: answer.version,
-                origin: library.origin.clone(),
-                sha256: library.sha256,
-                hip_version: answer.hip_version,
-                generator_sum: Digest::from_bytes(answer.generator_sum),
-                shares_file: shares_file(&library)?,
-                plans: lists.clone(),
-            });
-        }
-        let facts = facts.expect("there is a target");
-        let sources = Arc::new(sources.directory);
-        Ok(RocfftAnswer { library, facts, plans, kernels, sources, failures })
+/// Reads the plans and asks the library for every target.
+///
+/// # Errors
+/// If plans can't be read, there is no library, or it can't be asked.
+pub fn ask_rocfft(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<RocfftAnswer> {
+    let cache = query.cache.directory()?;
+    let (plans, lists) = read(query.lists)?;
+    query.targets.iter().try_for_each(check_target)?;
+    let library = locate(query.library, &cache, progress)?;
+    let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
+    let mut sources = Sources::new()?;
+    for target in query.targets {
+        let mut own = Vec::new();
+        let answer = with_options(&library, target, progress.cancel(), |options| {
+            ask(&plans, options, |kernel| {
+                own.push(sources.add(kernel)?);
+                Ok::<(), Error>(())
+            })
+        })?;
+        failures.extend(answer.failures.iter().map(|(plan, why)| (target.clone(), *plan, *why)));
+        kernels.insert(target.clone(), own);
+        facts.get_or_insert(RocfftFacts {
+            version: answer.version,
+            origin: library.origin.clone(),
+            sha256: library.sha256,
+            hip_version: answer.hip_version,
+            generator_sum: Digest::from_bytes(answer.generator_sum),
+            shares_file: shares_file(&library)?,
+            plans: lists.clone(),
+        });
     }
+    let facts = facts.expect("there is a target");
+    let sources = Arc::new(sources.directory);
+    Ok(RocfftAnswer { library, facts, plans, kernels, sources, failures })
 }
 
 /// The sources of all kernels. A name stands for the same text on all devices.

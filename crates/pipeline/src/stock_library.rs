@@ -6,14 +6,30 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_debian::{Archive, Event, Keyring, Lock, Options};
 use gfxpack_miopen::{Library, LibrarySource, MIOPEN};
+use gfxpack_model::Target;
 use gfxpack_stock_library::Product;
 
 use crate::error::{self, Result};
-use crate::options::LibraryOptions;
+use crate::options::{CacheOptions, LibraryOptions};
 use crate::progress::{Progress, Step, Unit};
 
 /// The program that loads a library.
 const PROBE: &str = "gfxpack-miopen-probe";
+
+/// A query to a library: problems for libMIOpen, or plans for librocfft.
+pub struct LibraryQuery<'a> {
+    /// Lists of problems or plans; `-` is standard input.
+    pub lists: &'a [PathBuf],
+    /// The library.
+    pub library: &'a LibraryOptions,
+    /// GPUs. libMIOpen is asked what it wants on one without compute units with
+    /// any of the known counts; librocfft is only asked about such.
+    pub targets: &'a [Target],
+    /// Number of processes that ask libMIOpen at once.
+    pub jobs: usize,
+    /// The cache into which the library is unpacked if it has to be downloaded.
+    pub cache: &'a CacheOptions,
+}
 
 /// Finds one of these libraries, or downloads it into `cache`.
 ///

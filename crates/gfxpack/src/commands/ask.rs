@@ -2,16 +2,15 @@
 
 use std::path::Path;
 
-use gfxpack_model::Target;
 use gfxpack_pipeline::ask::{self, MiopenAnswer};
 use gfxpack_pipeline::kernel_library::miopen_in_words;
 use gfxpack_pipeline::line_file::LineFile;
 use gfxpack_pipeline::options::processes;
-use gfxpack_pipeline::rocfft::{self, AskRocfft};
-use gfxpack_pipeline::{asked_keys, inputs};
+use gfxpack_pipeline::stock_library::LibraryQuery;
+use gfxpack_pipeline::{asked_keys, inputs, rocfft};
 use serde::Serialize;
 
-use crate::args::Ask;
+use crate::args::{Ask, ProblemArgs};
 use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::options::{cache_dir, library_options, rocfft_options};
@@ -35,20 +34,21 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
             "say which GPU to ask for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
-    let targets = inputs::distinct(&args.target)?;
-    if !args.asking.rocfft.plans.is_empty() {
-        return ask_rocfft(args, &targets, context);
-    }
-    let jobs = processes(args.jobs);
-    let reporter = Reporter::new(context);
-    let ask = ask::AskMiopen {
-        problems: &args.asking.problems,
-        library: &library_options(&args.asking.library, environment),
-        targets: &targets,
-        jobs,
-        cache: &cache_dir(&args.cache, environment).directory()?,
+    let ProblemArgs { problems, library, rocfft } = &args.asking;
+    let query = LibraryQuery {
+        lists: problems,
+        library: &library_options(library, environment),
+        targets: &inputs::distinct(&args.target)?,
+        jobs: processes(args.jobs),
+        cache: &cache_dir(&args.cache, environment),
     };
-    let answer = ask.run(&reporter)?;
+    if !rocfft.plans.is_empty() {
+        let library = &rocfft_options(library, rocfft.rocfft.as_ref(), environment);
+        let query = LibraryQuery { lists: &rocfft.plans, library, ..query };
+        return ask_rocfft(&query, args, context);
+    }
+    let reporter = Reporter::new(context);
+    let answer = ask::ask_miopen(&query, &reporter)?;
     let hint = "each is named above; the list has the keys of the others";
     let all_asked = ask::report_failures(&answer, hint, &reporter);
     let lines = asked_keys::key_lines(&answer);
@@ -70,17 +70,10 @@ fn write<L: Serialize>(lines: &[L], args: &Ask, output: &Output, message: impl F
 }
 
 /// Asks rocFFT, and writes the kernels that it asks for.
-fn ask_rocfft(args: &Ask, targets: &[Target], context: &Context) -> Result {
-    let Context { environment, output, .. } = context;
+fn ask_rocfft(query: &LibraryQuery<'_>, args: &Ask, context: &Context) -> Result {
+    let Context { output, .. } = context;
     let reporter = Reporter::new(context);
-    let asking = &args.asking;
-    let ask = AskRocfft {
-        lists: &asking.rocfft.plans,
-        library: &rocfft_options(&asking.library, asking.rocfft.rocfft.as_ref(), environment),
-        targets,
-        cache: &cache_dir(&args.cache, environment).directory()?,
-    };
-    let answer = ask.run(&reporter)?;
+    let answer = rocfft::ask_rocfft(query, &reporter)?;
     let hint = "each is named above; the list has the kernels of the others";
     let all_asked = rocfft::report_failures(&answer, hint, &reporter);
     let lines = rocfft::kernel_lines(&answer);

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use gfxpack_miopen::Problem;
 use gfxpack_model::{KernelKey, Target};
-use gfxpack_pipeline::kdb_check::{KdbCheckOptions, TargetCheck, check_kdbs};
+use gfxpack_pipeline::kdb_check::{TargetCheck, check_kdbs};
 use gfxpack_pipeline::options::processes;
+use gfxpack_pipeline::stock_library::LibraryQuery;
 use gfxpack_pipeline::text::key_in_words;
 use gfxpack_runtime::NearestKeys;
 use serde_json::json;
@@ -24,16 +25,15 @@ const SHOWN: usize = 20;
 /// Checks the kdbs for every device in their names.
 pub(super) fn run(args: &CheckKdb, max_object: MaxObject, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
-    let options = KdbCheckOptions {
-        files: args.files.clone(),
-        problems: args.problems.clone(),
-        library: library_options(&args.library, environment),
-        targets: args.target.clone(),
+    let query = LibraryQuery {
+        lists: &args.problems,
+        library: &library_options(&args.library, environment),
+        targets: &args.target,
         jobs: processes(args.jobs),
-        cache: cache_dir(&args.cache, environment),
+        cache: &cache_dir(&args.cache, environment),
     };
     let mut each = |checked: &TargetCheck| report(checked, &args.files, max_object, output);
-    check_kdbs(&options, &Reporter::new(context), &mut each)
+    check_kdbs(&query, &args.files, &Reporter::new(context), &mut each)
 }
 
 /// Reports the result for one device.
