@@ -21,11 +21,10 @@ use crate::outputs::{OutputDigest, Outputs};
 use crate::own_objects::{self, OwnObjects};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
-use crate::provenance;
 use crate::refused_list::RefusedKernels;
-use crate::remote::RemoteBackends;
 use crate::report::{self, BuildFacts};
 use crate::text::counted;
+use crate::{provenance, remote};
 
 /// How often damaged objects are compiled again before the build gives up. A disk
 /// that damages files twice will do it again.
@@ -72,7 +71,7 @@ pub struct MissingKernel {
 pub(crate) fn build(
     prepared: &Prepared,
     options: &BuildOptions,
-    remote: &RemoteBackends,
+    executor: ExecutorOptions,
     progress: &dyn Progress,
 ) -> Result<BuiltKdbs> {
     reported(prepared, options, None, progress, |facts| {
@@ -80,7 +79,7 @@ pub(crate) fn build(
             try_directory(&options.out.join(kdb.format.output_dir()))?;
         }
         let outputs = prepared.cache.outputs(&options.out)?;
-        compile_and_assemble(prepared, options, remote, &outputs, progress, facts)
+        compile_and_assemble(prepared, options, executor, &outputs, progress, facts)
     })
 }
 
@@ -104,27 +103,29 @@ pub(crate) fn reported<T>(
 }
 
 /// The executor's options for a plan's jobs.
+///
+/// # Errors
+/// If the options name a remote service that can't be used.
 pub(crate) fn executor_options(
     prepared: &Prepared,
     options: &BuildOptions,
-    remote: &RemoteBackends,
-) -> ExecutorOptions {
-    ExecutorOptions {
+) -> Result<ExecutorOptions> {
+    Ok(ExecutorOptions {
         jobs: processes(options.jobs),
         time_limit: options.timeout,
         cache_dir: prepared.cache.scratch.clone(),
         shortcuts: options.shortcuts,
-        remote: remote.workers.clone(),
-        shared: remote.cache.clone(),
+        remote: remote::workers(options)?,
+        shared: remote::cache(options)?,
         retry_refused: options.retry_refused,
         admitted: options.allow_read.clone(),
-    }
+    })
 }
 
 fn compile_and_assemble(
     prepared: &Prepared,
     options: &BuildOptions,
-    remote: &RemoteBackends,
+    executor: ExecutorOptions,
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
     facts: &mut BuildFacts,
@@ -132,7 +133,7 @@ fn compile_and_assemble(
     let plan = &prepared.plan;
     let mut runs = Runs {
         prepared,
-        options: executor_options(prepared, options, remote),
+        options: executor,
         listeners: Listeners { plan, progress, facts, refused: RefusedKernels::default() },
         own: OwnObjects::new(prepared),
         repairs: REPAIRS,

@@ -11,7 +11,7 @@ use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::stored::Jobs;
 
 use crate::ask::{LibraryAnswer, ListCoverage, MiopenAnswer, coverage};
-use crate::build::{self, BuiltKdbs, MadeKdb};
+use crate::build::{self, BuiltKdbs, MadeKdb, executor_options};
 use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::kdb_check::{KdbCheck, TargetCheck};
@@ -19,7 +19,6 @@ use crate::kernel_library::MiopenFacts;
 use crate::options::{BuildOptions, PackageOptions, PrepareOptions};
 use crate::prepare::{self, Preparation, Prepared};
 use crate::progress::{Event, Progress};
-use crate::remote::RemoteBackends;
 use crate::report;
 use crate::shards::stored::Stored;
 use crate::shipped_databases::ShippedDatabases;
@@ -141,10 +140,10 @@ impl<'a> Dist<'a> {
         let packaging = settings.as_ref().map(|settings| settings.options);
         let signer = packaging.map(packages::signer).transpose()?.flatten();
         report::check(options)?;
-        let remote = RemoteBackends::connect(options)?;
+        let executor = executor_options(prepared, options)?;
         std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
         self.report_toolchains(progress);
-        let BuiltKdbs { kdbs, summary } = build::build(prepared, options, &remote, progress)?;
+        let BuiltKdbs { kdbs, summary } = build::build(prepared, options, executor, progress)?;
         let missing: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
         // An empty package would only replace one that has kernels.
         let empty = kdbs.iter().any(|kdb| kdb.kernels == 0 && !kdb.missing.is_empty());

@@ -7,27 +7,12 @@ use gfxpack_compile::{Remote, SharedCache};
 use crate::error::{self, Result};
 use crate::options::BuildOptions;
 
-/// The remote services of a build.
-#[derive(Default)]
-pub(crate) struct RemoteBackends {
-    pub workers: Option<Remote>,
-    pub cache: Option<Arc<SharedCache>>,
-}
-
-impl RemoteBackends {
-    /// The services named in the options.
-    ///
-    /// # Errors
-    /// If an address or a setting is invalid, or this gfxpack was built without
-    /// remote execution.
-    pub(crate) fn connect(options: &BuildOptions) -> Result<Self> {
-        Ok(Self { workers: workers(options)?, cache: cache(options)? })
-    }
-}
-
 /// The execution service, if one was given.
+///
+/// # Errors
+/// If one was given, because this gfxpack was built without remote execution.
 #[cfg(not(feature = "remote"))]
-fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
+pub(crate) fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
     match &options.remote {
         None => Ok(None),
         Some(_) => Err(error::usage(
@@ -38,8 +23,11 @@ fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
 }
 
 /// The execution service, if one was given. It is not connected yet.
+///
+/// # Errors
+/// If its address or a setting is invalid.
 #[cfg(feature = "remote")]
-fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
+pub(crate) fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
     use gfxpack_compile::ToolchainSource;
     use gfxpack_remote::{Address, RemoteExecution, RemoteOptions, Tls};
 
@@ -84,8 +72,11 @@ fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
 }
 
 /// The shared cache, if one was given.
+///
+/// # Errors
+/// If one was given, because this gfxpack was built without shared caches.
 #[cfg(not(feature = "remote-cache"))]
-fn cache(options: &BuildOptions) -> Result<Option<Arc<SharedCache>>> {
+pub(crate) fn cache(options: &BuildOptions) -> Result<Option<Arc<SharedCache>>> {
     match &options.shared_cache {
         None => Ok(None),
         Some(_) => Err(error::usage(
@@ -96,8 +87,11 @@ fn cache(options: &BuildOptions) -> Result<Option<Arc<SharedCache>>> {
 }
 
 /// The shared cache, if one was given. It is not accessed yet.
+///
+/// # Errors
+/// If its address is invalid.
 #[cfg(feature = "remote-cache")]
-fn cache(options: &BuildOptions) -> Result<Option<Arc<SharedCache>>> {
+pub(crate) fn cache(options: &BuildOptions) -> Result<Option<Arc<SharedCache>>> {
     use gfxpack_remote::RemoteCache;
 
     let Some(shared) = &options.shared_cache else { return Ok(None) };

@@ -24,7 +24,6 @@ use crate::inputs::{Inputs, ReadInputs};
 use crate::options::{BuildOptions, CacheOptions, Purpose};
 use crate::prepare::{PlanInputs, Prepared};
 use crate::progress::Progress;
-use crate::remote::RemoteBackends;
 use crate::rocfft;
 
 /// Longer than any kernel needs.
@@ -67,7 +66,7 @@ pub fn compile(
     let prepared = plan_inputs.plan()?;
     let Prepared { plan, cache, .. } = &prepared;
     let build = BuildOptions { jobs: Some(1), timeout: TIME_LIMIT, ..BuildOptions::default() };
-    let options = executor_options(&prepared, &build, &RemoteBackends::default());
+    let options = executor_options(&prepared, &build)?;
     let mut output = String::new();
     let executor = prepared.executor(&cache.store, None, &options, progress.cancel());
     let summary = executor.run(&mut |event| {

@@ -20,7 +20,6 @@ use crate::cache::Cache;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::options::{BuildOptions, CacheOptions, Purpose, ShardOptions};
 use crate::progress::Progress;
-use crate::remote::RemoteBackends;
 use crate::report::{self, BuildFacts};
 use crate::text::counted;
 
@@ -89,11 +88,10 @@ pub fn run(
     let prepared = stored.prepare(&Jobs::Only(&chosen), cache, search, progress.cancel())?;
     prepared.inputs.warnings.iter().for_each(|warning| progress.warning(warning));
     let output = ShardOutput::open(&build.out)?;
-    let remote = RemoteBackends::connect(build)?;
     let run = ShardRun {
         prepared: &prepared,
         output: &output,
-        options: executor_options(&prepared, build, &remote),
+        options: executor_options(&prepared, build)?,
         progress,
     };
     let built = reported(&prepared, build, Some(shard.shard), progress, |facts| {
@@ -132,7 +130,7 @@ pub fn run_job(
     let run = ShardRun {
         prepared: &prepared,
         output: &output,
-        options: executor_options(&prepared, build, &RemoteBackends::default()),
+        options: executor_options(&prepared, build)?,
         progress,
     };
     let ended = run.run(&mut BuildFacts::new())?;
