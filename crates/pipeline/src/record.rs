@@ -34,34 +34,27 @@ fn listed(out: &Path, written: &Written, files: &mut Vec<Written>) -> File {
     File::new(written)
 }
 
-/// The packages of one target, or of families if there is none.
+/// The packages of one target, or of families if there is none, and their
+/// signatures.
 fn packages(
     out: &Path,
     made: &MadePackages,
     target: Option<&Target>,
     files: &mut Vec<Written>,
-) -> Vec<Package> {
-    let own = made.packages.iter().filter(|package| package.target.as_ref() == target);
-    own.map(|package| Package {
-        format: package.format.to_owned(),
-        name: package.name.clone(),
-        version: package.version.clone(),
-        file: listed(out, &package.written, files),
-        installs: package.installs.clone(),
-        depends: package.depends.clone(),
-    })
-    .collect()
-}
-
-/// The signatures of these packages.
-fn signatures(
-    out: &Path,
-    made: &MadePackages,
-    target: Option<&Target>,
-    files: &mut Vec<Written>,
-) -> Vec<File> {
-    let own = made.signatures.iter().filter(|(of, _)| of.as_ref() == target);
-    own.map(|(_, written)| listed(out, written, files)).collect()
+) -> (Vec<Package>, Vec<File>) {
+    let (mut packages, mut signatures) = (Vec::new(), Vec::new());
+    for package in made.packages.iter().filter(|package| package.target.as_ref() == target) {
+        packages.push(Package {
+            format: package.format.to_owned(),
+            name: package.name.clone(),
+            version: package.version.clone(),
+            file: listed(out, &package.written, files),
+            installs: package.installs.clone(),
+            depends: package.depends.clone(),
+        });
+        signatures.extend(package.signature.iter().map(|written| listed(out, written, files)));
+    }
+    (packages, signatures)
 }
 
 fn read(dir: &Path) -> Option<Manifest> {
@@ -187,8 +180,7 @@ impl Listing {
             listing.locations.insert(kdb.target.to_string(), location.clone());
             listing.entries.insert(location, entry);
         }
-        listing.families = packages(out, made, None, &mut listing.files);
-        listing.beside = signatures(out, made, None, &mut listing.files);
+        (listing.families, listing.beside) = packages(out, made, None, &mut listing.files);
         Ok(listing)
     }
 
@@ -285,14 +277,15 @@ fn entry(
         }
         Err(_) => path = PathBuf::from(written.file_name.clone()),
     }
+    let (packages, beside) = packages(out, made, Some(&kdb.target), files);
     Ok(KdbEntry {
         target: kdb.target.clone(),
         gfx: kdb.target.id().processor().to_owned(),
         kernels: kdb.kernels,
         inputs: kdb.inputs.clone(),
         kdb: File { file: path.display().to_string(), ..File::new(&written) },
-        packages: packages(out, made, Some(&kdb.target), files),
-        beside: signatures(out, made, Some(&kdb.target), files),
+        packages,
+        beside,
         tuning: made
             .tuning
             .iter()

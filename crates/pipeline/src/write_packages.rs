@@ -32,6 +32,8 @@ pub struct MadePackage {
     pub format: &'static str,
     /// The file.
     pub written: Written,
+    /// Its detached signature, if it is signed and can't contain a signature.
+    pub signature: Option<Written>,
     /// The paths at which it installs the kdb and the databases.
     pub installs: Vec<String>,
     /// The names of packages that it depends on.
@@ -76,8 +78,6 @@ pub(crate) struct BillOfMaterial {
 pub struct MadePackages {
     /// The packages.
     pub packages: Vec<MadePackage>,
-    /// Signatures, by the target of their package.
-    pub signatures: Vec<(Option<Target>, Written)>,
     /// Bills of material that are still to be written.
     pub(crate) bills: Vec<BillOfMaterial>,
     /// Performance and find databases, by the target of their package.
@@ -145,10 +145,12 @@ pub(crate) fn write(
         progress.event(Event::Package { file_name, size, new });
         made.packages.push(described(job.package, &job.writer, written));
     }
-    for (package_index, (package, file_digests)) in packages.iter().zip(file_digests).enumerate() {
-        if let Some(signer) = signer {
-            sign(package, &mut made, signer, out)?;
+    if let Some(signer) = signer {
+        for package in made.packages.iter_mut().filter(|package| package.format != "rpm") {
+            package.signature = Some(sign(&package.written, signer, out)?);
         }
+    }
+    for (package_index, (package, file_digests)) in packages.iter().zip(file_digests).enumerate() {
         made.bills.push(BillOfMaterial {
             target: package.target.clone(),
             spec: package.spec.clone(),
@@ -266,6 +268,7 @@ fn described(package: &PackageToWrite<'_>, writer: &Writer, written: Written) ->
         version: format!("{}-{}", spec.version, spec.revision),
         format: writer.name,
         written,
+        signature: None,
         installs: shipped.map(|file| file.path.clone()).collect(),
         depends: needed.map(|it| it.name.clone()).collect(),
     }
@@ -303,21 +306,12 @@ fn share(jobs: &[&PackageJob<'_, '_>], memory: u64) -> (usize, usize) {
     (at_once, threads)
 }
 
-/// Writes the detached signatures of a package, for formats that can't contain one.
-fn sign(
-    package: &PackageToWrite<'_>,
-    made: &mut MadePackages,
-    signer: &Signer,
-    out: &Path,
-) -> Result<()> {
-    let own = |made: &&MadePackage| made.name == package.spec.name && made.target == package.target;
-    for file in made.packages.iter().filter(own).filter(|made| made.format != "rpm") {
-        let signature = signer.armoured_file(&file.written.path)?;
-        let path = out.join(format!("{}.asc", file.written.file_name));
-        destination::replace(&path, &signature)?;
-        made.signatures.push((package.target.clone(), sums::digest_file(&path)?));
-    }
-    Ok(())
+/// Writes the detached signature of a package.
+fn sign(package: &Written, signer: &Signer, out: &Path) -> Result<Written> {
+    let signature = signer.armoured_file(&package.path)?;
+    let path = out.join(format!("{}.asc", package.file_name));
+    destination::replace(&path, &signature)?;
+    Ok(sums::digest_file(&path)?)
 }
 
 /// Checks that all formats can hold the packages; for wheels, `wheel_specs`.

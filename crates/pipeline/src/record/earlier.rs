@@ -152,8 +152,9 @@ fn existing_companion(out: &Path, file: File, packages: &[Package]) -> Option<Fi
 
 /// Whether this run has written a file with this name, or will.
 fn is_made(file: &File, made: &MadePackages) -> bool {
-    let packages = made.packages.iter().map(|package| &package.written);
-    let mut all = packages.chain(made.signatures.iter().map(|(_, written)| written));
+    let packages = made.packages.iter();
+    let mut all =
+        packages.flat_map(|package| [&package.written].into_iter().chain(&package.signature));
     all.any(|new| new.file_name == file.file)
         || made.bills.iter().any(|bill| sbom::file_name(&bill.spec) == file.file)
 }
