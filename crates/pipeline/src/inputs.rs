@@ -19,7 +19,7 @@ use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::expand;
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::key_list::KeyRequest;
-use gfxpack_plan::license::LicensePolicy;
+use gfxpack_plan::license;
 use gfxpack_plan::manifest::{self, Manifest};
 use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault, Location, device_wide};
@@ -282,15 +282,16 @@ impl InputCollector {
         }
     }
 
-    /// Drops the keys of sources whose licences the policy rejects.
+    /// Drops the keys of sources that may not be compiled because of their licences.
     fn leave_out(&mut self, options: &InputOptions) -> Result<()> {
-        let policy = LicensePolicy { dfsg: options.dfsg, allow: options.license_allow.clone() };
         let stated = options.stated_license.as_ref();
         let left_out = &mut self.inputs.left_out;
         for (source, known) in &self.inputs.library.licenses {
             let stated = stated.filter(|_| known.is_empty());
             let licenses = known.iter().chain(stated);
-            if let Some(reason) = policy.rejection(licenses, self.generated.contains(source)) {
+            let generated = self.generated.contains(source);
+            let (dfsg, allow) = (options.dfsg, &options.license_allow);
+            if let Some(reason) = license::rejection(dfsg, allow, licenses, generated) {
                 left_out.insert(source.clone(), reason);
             }
         }

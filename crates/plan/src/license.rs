@@ -47,16 +47,6 @@ const DFSG_FREE: [&str; 36] = [
     "Zlib",
 ];
 
-/// The conditions for a source to be compiled.
-#[derive(Debug, Clone, Default)]
-pub struct LicensePolicy {
-    /// The licence must be free by Debian's guidelines, and the source must be the form that people
-    /// edit.
-    pub dfsg: bool,
-    /// If not empty, the licence must be one of these.
-    pub allow: Vec<Allowed>,
-}
-
 /// A licence that a user allows: `MIT`, `Apache-2.0 WITH LLVM-exception`,
 /// `LicenseRef-own`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,45 +81,40 @@ impl std::str::FromStr for Allowed {
     }
 }
 
-impl LicensePolicy {
-    /// Whether there are no conditions.
-    #[must_use]
-    pub fn is_none(&self) -> bool {
-        !self.dfsg && self.allow.is_empty()
+/// Why a source may not be compiled: all its licences apply, so all must pass. `None` if it may.
+///
+/// With `dfsg`, the licences must be free by Debian's guidelines, and the source must be the form
+/// that people edit, so not `generated`. If `allow` is not empty, the licences must be in it.
+#[must_use]
+pub fn rejection<'a>(
+    dfsg: bool,
+    allow: &[Allowed],
+    licenses: impl IntoIterator<Item = &'a SourceLicense>,
+    generated: bool,
+) -> Option<String> {
+    if !dfsg && allow.is_empty() {
+        return None;
     }
-
-    /// Why a source may not be compiled: all its licences apply, so all must pass. `None` if it
-    /// may.
-    #[must_use]
-    pub fn rejection<'a>(
-        &self,
-        licenses: impl IntoIterator<Item = &'a SourceLicense>,
-        generated: bool,
-    ) -> Option<String> {
-        if self.is_none() {
-            return None;
-        }
-        if self.dfsg && generated {
-            return Some("it was generated: people edit another file".to_owned());
-        }
-        let mut none = true;
-        for SourceLicense { license, .. } in licenses {
-            none = false;
-            let Ok(expression) = spdx::Expression::parse(license) else {
-                return Some(format!("`{license}` is no SPDX licence expression"));
-            };
-            if self.dfsg && !expression.evaluate(is_dfsg_free) {
-                return Some(format!("{license} is not known to be free by Debian's guidelines"));
-            }
-            let allowed = |wanted: &spdx::LicenseReq| {
-                self.allow.is_empty() || self.allow.iter().any(|Allowed(a)| a.satisfies(wanted))
-            };
-            if !expression.evaluate(allowed) {
-                return Some(format!("{license} is not allowed"));
-            }
-        }
-        none.then(|| "its licence is not known".to_owned())
+    if dfsg && generated {
+        return Some("it was generated: people edit another file".to_owned());
     }
+    let mut none = true;
+    for SourceLicense { license, .. } in licenses {
+        none = false;
+        let Ok(expression) = spdx::Expression::parse(license) else {
+            return Some(format!("`{license}` is no SPDX licence expression"));
+        };
+        if dfsg && !expression.evaluate(is_dfsg_free) {
+            return Some(format!("{license} is not known to be free by Debian's guidelines"));
+        }
+        let allowed = |wanted: &spdx::LicenseReq| {
+            allow.is_empty() || allow.iter().any(|Allowed(one)| one.satisfies(wanted))
+        };
+        if !expression.evaluate(allowed) {
+            return Some(format!("{license} is not allowed"));
+        }
+    }
+    none.then(|| "its licence is not known".to_owned())
 }
 
 /// Exceptions only remove conditions, so they are ignored here.
@@ -144,20 +129,19 @@ fn is_dfsg_free(wanted: &spdx::LicenseReq) -> bool {
 mod tests {
     use super::*;
 
-    fn rejected(policy: &LicensePolicy, licenses: &[&str], generated: bool) -> Option<String> {
+    fn sources(licenses: &[&str]) -> Vec<SourceLicense> {
         let own = |license: &&str| SourceLicense {
             license: (*license).to_owned(),
             copyright: String::new(),
         };
-        let licenses: Vec<SourceLicense> = licenses.iter().map(own).collect();
-        policy.rejection(&licenses, generated)
+        licenses.iter().map(own).collect()
     }
 
     #[test]
     fn licences_that_debian_accepts_are_free() {
-        let dfsg = LicensePolicy { dfsg: true, allow: Vec::new() };
         let check = |licenses: &[&str], free: bool| {
-            assert_eq!(rejected(&dfsg, licenses, false).is_none(), free, "{licenses:?}");
+            let rejected = rejection(true, &[], &sources(licenses), false);
+            assert_eq!(rejected.is_none(), free, "{licenses:?}");
         };
         check(&["MIT"], true);
         check(&["MIT OR Apache-2.0"], true);
@@ -170,15 +154,18 @@ mod tests {
         check(&["LicenseRef-AMD"], false);
         check(&["my own"], false);
         check(&[], false);
-        assert!(rejected(&dfsg, &["MIT"], true).is_some_and(|why| why.contains("generated")));
+        let generated = rejection(true, &[], &sources(&["MIT"]), true);
+        assert!(generated.is_some_and(|why| why.contains("generated")));
     }
 
     #[test]
     fn only_listed_licences_are_allowed() {
-        let allow = |text: &str| text.split(',').map(|one| one.parse().unwrap()).collect();
+        let allow = |text: &str| -> Vec<Allowed> {
+            text.split(',').map(|one| one.parse().unwrap()).collect()
+        };
         let check = |list: &str, license: &str, allowed: bool| {
-            let policy = LicensePolicy { dfsg: false, allow: allow(list) };
-            assert_eq!(rejected(&policy, &[license], true).is_none(), allowed, "{list}: {license}");
+            let rejected = rejection(false, &allow(list), &sources(&[license]), true);
+            assert_eq!(rejected.is_none(), allowed, "{list}: {license}");
         };
         check("MIT", "MIT", true);
         check("MIT,BSD-3-Clause", "MIT AND BSD-3-Clause", true);
@@ -186,7 +173,7 @@ mod tests {
         check("MIT", "MIT OR BSD-3-Clause", true);
         check("LicenseRef-own", "LicenseRef-own", true);
         check("MIT", "my own", false);
-        assert_eq!(rejected(&LicensePolicy::default(), &["my own"], true), None);
+        assert_eq!(rejection(false, &[], &sources(&["my own"]), true), None);
         assert!("MIT OR ISC".parse::<Allowed>().is_err());
     }
 }
