@@ -11,7 +11,7 @@ use gfxpack_model::package::{Content, PackageSpec, RelationKind};
 use gfxpack_model::{InstallLayout, Target};
 use gfxpack_package::sbom::{BuildProvenance, Checksums};
 use gfxpack_package::signing::Signer;
-use gfxpack_package::{Compression, Format, Sign, Written, sums};
+use gfxpack_package::{Compression, Format, Sign, Written, sbom, sums};
 
 use crate::build::MadeKdb;
 use crate::destination;
@@ -95,6 +95,29 @@ struct PackageJob<'p, 'k> {
     up_to_date: Option<Written>,
 }
 
+/// Which bill of material: all formats of a package share one, but for a wheel that has another name
+/// or version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct BillId {
+    package_index: usize,
+    of_wheel: bool,
+}
+
+impl BillId {
+    fn of_job(job: &PackageJob<'_, '_>) -> Self {
+        let name = sbom::file_name(job.writer.spec(job.package));
+        let of_wheel = name != sbom::file_name(&job.package.spec);
+        Self { package_index: job.package_index, of_wheel }
+    }
+
+    fn spec<'p>(self, package: &'p PackageToWrite<'_>) -> &'p PackageSpec {
+        match &package.wheel_spec {
+            Some(wheel_spec) if self.of_wheel => wheel_spec,
+            _ => &package.spec,
+        }
+    }
+}
+
 /// Writes all packages into `out`, except for those that are up to date according
 /// to `outputs`.
 pub(crate) fn write(
@@ -138,6 +161,7 @@ pub(crate) fn write(
     });
     let mut written = written?.into_iter();
     let mut made = MadePackages::default();
+    let bills: BTreeSet<BillId> = jobs.iter().map(BillId::of_job).collect();
     for job in jobs {
         let new = job.up_to_date.is_none();
         let Some(written) = job.up_to_date.or_else(|| written.next()) else { continue };
@@ -150,14 +174,17 @@ pub(crate) fn write(
             package.signature = Some(sign(&package.written, signer, out)?);
         }
     }
-    for (package_index, (package, file_digests)) in packages.iter().zip(file_digests).enumerate() {
+    for bill in bills {
+        let package = &packages[bill.package_index];
         made.bills.push(BillOfMaterial {
             target: package.target.clone(),
-            spec: package.spec.clone(),
+            spec: bill.spec(package).clone(),
             making: package.kdb.map(|kdb| kdb.inputs.making()).unwrap_or_default(),
-            file_digests,
-            checksums: checksums.remove(&package_index).transpose()?,
+            file_digests: file_digests[bill.package_index].clone(),
+            checksums: checksums.remove(&bill).transpose()?,
         });
+    }
+    for package in packages {
         for (name, path) in &package.tuning {
             let written = Written { file_name: name.clone(), ..sums::digest_file(path)? };
             made.tuning.push((package.target.clone(), written));
@@ -242,18 +269,20 @@ pub(crate) fn bill_checksums(
     Ok(checksums.collect::<std::result::Result<_, _>>()?)
 }
 
-/// By index of the package: the checksums of its files, if one of its formats is
-/// to be written.
+/// The checksums of the files in each bill of material, if one of its packages is to be written.
 fn checksums(
     packages: &[PackageToWrite<'_>],
     file_digests: &[Vec<String>],
     to_do: &[&PackageJob<'_, '_>],
     cancel: &Cancel,
-) -> BTreeMap<usize, Result<Vec<Checksums>>> {
-    let numbers: BTreeSet<usize> = to_do.iter().map(|job| job.package_index).collect();
-    let numbers = numbers.into_iter().take_while(|_| !cancel.is_cancelled());
-    numbers
-        .map(|index| (index, bill_checksums(&packages[index].spec, &file_digests[index])))
+) -> BTreeMap<BillId, Result<Vec<Checksums>>> {
+    let bills: BTreeSet<BillId> = to_do.iter().map(|job| BillId::of_job(job)).collect();
+    let bills = bills.into_iter().take_while(|_| !cancel.is_cancelled());
+    bills
+        .map(|bill| {
+            let index = bill.package_index;
+            (bill, bill_checksums(bill.spec(&packages[index]), &file_digests[index]))
+        })
         .collect()
 }
 

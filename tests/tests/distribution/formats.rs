@@ -69,6 +69,39 @@ fn every_format_is_signed_listed_and_verified() {
     verify().expect_code(0);
 }
 
+/// A wheel goes into PyTorch, whatever ROCm the other packages are for.
+#[test]
+fn a_wheel_beside_packages_for_a_version_of_rocm_has_a_bill_of_its_own() {
+    let lab = Lab::new();
+    let versioned = [&DIST[..], &["--rocm-version", "6.4.1", "--out", "out"]].concat();
+    let dist = |format: &str| {
+        lab.run(&[&versioned[..], &["--format", format]].concat()).expect_code(0);
+    };
+    let bills = || {
+        let bills = files(&lab.path("out"), ".spdx.json").into_iter();
+        let described = bills.map(|bill| {
+            let bill = fs::read_to_string(bill).expect("reads");
+            (bill.contains(".whl"), bill.contains(".deb"))
+        });
+        let mut described: Vec<_> = described.collect();
+        described.sort();
+        described
+    };
+    dist("wheel");
+    assert_eq!(bills(), [(true, false)]);
+    // The kernels' package, and the one that depends on it without ROCm's version in its name.
+    dist("deb");
+    assert_eq!(bills(), [(false, true), (false, true), (true, false)]);
+    dist("deb,wheel");
+    assert_eq!(bills(), [(false, true), (false, true), (true, false)]);
+    lab.run(&["verify", "out"]).expect_code(0);
+    let wheels = files(&lab.path("out"), ".whl");
+    let bill = lab.path("out/miopen-hip-gfx90a-104kdb-1.2.3-1.spdx.json");
+    let bill = fs::read_to_string(bill).expect("reads");
+    let digest = ok(command("sha256sum").arg(&wheels[0]));
+    assert!(bill.contains(&digest[..64]), "{bill}");
+}
+
 /// `object_file_postfix` and `DATABASE_INSTALL_DIR` of MIOpen on Windows.
 #[test]
 fn kernels_for_windows_have_its_file_names_and_directories() {
