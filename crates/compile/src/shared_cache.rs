@@ -5,18 +5,19 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gfxpack_model::{Digest, JobId};
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::Cancel;
 use gfxpack_process::watch::PathStates;
+use rayon::ThreadPool;
+use rayon::prelude::*;
 
 use crate::job;
 use crate::store::{Entry, ObjectInfo, ObjectStore};
 use crate::validity::ValidityChecker;
 
-/// The number of parallel reads and writes, which wait for the network, not for a processor.
+/// The number of parallel reads and writes.
 const AT_ONCE: usize = 32;
 /// The number of parallel uploads during a build.
 const UPLOADS: usize = 4;
@@ -146,38 +147,14 @@ impl SharedCache {
         checker: &ValidityChecker<'_>,
         cancel: &Cancel,
     ) -> Vec<(JobId, ObjectInfo)> {
-        let found: Mutex<Vec<_>> = Mutex::default();
-        self.each(plan, jobs, cancel, &|index, job| {
-            if let Some(info) = self.fetch_one(job, store, checker) {
-                found.lock().expect("no panic inside").push((index, info));
-            }
-        });
-        let mut found = found.into_inner().expect("no panic inside");
-        found.sort_by_key(|(job, _)| *job);
-        found
+        let fetch = |job: JobId| Some((job, self.fetch_one(&plan[job], store, checker)?));
+        pool_for(jobs).install(|| self.each(jobs, cancel).filter_map(fetch).collect())
     }
 
-    /// Calls a function for each of these jobs, many at once, as long as the cache works.
-    fn each(
-        &self,
-        plan: &Plan,
-        jobs: &[JobId],
-        cancel: &Cancel,
-        work: &(dyn Fn(JobId, &Job) + Sync),
-    ) {
-        let next = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..AT_ONCE.min(jobs.len()) {
-                scope.spawn(|| {
-                    while let Some(&job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        if cancel.is_cancelled() || self.is_off() {
-                            return;
-                        }
-                        work(job, &plan[job]);
-                    }
-                });
-            }
-        });
+    /// These jobs, many at once, as long as the cache works.
+    fn each(&self, jobs: &[JobId], cancel: &Cancel) -> impl ParallelIterator<Item = JobId> {
+        let goes_on = move |_: &JobId| !cancel.is_cancelled() && !self.is_off();
+        jobs.par_iter().with_max_len(1).copied().filter(goes_on)
     }
 
     fn fetch_one(
@@ -212,37 +189,25 @@ impl SharedCache {
 
     /// Runs `build` with a function that takes jobs whose objects are stored and uploads these at
     /// the same time. A cancelled build does not wait for the remaining uploads.
-    pub(crate) fn uploading<T>(
+    pub(crate) fn uploading(
         shared: Option<&Self>,
         plan: &Plan,
         store: &ObjectStore,
         cancel: &Cancel,
-        build: impl FnOnce(&dyn Fn(JobId)) -> T,
-    ) -> T {
+        build: impl FnOnce(&dyn Fn(JobId)),
+    ) {
         let Some(shared) = shared.filter(|shared| shared.upload != Upload::Never) else {
             return build(&|_| {});
         };
-        let (sender, receiver) = std::sync::mpsc::channel::<JobId>();
-        let receiver = Mutex::new(receiver);
-        std::thread::scope(|scope| {
-            for _ in 0..UPLOADS {
-                scope.spawn(|| {
-                    loop {
-                        let next = receiver.lock().expect("no panic inside").recv();
-                        let Ok(job) = next else { return };
-                        if cancel.is_cancelled() {
-                            return;
-                        }
+        pool(UPLOADS).in_place_scope(|scope| {
+            build(&|job| {
+                scope.spawn(move |_| {
+                    if !cancel.is_cancelled() {
                         shared.upload_one(plan[job].digest, store);
                     }
                 });
-            }
-            let done = build(&|job| {
-                sender.send(job).ok();
             });
-            drop(sender);
-            done
-        })
+        });
     }
 
     /// Whether objects that were stored before are uploaded too.
@@ -252,14 +217,15 @@ impl SharedCache {
 
     /// Uploads stored objects that the shared cache lacks.
     pub(crate) fn top_up(&self, plan: &Plan, jobs: &[JobId], store: &ObjectStore, cancel: &Cancel) {
-        self.each(plan, jobs, cancel, &|_, job| match self
-            .shared
-            .has(&ObjectStore::entry_name(job.digest))
-        {
-            Ok(true) => {}
-            Ok(false) => self.upload_one(job.digest, store),
-            Err(reason) => self.give_up(&reason),
-        });
+        let top_up = |job: JobId| {
+            let job = plan[job].digest;
+            match self.shared.has(&ObjectStore::entry_name(job)) {
+                Ok(true) => {}
+                Ok(false) => self.upload_one(job, store),
+                Err(reason) => self.give_up(&reason),
+            }
+        };
+        pool_for(jobs).install(|| self.each(jobs, cancel).for_each(top_up));
     }
 
     fn upload_one(&self, job: Digest, store: &ObjectStore) {
@@ -287,6 +253,17 @@ impl SharedCache {
             self.give_up(&reason);
         }
     }
+}
+
+/// Threads that wait for the network, not for a processor.
+fn pool(threads: usize) -> ThreadPool {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    pool.build().expect("threads can be started")
+}
+
+/// Enough of them for these jobs.
+fn pool_for(jobs: &[JobId]) -> ThreadPool {
+    pool(jobs.len().clamp(1, AT_ONCE))
 }
 
 #[cfg(test)]
