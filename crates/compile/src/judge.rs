@@ -238,12 +238,10 @@ impl WatchedRun<'_> {
         let scratch = context.file_system.real(paths.scratch);
         let roles = base.with_stage(stage.dir()).with(PathRole::Scratch, scratch);
         let headers = run.read_before.iter().flat_map(|before| &before.own);
-        let cover = |all: PathRoles, file: &PathBuf| {
-            all.with_linked(PathRole::Covered, file, context.file_system)
-        };
+        let roles = roles.with_linked(PathRole::Covered, headers, context.file_system);
         let compilers = records.iter().flat_map(|record| &record.processes);
         let compilers = compilers.filter(|process| process.class == ProcessClass::Compiler);
-        with_searched(headers.fold(roles, cover), compilers, context.file_system)
+        with_searched(roles, compilers, context.file_system)
     }
 
     /// A source file, and a file elsewhere with the same content that was read. Whether they are one

@@ -28,15 +28,10 @@ impl ToolchainPathRoles {
     ) -> Self {
         let headers = file_system.real(headers);
         let of = |language| {
-            let roles = PathRoles::default().with(PathRole::Passed, &headers);
-            let covered = toolchain.covered_paths(language);
-            let cover = |all: PathRoles, path: &PathBuf| {
-                all.with_linked(PathRole::Covered, path, file_system)
-            };
-            let roles = covered.iter().fold(roles, cover);
-            admitted
-                .iter()
-                .fold(roles, |all, dir| all.with_linked(PathRole::Readable, dir, file_system))
+            PathRoles::default()
+                .with(PathRole::Passed, &headers)
+                .with_linked(PathRole::Covered, toolchain.covered_paths(language), file_system)
+                .with_linked(PathRole::Readable, admitted, file_system)
         };
         Self(Language::ALL.map(|language| (language, of(language))).into())
     }
@@ -57,8 +52,7 @@ pub fn with_searched<'r>(
     file_system: &FileSystemCache<'_>,
 ) -> PathRoles {
     let dirs = compilers.into_iter().flat_map(|process| searched(&process.arguments));
-    dirs.filter(|dir| dir.is_absolute())
-        .fold(roles, |roles, dir| roles.with_linked(PathRole::Readable, dir, file_system))
+    roles.with_linked(PathRole::Readable, dirs.filter(|dir| dir.is_absolute()), file_system)
 }
 
 /// A directory that a compiler searches for headers by default and that is also an include

@@ -100,11 +100,9 @@ impl RemoteRun<'_> {
             return roles;
         }
         let file_system = self.context.file_system;
-        let covered =
-            self.context.toolchains[self.job.toolchain.0].covered_paths(self.job.language);
-        let cover =
-            |all: PathRoles, path: &PathBuf| all.with_linked(PathRole::Covered, path, file_system);
-        let roles = covered.iter().fold(roles, cover);
+        let toolchain = &self.context.toolchains[self.job.toolchain.0];
+        let covered = toolchain.covered_paths(self.job.language);
+        let roles = roles.with_linked(PathRole::Covered, covered, file_system);
         with_searched(roles, &record.processes, file_system)
     }
 

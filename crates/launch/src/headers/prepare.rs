@@ -268,7 +268,7 @@ impl<'a> HeaderMaker<'a> {
                 let roles = path_roles[index.0].for_language(Language::Hip).with_stage(&dir);
                 let roles = with_searched(roles, &record.processes, file_system);
                 let roles = roles.with(PathRole::Scratch, dir);
-                let roles = roles.with_linked(PathRole::Covered, &recipe.source(), file_system);
+                let roles = roles.with_linked(PathRole::Covered, [recipe.source()], file_system);
                 let dependencies = judge_record(&record, |_| &roles, file_system, since);
                 recipe.keep(scratch.path(), &record, dependencies, file_system)?
             }

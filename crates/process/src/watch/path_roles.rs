@@ -111,15 +111,18 @@ impl PathRoles {
         self
     }
 
-    /// The same, for the path as given and without links.
+    /// The same for several, each by its path as given and without links.
     #[must_use]
-    pub fn with_linked(
+    pub fn with_linked<P: AsRef<Path>>(
         self,
         role: PathRole,
-        path: &Path,
+        paths: impl IntoIterator<Item = P>,
         file_system: &FileSystemCache<'_>,
     ) -> Self {
-        self.with(role, path).with(role, file_system.real(path))
+        paths.into_iter().fold(self, |roles, path| {
+            let path = path.as_ref();
+            roles.with(role, path).with(role, file_system.real(path))
+        })
     }
 
     /// Judges an access. `real` is the path without links, as far as it can be found out: for an

@@ -102,7 +102,7 @@ fn a_link_into_the_toolchain_is_judged_by_its_target() {
     let digests = FileDigests::in_memory();
     let file_system = FileSystemCache::new(&digests);
     // The toolchain's own paths are covered, whatever links they contain.
-    f.roles = f.roles.clone().with_linked(PathRole::Covered, &f.path("installed"), &file_system);
+    f.roles = f.roles.clone().with_linked(PathRole::Covered, [f.path("installed")], &file_system);
     let open = |path: &str, to: &str| {
         f.access(path, Operation::Open { flags: 0, real: Some(f.path(to)) }, None)
     };
