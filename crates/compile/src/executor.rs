@@ -12,7 +12,9 @@ use gfxpack_launch::{
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::Plan;
 use gfxpack_process::watch::FileSystemCache;
-use gfxpack_process::{Cancel, FileDigests, FileError, WorkDir, open_many};
+use gfxpack_process::{
+    Cancel, FileDigests, FileError, WorkDir, available_memory, open_many, resident_of_jobs,
+};
 use gfxpack_toolchain::Toolchain;
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -22,7 +24,7 @@ use crate::costs::{CostFile, CostRecord, Expected};
 use crate::error::CompileError;
 use crate::event::Event;
 use crate::job::{FailureKind, Site};
-use crate::memory_limiter::{MemoryLimiter, ThisMachine};
+use crate::memory_limiter::MemoryLimiter;
 use crate::remote::{RemoteContext, RemoteWorkers};
 use crate::schedule::Schedule;
 use crate::shared_cache::SharedCache;
@@ -303,7 +305,7 @@ impl Executor<'_> {
             store,
             schedule: Schedule::new(plan, &queue, &header_groups),
             header_groups: &header_groups,
-            limiter: MemoryLimiter::new(&ThisMachine, options.jobs),
+            limiter: MemoryLimiter::new(available_memory, resident_of_jobs, options.jobs),
             work,
             stages: to_run.iter().map(|job| (plan[*job].source, OnceLock::new())).collect(),
             here,

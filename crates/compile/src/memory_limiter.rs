@@ -4,35 +4,17 @@
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use gfxpack_process::{Cancel, available_memory, resident_of_jobs};
+use gfxpack_process::Cancel;
 
 /// How often a waiting job looks at the free memory again, since other programs may free some.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// The memory of a machine.
-pub(crate) trait Machine: Sync {
-    /// Bytes that new processes can have now; `None` if not known.
-    fn available(&self) -> Option<u64>;
-    /// Bytes that the running jobs have now; `running` is their number.
-    fn in_use(&self, running: usize) -> u64;
-}
-
-/// This machine.
-pub(crate) struct ThisMachine;
-
-impl Machine for ThisMachine {
-    fn available(&self) -> Option<u64> {
-        available_memory()
-    }
-
-    fn in_use(&self, running: usize) -> u64 {
-        resident_of_jobs(running)
-    }
-}
-
 /// Limits the expected memory of the running jobs. One job may always run.
 pub(crate) struct MemoryLimiter<'a> {
-    machine: &'a dyn Machine,
+    /// The bytes that new processes can have now; `None` if not known.
+    available: Box<dyn Fn() -> Option<u64> + Sync + 'a>,
+    /// The bytes that this many running jobs have now.
+    in_use: Box<dyn Fn(usize) -> u64 + Sync + 'a>,
     /// At most this many jobs run, whatever they need.
     most: usize,
     /// Held by the worker whose job is the next to start, so that small jobs do not overtake a
@@ -56,9 +38,14 @@ pub(crate) struct Permit<'a> {
 }
 
 impl<'a> MemoryLimiter<'a> {
-    pub(crate) fn new(machine: &'a dyn Machine, most: usize) -> Self {
+    pub(crate) fn new(
+        available: impl Fn() -> Option<u64> + Sync + 'a,
+        in_use: impl Fn(usize) -> u64 + Sync + 'a,
+        most: usize,
+    ) -> Self {
         Self {
-            machine,
+            available: Box::new(available),
+            in_use: Box::new(in_use),
             most,
             turn: Mutex::default(),
             state: Mutex::default(),
@@ -94,7 +81,7 @@ impl<'a> MemoryLimiter<'a> {
         if state.running >= self.most {
             return false;
         }
-        let Some(available) = self.machine.available() else { return true };
+        let Some(available) = (self.available)() else { return true };
         // Available memory already excludes that of the running jobs, so they are counted twice
         // here; it is nearly always enough all the same.
         if available >= state.reserved.saturating_add(memory) {
@@ -102,8 +89,8 @@ impl<'a> MemoryLimiter<'a> {
         }
         // The order matters: memory that jobs take between the two calls must not count both as
         // theirs and as available.
-        let still_needed = state.reserved.saturating_sub(self.machine.in_use(state.running));
-        let available = self.machine.available().unwrap_or(u64::MAX);
+        let still_needed = state.reserved.saturating_sub((self.in_use)(state.running));
+        let available = (self.available)().unwrap_or(u64::MAX);
         available >= still_needed.saturating_add(memory)
     }
 }
@@ -123,24 +110,10 @@ mod tests {
 
     use super::*;
 
-    /// A machine with `total` bytes, whose running jobs have the given number.
-    struct Simulated {
-        total: u64,
-        used: AtomicU64,
-    }
-
-    impl Machine for Simulated {
-        fn available(&self) -> Option<u64> {
-            Some(self.total - self.used.load(Ordering::SeqCst))
-        }
-
-        fn in_use(&self, _running: usize) -> u64 {
-            self.used.load(Ordering::SeqCst)
-        }
-    }
-
-    fn machine(total: u64) -> Simulated {
-        Simulated { total, used: AtomicU64::new(0) }
+    /// Of a machine with 1000 bytes, of which running jobs have `used`.
+    fn limiter(used: &AtomicU64, most: usize) -> MemoryLimiter<'_> {
+        let used = move || used.load(Ordering::SeqCst);
+        MemoryLimiter::new(move || Some(1000 - used()), move |_| used(), most)
     }
 
     fn fits(limiter: &MemoryLimiter<'_>, memory: u64) -> bool {
@@ -153,16 +126,16 @@ mod tests {
 
     #[test]
     fn memory_that_running_jobs_will_need_is_reserved_and_counted_once() {
-        let machine = machine(1000);
-        let limiter = MemoryLimiter::new(&machine, 8);
+        let used = AtomicU64::new(0);
+        let limiter = limiter(&used, 8);
         let first = start(&limiter, 400);
         // The first has only begun: it will still need all of its memory.
         assert!(fits(&limiter, 600) && !fits(&limiter, 601));
         // Now it has three quarters of that, which available memory excludes.
-        machine.used.store(300, Ordering::SeqCst);
+        used.store(300, Ordering::SeqCst);
         assert!(fits(&limiter, 600) && !fits(&limiter, 601));
         // It takes more than expected.
-        machine.used.store(500, Ordering::SeqCst);
+        used.store(500, Ordering::SeqCst);
         assert!(fits(&limiter, 500) && !fits(&limiter, 501));
         drop(first);
         assert!(fits(&limiter, 5000), "one may always run");
@@ -170,8 +143,8 @@ mod tests {
 
     #[test]
     fn running_jobs_never_need_more_memory_than_the_machine_has() {
-        let machine = machine(1000);
-        let limiter = MemoryLimiter::new(&machine, 8);
+        let used = AtomicU64::new(0);
+        let limiter = limiter(&used, 8);
         let next = AtomicUsize::new(0);
         let most = AtomicU64::new(0);
         let sizes: Vec<u64> = (0..400).map(|n: u64| 100 + n * 7919 % 500).collect();
@@ -184,10 +157,10 @@ mod tests {
                         Some((size, size))
                     };
                     while let Some((size, permit)) = limiter.acquire(&cancel, take) {
-                        let used = machine.used.fetch_add(size, Ordering::SeqCst) + size;
-                        most.fetch_max(used, Ordering::SeqCst);
+                        let all = used.fetch_add(size, Ordering::SeqCst) + size;
+                        most.fetch_max(all, Ordering::SeqCst);
                         std::thread::yield_now();
-                        machine.used.fetch_sub(size, Ordering::SeqCst);
+                        used.fetch_sub(size, Ordering::SeqCst);
                         drop(permit);
                     }
                 });
@@ -199,8 +172,8 @@ mod tests {
 
     #[test]
     fn a_large_job_is_not_overtaken() {
-        let machine = machine(1000);
-        let limiter = MemoryLimiter::new(&machine, 8);
+        let used = AtomicU64::new(0);
+        let limiter = limiter(&used, 8);
         let running = start(&limiter, 300);
         let (cancel, taken) = (Cancel::default(), AtomicUsize::new(0));
         let order = Mutex::new(Vec::new());
@@ -230,8 +203,8 @@ mod tests {
 
     #[test]
     fn at_most_the_given_number_of_jobs_runs() {
-        let machine = machine(1000);
-        let limiter = MemoryLimiter::new(&machine, 2);
+        let used = AtomicU64::new(0);
+        let limiter = limiter(&used, 2);
         let running = [start(&limiter, 1), start(&limiter, 1)];
         assert!(!fits(&limiter, 1));
         drop(running);
@@ -240,8 +213,8 @@ mod tests {
 
     #[test]
     fn cancelling_ends_waiting() {
-        let machine = machine(1000);
-        let limiter = MemoryLimiter::new(&machine, 8);
+        let used = AtomicU64::new(0);
+        let limiter = limiter(&used, 8);
         let _running = start(&limiter, 300);
         let cancel = Cancel::default();
         std::thread::scope(|scope| {
