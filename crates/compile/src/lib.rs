@@ -44,9 +44,7 @@ pub use explain::{Change, ChangeKind, ChangedPart, Explanation, State, explain};
 pub use gfxpack_launch::{Shortcut, Shortcuts};
 pub use gfxpack_process::default_jobs;
 pub use gfxpack_process::watch::{FileSystemCache, landlock_abi, switch_off_landlock};
-pub use gfxpack_process::{
-    Cancel, FileDigests, Usage, kill_children, state_of, touch, write_atomic,
-};
+pub use gfxpack_process::{Cancel, FileDigests, Usage, kill_children, touch, write_atomic};
 pub use history::History;
 pub use job::{Compiled, Failure, FailureKind, Site};
 pub use nearby_files::{SourceDirectories, StoredContent};

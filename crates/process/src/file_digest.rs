@@ -95,22 +95,6 @@ impl Identity {
     pub fn file_id(self) -> (u64, u64) {
         (self.device, self.inode)
     }
-
-    /// All fields, to be hashed.
-    #[must_use]
-    pub fn bytes(self) -> Vec<u8> {
-        let Self { device, inode, size, modified, changed } = self;
-        let times = [modified.0, modified.1, changed.0, changed.1];
-        let own = [device, inode, size].map(u64::to_le_bytes);
-        own.into_iter().chain(times.map(i64::to_le_bytes)).flatten().collect()
-    }
-}
-
-/// A digest of a file's identity, not of its content, which changes when the file does. `None` if
-/// there is no file.
-#[must_use]
-pub fn state_of(path: &Path) -> Option<Digest> {
-    fs::metadata(path).ok().map(|meta| Digest::of(&Identity::from_metadata(&meta).bytes()))
 }
 
 type Known = HashMap<PathBuf, (Identity, Digest)>;

@@ -34,7 +34,7 @@ mod work_dir;
 
 pub use atomic::{create_dir_as_above, write_atomic, write_atomic_by, write_atomic_with};
 pub use children::kill_children;
-pub use file_digest::{FileDigests, Identity, state_of};
+pub use file_digest::{FileDigests, Identity};
 pub use file_error::{FileError, io_hint, is_no_such_path, is_not_found, temporary_dir};
 pub use foreground::Foreground;
 pub use memory::{available_memory, default_jobs, resident_of_jobs};
