@@ -196,8 +196,8 @@ fn attempt(
         Ok(Some(run)) => run,
         Ok(None) => return Ok(Attempt::NotThisWay),
         // The kernel's arguments are too long for any program.
-        Err(ToolchainError::Start { source, .. })
-            if source.kind() == io::ErrorKind::ArgumentListTooLong =>
+        Err(ToolchainError::Start(error))
+            if error.source.kind() == io::ErrorKind::ArgumentListTooLong =>
         {
             return Ok(Attempt::Done(Box::new(Made::nothing(FailureKind::TooLong))));
         }

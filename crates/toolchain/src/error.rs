@@ -1,6 +1,5 @@
 //! Errors of finding, probing, identifying and running a toolchain.
 
-use std::io;
 use std::path::PathBuf;
 
 use gfxpack_model::Language;
@@ -27,13 +26,8 @@ pub enum ToolchainError {
     #[error("failed to find device libraries in `{0}`: it holds no bitcode")]
     NoBitcode(PathBuf),
     /// A program could not be started or waited for.
-    #[error("failed to run `{program}`")]
-    Start {
-        /// The program.
-        program: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// A program's output is not as expected.
     #[error("failed to probe `{program}`: {reason}")]
     Probe {
@@ -80,12 +74,6 @@ pub enum ToolchainError {
     Interrupted,
 }
 
-impl From<StartError> for ToolchainError {
-    fn from(StartError { program, source }: StartError) -> Self {
-        Self::Start { program, source }
-    }
-}
-
 impl ToolchainError {
     /// What the user can do about it.
     #[must_use]
@@ -106,7 +94,7 @@ impl ToolchainError {
             Self::NoBitcode(_) => {
                 "give --device-libs the directory that holds ockl.bc: /opt/rocm/amdgcn/bitcode"
             }
-            Self::Start { .. } => {
+            Self::Start(_) => {
                 "check that the program is there and may be run, and that memory is left"
             }
             Self::Probe { .. } => {
