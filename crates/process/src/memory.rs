@@ -8,7 +8,7 @@ use crate::children;
 /// Bytes of memory that new processes can have: the kernel's available memory, or what the limit of
 /// the control group leaves if that is less. `None` if neither is known.
 pub fn available_memory() -> Option<u64> {
-    let meminfo = fs::read_to_string("/proc/meminfo").ok().as_deref().and_then(mem_available);
+    let meminfo = bytes_in("/proc/meminfo", "MemAvailable:");
     let group = fs::read_to_string("/proc/self/cgroup")
         .ok()
         .and_then(|text| cgroup_room(&text, Path::new("/sys/fs/cgroup")));
@@ -56,21 +56,14 @@ fn add_below(process: u32, has: u64, found: &mut Vec<u64>) -> bool {
 }
 
 fn resident(process: u32) -> u64 {
-    status_value(process, "VmRSS:").unwrap_or(0)
+    bytes_in(&format!("/proc/{process}/status"), "VmRSS:").unwrap_or(0)
 }
 
-fn status_value(process: u32, name: &str) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    text.lines().find_map(|line| line.strip_prefix(name)).and_then(kib)
-}
-
-fn mem_available(meminfo: &str) -> Option<u64> {
-    meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:")).and_then(kib)
-}
-
-/// The number of bytes in a text such as `  2048 kB`.
-fn kib(text: &str) -> Option<u64> {
-    text.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+/// The number of bytes in a line of a file in `/proc`: `VmRSS:    2048 kB`.
+pub(crate) fn bytes_in(file: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+    value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
 /// The memory that the tightest of this process's memory control groups leaves. File pages that
@@ -164,8 +157,10 @@ mod tests {
 
     #[test]
     fn meminfo_is_read() {
-        let text = "MemTotal:  100 kB\nMemAvailable:   2048 kB\n";
-        assert_eq!(mem_available(text), Some(2 << 20));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, "MemTotal:  100 kB\nMemAvailable:   2048 kB\n").unwrap();
+        let path = file.path().to_str().unwrap();
+        assert_eq!(bytes_in(path, "MemAvailable:"), Some(2 << 20));
         assert!(available_memory().is_some_and(|bytes| bytes > 0));
     }
 

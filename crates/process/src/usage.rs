@@ -1,7 +1,8 @@
 //! The processor time and memory that a program used, as counted by the kernel.
 
-use std::fs;
 use std::time::Duration;
+
+use crate::memory::bytes_in;
 
 /// The resources that a job's processes used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,9 +57,7 @@ impl PeakWatch {
 }
 
 fn peak_of(status_file: &str) -> Option<u64> {
-    let text = fs::read_to_string(status_file).ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
+    bytes_in(status_file, "VmHWM:")
 }
 
 #[cfg(test)]

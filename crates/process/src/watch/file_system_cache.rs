@@ -14,8 +14,8 @@ use rustix::fs::{PROC_SUPER_MAGIC, statfs};
 
 use super::FileStat;
 use super::path_state::{PathQuery, PathState};
-use crate::Timestamp;
 use crate::file_digest::{FileDigests, Identity};
+use crate::{Timestamp, is_not_found};
 
 /// A directory in which each process finds its own files.
 pub(super) const PROC: &str = "/proc";
@@ -214,7 +214,7 @@ impl CachedPath {
     fn read(path: &Path) -> Self {
         let meta = fs::metadata(path);
         let kind = match &meta {
-            Err(error) if is_absent(error) => PathKind::Absent,
+            Err(error) if is_not_found(error) => PathKind::Absent,
             Err(_) => PathKind::Other,
             Ok(meta) if meta.is_dir() => PathKind::Directory,
             Ok(meta) if meta.is_file() => PathKind::File,
@@ -259,12 +259,6 @@ impl CachedPath {
             PathKind::Other => PathState::Other,
         })
     }
-}
-
-fn is_absent(error: &io::Error) -> bool {
-    // No file has a name that its file system does not allow.
-    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
-    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
 }
 
 /// Whether a path, or one of the links in it, leads to /proc.
