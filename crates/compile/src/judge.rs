@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
+use std::mem;
 use std::path::{Path, PathBuf};
 
 use gfxpack_launch::{
@@ -14,8 +15,8 @@ use gfxpack_launch::{
 use gfxpack_model::{Digest, Language};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::{
-    Operation, PathRole, PathRoles, PathState, PathStates, Process, ProcessClass, Record,
-    RunDependencies, SHORT_HEAP, WatchError, driver_path_roles, judge_record, tidy_path,
+    InStage, Operation, PathRole, PathRoles, PathState, PathStates, Process, ProcessClass, Record,
+    RunDependencies, SHORT_HEAP, WatchError, driver_path_roles, judge_records, tidy_path,
 };
 use gfxpack_process::{FileError, ProgramEnd, Timestamp};
 use gfxpack_toolchain::Toolchain;
@@ -73,7 +74,7 @@ pub(crate) fn judge(
     let watched = WatchedRun { context, job, stage, paths, run, records, direct };
     let mut accesses = watched.accesses(since, before)?;
     if !watched.has_compiler() {
-        return Ok(match accesses.writes {
+        return Ok(match accesses.run.writes {
             Some(path) => Judged::Failed(FailureKind::Writes(path)),
             None => Judged::Unknown(WatchError::Nothing.to_string(), PathStates::default()),
         });
@@ -92,10 +93,10 @@ pub(crate) fn judge(
         }
     }
     let incomplete = watched.incomplete()?;
-    let changed = accesses
-        .changed
-        .take()
-        .map(|path| format!("`{}` changed while it was compiled, or just before", path.display()));
+    let changed =
+        accesses.run.changed.take().map(|path| {
+            format!("`{}` changed while it was compiled, or just before", path.display())
+        });
     let same = same.map(|(below, path)| {
         let (below, path) = (below.display(), path.display());
         format!("`{below}` has the content of `{path}`, and could become that file")
@@ -106,8 +107,8 @@ pub(crate) fn judge(
     }
     let shared = run.read_before.iter().flat_map(|before| before.states.iter().cloned()).collect();
     let commands = Some(context.drivers.name(&command_of(job)));
-    let admitted = admitted(context, &accesses.system);
-    let system = PathStates::new(accesses.system, context.file_system);
+    let admitted = admitted(context, &accesses.run.states);
+    let system = PathStates::new(accesses.run.states, context.file_system);
     Ok(Judged::Known(Dependencies { commands, system, sources, shared, admitted }))
 }
 
@@ -147,19 +148,26 @@ impl WatchedRun<'_> {
         let driver =
             driver_path_roles(stage.dir().to_owned(), &context.file_system.real(paths.scratch));
         let of_class = |class| if class == ProcessClass::Other { &driver } else { &roles };
-        let mut accesses = FileAccesses::default();
-        for record in records {
-            let mut dependencies = judge_record(record, of_class, context.file_system, since);
-            // It is not known which programs the driver would run, so the object depends on all of
-            // them.
-            if direct.is_none() && run.by_driver {
-                let toolchain = self.toolchain();
-                let program = toolchain.program(job.program);
-                let covered = toolchain.covered_paths(job.language);
-                let counts = |path: &Path| !covered.iter().any(|covered| path.starts_with(covered));
-                dependencies.add_programs(record, program, context.file_system, since, counts);
+        let records = || records.iter().copied();
+        let mut judged = judge_records(records(), of_class, context.file_system, since);
+        // It is not known which programs the driver would run, so the object depends on all of
+        // them.
+        if direct.is_none() && run.by_driver {
+            let toolchain = self.toolchain();
+            let program = toolchain.program(job.program);
+            let covered = toolchain.covered_paths(job.language);
+            let counts = |path: &Path| !covered.iter().any(|covered| path.starts_with(covered));
+            for record in records() {
+                judged.add_programs(record, program, context.file_system, since, counts);
             }
-            accesses.add(context, stage, dependencies, before)?;
+        }
+        // A file that did not change between the ends of two runs is the one that the second run
+        // read.
+        judged.fresh.retain(|file| !before.contains(file));
+        let looked_up = mem::take(&mut judged.stage);
+        let mut accesses = FileAccesses { run: judged, sources: BTreeSet::new(), again: false };
+        for (below, lookup) in looked_up {
+            accesses.add(context, stage, below, lookup)?;
         }
         Ok(accesses)
     }
@@ -333,25 +341,20 @@ fn is_below(context: &BuildContext<'_>, path: &Path, dir: &Path) -> bool {
     [path, &*real].iter().any(|path| path.starts_with(dir) || path.starts_with(&*real_dir))
 }
 
-/// The file accesses of all records of a run.
-#[derive(Default)]
+/// The file accesses of a run.
 struct FileAccesses {
-    system: BTreeSet<(PathBuf, PathState)>,
+    /// Those outside of the sources.
+    run: RunDependencies,
     sources: BTreeSet<(PathBuf, PathState)>,
-    fresh: RecentlyChanged,
     /// Whether files that the compiler did not find exist now.
     again: bool,
-    reads: Option<PathBuf>,
-    lists: Option<PathBuf>,
-    writes: Option<PathBuf>,
-    changed: Option<PathBuf>,
 }
 
 impl FileAccesses {
     /// The judgement of a run without a usable object. `is_stored` says whether the sources come
     /// from a stored plan.
     fn without_object(&mut self, context: &BuildContext<'_>, is_stored: bool) -> Option<Judged> {
-        let fresh = std::mem::take(&mut self.fresh);
+        let fresh = mem::take(&mut self.run.fresh);
         let reads = |path: PathBuf| {
             if path.is_relative() && is_stored {
                 FailureKind::NotInPlan(path)
@@ -361,48 +364,34 @@ impl FileAccesses {
                 FailureKind::Reads(path)
             }
         };
-        let failed = self.writes.take().map(FailureKind::Writes);
-        let failed = failed.or_else(|| self.reads.take().map(reads));
-        let failed = failed.or_else(|| self.lists.take().map(FailureKind::ListsSources));
+        let failed = self.run.writes.take().map(FailureKind::Writes);
+        let failed = failed.or_else(|| self.run.reads.take().map(reads));
+        let failed = failed.or_else(|| self.run.lists.take().map(FailureKind::ListsSources));
         let again = self.again.then_some(Judged::Again).or(failed.map(Judged::Failed));
         again.or_else(|| (!fresh.is_empty()).then_some(Judged::AgainAfter(fresh)))
     }
 
+    /// Handles a path in the directory of the sources.
     fn add(
         &mut self,
         context: &BuildContext<'_>,
         stage: &Stage,
-        dependencies: RunDependencies,
-        before: &RecentlyChanged,
+        below: PathBuf,
+        lookup: InStage,
     ) -> Result<(), CompileError> {
-        let RunDependencies { states, stage: lookups, reads, lists, writes, changed, fresh } =
-            dependencies;
-        // A file that did not change between the ends of two runs is the one that the second run
-        // read.
-        self.fresh.extend(fresh.into_iter().filter(|file| !before.contains(file)));
-        self.system.extend(states);
-        self.reads = self.reads.take().or(reads);
-        self.lists = self.lists.take().or(lists);
-        self.writes = self.writes.take().or(writes);
-        self.changed = self.changed.take().or(changed);
-        for (below, lookup) in lookups {
-            let laid_out = || stage.found(context.sources, &below);
-            if let Some(state) = lookup.found.then(laid_out).flatten() {
-                // `..` may lead elsewhere here than among the sources. A directory is judged by its
-                // entries.
-                let is_other = stage.is_other(context.sources, &below);
-                let exists = || context.sources.file_id(stage.source(), &below).is_some();
-                if is_other && !state.is_directory() {
-                    self.reads.get_or_insert(below.clone());
-                } else if !(is_other && exists()) {
-                    self.sources.insert((below.clone(), state));
-                }
-            }
-            if lookup.absent {
-                self.add_absent(context, stage, below, lookup.found)?;
+        let laid_out = || stage.found(context.sources, &below);
+        if let Some(state) = lookup.found.then(laid_out).flatten() {
+            // `..` may lead elsewhere here than among the sources. A directory is judged by its
+            // entries.
+            let is_other = stage.is_other(context.sources, &below);
+            let exists = || context.sources.file_id(stage.source(), &below).is_some();
+            if is_other && !state.is_directory() {
+                self.run.reads.get_or_insert(below.clone());
+            } else if !(is_other && exists()) {
+                self.sources.insert((below.clone(), state));
             }
         }
-        Ok(())
+        if lookup.absent { self.add_absent(context, stage, below, lookup.found) } else { Ok(()) }
     }
 
     /// Handles a path that did not exist when the compiler looked for it.
@@ -418,7 +407,7 @@ impl FileAccesses {
             PathState::Absent if found => self.again = true,
             PathState::Absent => drop(self.sources.insert((below, PathState::Absent))),
             // Only files and directories can be laid out.
-            PathState::Other => drop(self.reads.get_or_insert(below)),
+            PathState::Other => drop(self.run.reads.get_or_insert(below)),
             // A directory on the way to a file is judged by its entries.
             state
                 if tidy_path(&below).starts_with("..")
@@ -428,11 +417,11 @@ impl FileAccesses {
                 if state == PathState::Directory && stage.add_above(&tidy)? {
                     self.again = true;
                 } else {
-                    self.reads.get_or_insert(tidy);
+                    self.run.reads.get_or_insert(tidy);
                 }
             }
             _ if stage.add(context.sources, &below)? => self.again = true,
-            _ => drop(self.reads.get_or_insert(below)),
+            _ => drop(self.run.reads.get_or_insert(below)),
         }
         Ok(())
     }

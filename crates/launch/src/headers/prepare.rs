@@ -11,7 +11,7 @@ use std::sync::Arc;
 use gfxpack_model::{Digest, Language, SourceId, ToolchainId};
 use gfxpack_process::watch::{
     FileSystemCache, PathRole, PathState, PathStates, Record, Recorder, StoredPathStates,
-    WatchError, judge_record, recorded, tidy_path,
+    WatchError, judge_records, recorded, tidy_path,
 };
 use gfxpack_process::{FileError, Output, Timestamp, Usage};
 use gfxpack_toolchain::ToolchainError;
@@ -263,7 +263,7 @@ impl<'a> HeaderMaker<'a> {
                 let roles = with_searched(roles, &record.processes, file_system);
                 let roles = roles.with(PathRole::Scratch, dir);
                 let roles = roles.with_linked(PathRole::Covered, [recipe.source()], file_system);
-                let dependencies = judge_record(&record, |_| &roles, file_system, since);
+                let dependencies = judge_records([&record], |_| &roles, file_system, since);
                 recipe.keep(scratch.path(), &record, dependencies, file_system)?
             }
             Ok(_) => None,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use super::{
     FileAccess, Operation, PathQuery, PathRole, PathRoles, PathState, Record, RunDependencies,
-    judge_record,
+    judge_records,
 };
 use crate::Timestamp;
 use crate::watch::FileSystemCache;
@@ -52,7 +52,7 @@ pub fn judge_driver_record(
     since: Timestamp,
 ) -> RunDependencies {
     let roles = driver_path_roles(scratch.to_owned(), scratch);
-    let mut dependencies = judge_record(record, |_| &roles, file_system, since);
+    let mut dependencies = judge_records([record], |_| &roles, file_system, since);
     dependencies
         .add_programs(record, program, file_system, since, |path| !path.starts_with(scratch));
     dependencies

@@ -54,23 +54,24 @@ pub struct InStage {
     pub absent: bool,
 }
 
-/// Judges a record, with the roles for each class of programs. A file is recorded as it is now, so
-/// it must be the one that the run looked at. `since` is when the run began.
+/// Judges the records of a run, with the roles for each class of programs. A file is recorded as it
+/// is now, so it must be the one that the run looked at. `since` is when the run began.
 #[must_use]
-pub fn judge_record<'p>(
-    record: &Record,
+pub fn judge_records<'p, 'r>(
+    records: impl IntoIterator<Item = &'r Record>,
     roles: impl Fn(ProcessClass) -> &'p PathRoles,
     file_system: &FileSystemCache<'_>,
     since: Timestamp,
 ) -> RunDependencies {
     let mut dependencies = RunDependencies::default();
-    let mut seen = BTreeSet::new();
-    for access in &record.accesses {
-        let roles = roles(record.processes[access.process].class);
-        let in_proc = file_system.leads_to_proc(&access.path);
-        let real = if in_proc { PROC.into() } else { file_system.real(&access.path) };
-        for judgement in roles.judge(access, &real) {
-            dependencies.take(judgement, access, file_system, since, &mut seen);
+    for record in records {
+        for access in &record.accesses {
+            let roles = roles(record.processes[access.process].class);
+            let in_proc = file_system.leads_to_proc(&access.path);
+            let real = if in_proc { PROC.into() } else { file_system.real(&access.path) };
+            for judgement in roles.judge(access, &real) {
+                dependencies.take(judgement, access, file_system, since);
+            }
         }
     }
     dependencies
@@ -83,7 +84,6 @@ impl RunDependencies {
         access: &FileAccess,
         file_system: &FileSystemCache<'_>,
         since: Timestamp,
-        seen: &mut BTreeSet<(PathBuf, bool)>,
     ) {
         match judgement {
             Judgement::Nothing => {}
@@ -99,10 +99,10 @@ impl RunDependencies {
             Judgement::InStage(below) => self.in_stage(below, true),
             Judgement::AbsentInStage(below) => self.in_stage(below, false),
             Judgement::Absent(path) => {
-                if seen.insert((path.clone(), false)) && !file_system.is_absent(&path) {
-                    self.changed.get_or_insert(path);
-                } else {
+                if file_system.is_absent(&path) {
                     self.states.insert((file_system.first_absent(&path), PathState::Absent));
+                } else {
+                    self.changed.get_or_insert(path);
                 }
             }
             Judgement::Directory(path) | Judgement::Present(path) => {

@@ -57,7 +57,7 @@ impl Fixture {
         };
         let record = Record { processes: vec![process], accesses, heap_was_short: false };
         let digests = FileDigests::in_memory();
-        judge_record(&record, |_| &self.roles, &FileSystemCache::new(&digests), since)
+        judge_records([&record], |_| &self.roles, &FileSystemCache::new(&digests), since)
     }
 
     fn path(&self, path: &str) -> PathBuf {
