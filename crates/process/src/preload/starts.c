@@ -37,41 +37,36 @@ static int start_refused(const char *name) {
     return 1;
 }
 
-/* Executes a program in this process. Returns if that fails. After vfork, the parent's record is
- * used. */
-static int turn_into(int dir, const char *path, int (*turn)(void *), void *with) {
-    if (start_refused("execve"))
-        return -1;
-    int on = enter_start();
-    uint32_t pid = on ? (uint32_t)RAW(SYS_getpid, 0, 0, 0, 0, 0) : 0;
-    if (on) {
-        put(&EVENT(.kind = KIND_EXEC, .pid = pid, .argument = self(), .dir = dir, .first = path));
-        /* A successful call does not return. */
-        leave();
-    }
-    int result = turn(with);
-    if (on)
-        put(&EVENT(.kind = KIND_STAYED, .pid = pid, .error = errno));
-    return result;
-}
-
 struct start {
     int dir, flags;
     const char *path;
     char *const *arguments, *const *environment;
 };
 
-static int turn(void *with) {
-    const struct start *start = with;
-    if (start->dir == AT_FDCWD && start->flags == 0)
-        return (int)RAW(SYS_execve, start->path, start->arguments, start->environment, 0, 0);
-    return (int)RAW(SYS_execveat, start->dir, start->path, start->arguments, start->environment,
-                    start->flags);
+/* Executes a program in this process. Returns if that fails. After vfork, the parent's record is
+ * used. */
+static int turn_into(const struct start *start) {
+    if (start_refused("execve"))
+        return -1;
+    int on = enter_start();
+    uint32_t pid = on ? (uint32_t)RAW(SYS_getpid, 0, 0, 0, 0, 0) : 0;
+    if (on) {
+        put(&EVENT(.kind = KIND_EXEC, .pid = pid, .argument = self(), .dir = start->dir,
+                   .first = start->path));
+        /* A successful call does not return. */
+        leave();
+    }
+    long result = start->dir == AT_FDCWD && start->flags == 0
+        ? RAW(SYS_execve, start->path, start->arguments, start->environment, 0, 0)
+        : RAW(SYS_execveat, start->dir, start->path, start->arguments, start->environment,
+              start->flags);
+    if (on)
+        put(&EVENT(.kind = KIND_STAYED, .pid = pid, .error = errno));
+    return (int)result;
 }
 
 #define TURN(path_, ...)                                                                           \
-    struct start start = {.dir = AT_FDCWD, .path = path_, __VA_ARGS__};                            \
-    return turn_into(start.dir, start.path, turn, &start);
+    return turn_into(&(struct start){.dir = AT_FDCWD, .path = path_, __VA_ARGS__});
 
 PUBLIC int execve(const char *path, char *const arguments[], char *const environment[]) {
     TURN(path, .arguments = arguments, .environment = environment)
