@@ -14,15 +14,9 @@ const LIBRARIES: [(&str, &[&str]); 2] =
 #[expect(clippy::disallowed_methods, reason = "cargo tells build scripts by the environment")]
 fn main() {
     let out = env::var_os("OUT_DIR").expect("cargo sets it");
-    let linux = env::var("CARGO_CFG_TARGET_OS").is_ok_and(|os| os == "linux");
     println!("cargo::rerun-if-changed=src/preload");
     for (library, more) in LIBRARIES {
         let library = Path::new(&out).join(library);
-        if !linux {
-            // An empty library is never loaded.
-            std::fs::write(&library, []).expect("failed to write the output");
-            continue;
-        }
         let mut compiler = cc::Build::new();
         let compiler = compiler.opt_level(2).warnings(true).extra_warnings(true).get_compiler();
         let mut command = compiler.to_command();

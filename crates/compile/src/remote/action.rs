@@ -89,13 +89,12 @@ impl ActionTemplate {
             // can have them load ours.
             ToolchainSource::Installed => {
                 // If the worker's C library were older than ours needs, no program would start.
-                let before = tree.add_preload().then(|| {
-                    format!(
-                        "if LD_PRELOAD={PRELOAD_FROM_SOURCE} /bin/sh -c : 2>/dev/null; \
-                         then export LD_PRELOAD={PRELOAD_FROM_SOURCE}; fi"
-                    )
-                });
-                (Some(commands.to_vec()), before)
+                let before = format!(
+                    "if LD_PRELOAD={PRELOAD_FROM_SOURCE} /bin/sh -c : 2>/dev/null; \
+                     then export LD_PRELOAD={PRELOAD_FROM_SOURCE}; fi"
+                );
+                tree.add_preload();
+                (Some(commands.to_vec()), Some(before))
             }
             ToolchainSource::Sent => (tree.send(commands, headers)?, None),
         };
@@ -242,19 +241,15 @@ impl<'a> InputTree<'a> {
         }
         let Some(loader) = loader else { return Ok(Some(Vec::new())) };
         let libraries = format!("../{SENT}/lib");
-        let mut args = vec![&*loader, "--inhibit-cache", "--library-path", &libraries];
-        if self.add_preload() {
-            args.extend(["--preload", PRELOAD_FROM_SOURCE]);
-        }
+        let args = [&*loader, "--inhibit-cache", "--library-path", &libraries];
+        let args = [&args[..], &["--preload", PRELOAD_FROM_SOURCE]].concat();
+        self.add_preload();
         Ok(Some(args.into_iter().map(|arg| TemplateArg::Text(arg.to_owned())).collect()))
     }
 
-    /// Adds the preload library, which makes a compiler's output reproducible, as here. Returns
-    /// whether there is one.
-    fn add_preload(&mut self) -> bool {
-        let Some(bytes) = preload::bytes() else { return false };
-        self.add_bytes(PRELOAD.to_owned(), bytes, true);
-        true
+    /// Adds the preload library, which makes a compiler's output reproducible, as here.
+    fn add_preload(&mut self) {
+        self.add_bytes(PRELOAD.to_owned(), preload::bytes(), true);
     }
 
     fn add_bytes(&mut self, path: String, bytes: &[u8], executable: bool) {

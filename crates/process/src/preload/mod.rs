@@ -13,7 +13,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use tempfile::TempPath;
 
-/// Compiled by the build script; empty if it does not support this system.
+/// Compiled by the build script.
 static PRELOADED: Library =
     Library::new("gfxpack-preload", include_bytes!(concat!(env!("OUT_DIR"), "/preload.so")));
 /// The same, with the fork server in it.
@@ -22,25 +22,24 @@ static FORK_SERVER: Library = Library::new(
     include_bytes!(concat!(env!("OUT_DIR"), "/fork-server.so")),
 );
 
-/// The library, for remote compilers; `None` if it does not support this system.
+/// The library, for remote compilers.
 #[must_use]
-pub fn bytes() -> Option<&'static [u8]> {
-    Some(PRELOADED.bytes).filter(|bytes| !bytes.is_empty())
+pub fn bytes() -> &'static [u8] {
+    PRELOADED.bytes
 }
 
 /// A path of the library that child processes of this process can open.
 ///
 /// # Errors
-/// [`io::ErrorKind::Unsupported`] if the library does not support this system.
+/// If the system has no files in memory or no /proc.
 pub fn path() -> io::Result<&'static OsStr> {
     PRELOADED.path()
 }
 
 /// Writes the library to a file in a directory, for programs that can't open files of this process.
 pub(crate) fn write_into(dir: &Path) -> io::Result<TempPath> {
-    let bytes = bytes().ok_or(io::ErrorKind::Unsupported)?;
     let mut file = tempfile::Builder::new().prefix(".gfxpack-preload-").tempfile_in(dir)?;
-    file.write_all(bytes)?;
+    file.write_all(bytes())?;
     Ok(file.into_temp_path())
 }
 
@@ -52,8 +51,8 @@ pub const RECORD_VARIABLE: &str = "GFXPACK_RECORD";
 /// A program's whole environment.
 pub type Environment = Vec<(OsString, OsString)>;
 
-/// A compiler's environment: the given one, with the library. If there is no library, the compiler
-/// runs without it.
+/// A compiler's environment: the given one, with the library. If the library has no path, the
+/// compiler runs without it.
 #[must_use]
 pub fn environment(given: &[(OsString, OsString)]) -> Environment {
     let mut environment = given.to_vec();
@@ -68,7 +67,7 @@ pub fn environment(given: &[(OsString, OsString)]) -> Environment {
 /// server has none.
 ///
 /// # Errors
-/// [`io::ErrorKind::Unsupported`] if the library does not support this system.
+/// If the system has no files in memory or no /proc.
 pub fn fork_server_into(environment: &mut Environment) -> io::Result<()> {
     environment.retain(|(name, _)| name != RECORD_VARIABLE);
     set(environment, PRELOAD_VARIABLE, FORK_SERVER.path()?);
@@ -116,9 +115,6 @@ impl Library {
     /// with this process.
     fn path(&self) -> io::Result<&OsStr> {
         let make = || -> io::Result<(OsString, OwnedFd)> {
-            if self.bytes.is_empty() {
-                return Err(io::ErrorKind::Unsupported.into());
-            }
             let mut file = memory_file(self.name)?;
             file.write_all(self.bytes)?;
             Ok((own_file(&file)?.into(), file.into()))

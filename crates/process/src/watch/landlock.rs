@@ -20,7 +20,6 @@ pub fn landlock_abi() -> Option<u32> {
     if SWITCHED_OFF.load(Ordering::Relaxed) { None } else { access() }
 }
 
-#[cfg(target_os = "linux")]
 fn access() -> Option<u32> {
     const VERSION: u32 = 1;
     let none = std::ptr::null::<libc::c_void>();
@@ -28,9 +27,4 @@ fn access() -> Option<u32> {
     let version =
         unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, VERSION) };
     u32::try_from(version).ok().filter(|&version| version > 0)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn access() -> Option<u32> {
-    None
 }

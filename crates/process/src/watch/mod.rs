@@ -161,7 +161,7 @@ impl Recorder {
     /// record.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] if the library does not support this system.
+    /// If the system has no files in memory or no /proc.
     pub fn environment(&self) -> io::Result<[(OsString, OsString); 2]> {
         let library = match &self.files {
             Some((library, _)) => library.as_os_str(),
