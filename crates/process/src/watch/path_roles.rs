@@ -2,7 +2,6 @@
 //! whole table, as a pure function.
 
 use std::collections::HashMap;
-use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use super::file_system_cache::PROC;
@@ -42,37 +41,6 @@ pub enum Judgement {
     /// The run wrote, or tried to write, to a path that it may not write to.
     Writes(PathBuf),
 }
-
-/// The accesses to a system path that do not matter.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum HarmlessAccess {
-    /// A lookup.
-    Look,
-    /// Reading a link.
-    Readlink,
-    /// Any access that fails.
-    Failure,
-    /// Any access.
-    Any,
-}
-
-/// Paths below /proc, /sys and /dev that compilers access, and those accesses that can't affect an
-/// object. All other paths below /proc differ for each process, and may not be accessed; those
-/// below /sys and /dev are treated as other files. Accesses of the loader and the C library itself
-/// are not recorded.
-///
-/// Source: llvm-project, `llvm/lib/Support/Unix/Path.inc`: `getMainExecutable`
-/// reads `/proc/self/exe`, `openFileForRead` where a descriptor leads.
-const HARMLESS: [(&str, HarmlessAccess); 7] = [
-    ("/dev/null", HarmlessAccess::Any),
-    // Every bash tries this, and may have no terminal.
-    ("/dev/tty", HarmlessAccess::Failure),
-    ("/proc/self/exe", HarmlessAccess::Look),
-    ("/proc/self/exe", HarmlessAccess::Readlink),
-    ("/proc/self/fd", HarmlessAccess::Look),
-    ("/proc/self/fd/*", HarmlessAccess::Readlink),
-    ("/proc", HarmlessAccess::Look),
-];
 
 /// The meaning of a directory or a file, and everything below it, for a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -261,30 +229,30 @@ impl PathRoles {
     }
 }
 
+/// Whether an access to a path below /proc or /dev can't affect an object. All other paths below
+/// /proc differ for each process, and may not be accessed; those below /sys and /dev are treated as
+/// other files. Accesses of the loader and the C library itself are not recorded.
+///
+/// Source: llvm-project, `llvm/lib/Support/Unix/Path.inc`: `getMainExecutable`
+/// reads `/proc/self/exe`, `openFileForRead` where a descriptor leads.
 fn is_harmless(access: &FileAccess) -> bool {
-    HARMLESS.iter().any(|(pattern, harmless)| {
-        let named = match pattern.strip_suffix("/*") {
-            None => access.path == Path::new(pattern),
-            Some(dir) => {
-                let number = |name: &OsStr| {
-                    name.to_str().is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
-                };
-                access.path.parent() == Some(Path::new(dir))
-                    && access.path.file_name().is_some_and(number)
-            }
-        };
-        named
-            && match harmless {
-                HarmlessAccess::Any => true,
-                HarmlessAccess::Failure => access.error.is_some(),
-                HarmlessAccess::Look => only_looks(&access.operation),
-                HarmlessAccess::Readlink => matches!(access.operation, Operation::Readlink(_)),
-            }
-    })
-}
-
-fn only_looks(operation: &Operation) -> bool {
-    matches!(operation, Operation::Access(_) | Operation::Stat | Operation::Lstat)
+    let only_looks =
+        matches!(access.operation, Operation::Access(_) | Operation::Stat | Operation::Lstat);
+    let reads_link = matches!(access.operation, Operation::Readlink(_));
+    // Without repeated slashes and the like.
+    let path: PathBuf = access.path.components().collect();
+    match path.to_str().unwrap_or_default() {
+        "/dev/null" => true,
+        // Every bash tries this, and may have no terminal.
+        "/dev/tty" => access.error.is_some(),
+        "/proc" | "/proc/self/fd" => only_looks,
+        "/proc/self/exe" => only_looks || reads_link,
+        other => {
+            let descriptor = other.strip_prefix("/proc/self/fd/");
+            let is_number = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+            reads_link && descriptor.is_some_and(is_number)
+        }
+    }
 }
 
 /// A path with `.` and `..` resolved by text, as if it had no links. A relative result begins with
