@@ -66,7 +66,6 @@ fn variable(name: &str) -> Option<OsString> {
 
 /// The variables and the user on which the places of other tools' caches depend.
 /// Empty variables are passed on: these tools treat them as set.
-#[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
 pub(crate) fn user_environment() -> UserEnvironment {
     let set = std::env::vars_os();
     // No tool reads a variable whose name is not UTF-8.
