@@ -19,6 +19,7 @@ use tempfile::TempDir;
 
 use super::precompiled::{PrecompiledHeader, are_plain, macro_name};
 use super::recipe::{CacheEntry, HeaderRecipe, header_command};
+use super::used_names::used_names;
 use crate::arguments::searched;
 use crate::drivers::{Direct, DriverCommands};
 use crate::launcher::{Command, ReadBefore, SourceFiles};
@@ -234,7 +235,12 @@ impl<'a> HeaderMaker<'a> {
         let macros = members.iter().flat_map(|member| &member.macros);
         let unknown = header.unknown(macros.map(String::as_str));
         if !unknown.is_empty() {
-            let used = self.while_unchanged(index, |it| it.used_names(index, recipe, &unknown))?;
+            let work = self.options.scratch;
+            let used = self.while_unchanged(index, |headers| {
+                used_names(recipe, &unknown, &|| scratch(work, "names-"), &mut |args, dir| {
+                    Ok(headers.run(index, args, (dir, dir))?.0)
+                })
+            })?;
             recipe.learn(&mut header, used)?;
         }
         Ok(Some(header))
