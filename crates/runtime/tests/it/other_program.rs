@@ -43,6 +43,15 @@ impl OtherProgram {
     }
 }
 
+impl Drop for OtherProgram {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        // If nobody read its last lines, it would panic.
+        self.lines.by_ref().for_each(drop);
+        self.child.wait().ok();
+    }
+}
+
 #[test]
 #[ignore = "the child of other tests, started in a process of its own"]
 fn child_process_that_runs_sql() {
