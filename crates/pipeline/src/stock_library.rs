@@ -22,8 +22,8 @@ pub struct LibraryQuery<'a> {
     pub lists: &'a [PathBuf],
     /// The library.
     pub library: &'a LibraryOptions,
-    /// GPUs. libMIOpen is asked what it wants on one without compute units with
-    /// any of the known counts; librocfft is only asked about such.
+    /// GPUs. For one without compute units, libMIOpen is asked for each known
+    /// count. None has compute units if librocfft is asked.
     pub targets: &'a [Target],
     /// Number of processes that ask libMIOpen at once.
     pub jobs: usize,
