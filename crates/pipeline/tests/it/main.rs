@@ -2,5 +2,6 @@
 
 mod build;
 mod inputs;
+mod prepare;
 mod project;
 mod record;

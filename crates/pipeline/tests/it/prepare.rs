@@ -1,0 +1,62 @@
+//! Inputs and toolchains become a plan, and nothing is compiled for that.
+
+use gfxpack_pipeline::error::{Error, ErrorKind};
+use gfxpack_pipeline::options::PrepareOptions;
+use gfxpack_pipeline::prepare::{Preparation, Prepared, gather};
+
+use crate::project::{Project, Silent};
+
+fn prepared(options: &PrepareOptions) -> Result<Prepared, Error> {
+    match gather(options, &Silent::default())? {
+        Preparation::ToDo(plan_inputs) => plan_inputs.plan(),
+        Preparation::NothingToDo(_) => panic!("there is nothing to do"),
+    }
+}
+
+#[test]
+fn a_plan_has_a_job_for_each_kernel_and_a_kdb_for_each_target() {
+    let project = Project::with(&[("a.s", "s_endpgm\n"), ("b.s", "refuse\n")]);
+    let mut options = project.options().prepare;
+    options.inputs.targets.push("gfx906_64".parse().unwrap());
+    let prepared = prepared(&options).unwrap();
+    // Both targets run the same code objects, by the same compiler.
+    assert_eq!((prepared.plan.jobs.len(), prepared.plan.kdbs.len()), (2, 2));
+    assert_eq!(prepared.toolchains.len(), 1);
+    assert!(!project.path("out").exists(), "planning writes no results");
+}
+
+#[test]
+fn without_a_compiler_for_a_target_nothing_is_planned() {
+    let project = Project::with(&[("a.s", "s_endpgm\n")]);
+    let mut options = project.options().prepare;
+    options.inputs.targets = vec!["gfx1030_36".parse().unwrap()];
+    project.write("keys.jsonl", "{\"kernel_name\":\"a.s.o\",\"kernel_args\":\" -mcpu=gfx1030\"}\n");
+    let error = prepared(&options).err().expect("the compiler knows gfx906 alone");
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    let text = gfxpack_model::in_full(&error);
+    assert!(text.contains("gfx1030"), "{text}");
+    assert!(error.hint().is_some());
+}
+
+#[test]
+fn an_empty_list_is_nothing_to_do_only_if_that_is_allowed() {
+    let project = Project::with(&[("a.s", "s_endpgm\n")]);
+    project.write("keys.jsonl", "");
+    let mut options = project.options().prepare;
+    let error = gather(&options, &Silent::default()).err().expect("there is no key");
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(error.to_string().contains("key"), "{error}");
+    options.inputs.allow_empty_keys = true;
+    let allowed = gather(&options, &Silent::default()).unwrap();
+    assert!(matches!(allowed, Preparation::NothingToDo(_)));
+}
+
+#[test]
+fn without_a_target_the_error_says_how_to_give_one() {
+    let project = Project::with(&[("a.s", "s_endpgm\n")]);
+    let mut options = project.options().prepare;
+    options.inputs.targets.clear();
+    let error = prepared(&options).err().expect("no GPU is named");
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert!(error.hint().is_some_and(|hint| hint.contains("--target")), "{error}");
+}
