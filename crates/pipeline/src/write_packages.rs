@@ -116,6 +116,21 @@ impl BillId {
             _ => &package.spec,
         }
     }
+
+    fn bill(
+        self,
+        package: &PackageToWrite<'_>,
+        file_digests: Vec<String>,
+        checksums: Option<Vec<Checksums>>,
+    ) -> BillOfMaterial {
+        BillOfMaterial {
+            target: package.target.clone(),
+            spec: self.spec(package).clone(),
+            making: package.kdb.map(|kdb| kdb.inputs.making()).unwrap_or_default(),
+            file_digests,
+            checksums,
+        }
+    }
 }
 
 /// Writes all packages into `out`, except for those that are up to date according
@@ -170,27 +185,27 @@ pub(crate) fn write(
         made.packages.push(described(job.package, &job.writer, written));
     }
     if let Some(signer) = signer {
-        for package in made.packages.iter_mut().filter(|package| package.format != "rpm") {
-            package.signature = Some(sign(&package.written, signer, out)?);
-        }
+        sign(&mut made.packages, signer, out)?;
     }
-    for bill in bills {
-        let package = &packages[bill.package_index];
-        made.bills.push(BillOfMaterial {
-            target: package.target.clone(),
-            spec: bill.spec(package).clone(),
-            making: package.kdb.map(|kdb| kdb.inputs.making()).unwrap_or_default(),
-            file_digests: file_digests[bill.package_index].clone(),
-            checksums: checksums.remove(&bill).transpose()?,
-        });
+    for id in bills {
+        let file_digests = file_digests[id.package_index].clone();
+        let checksums = checksums.remove(&id).transpose()?;
+        made.bills.push(id.bill(&packages[id.package_index], file_digests, checksums));
     }
+    made.tuning = tuning(packages)?;
+    Ok(made)
+}
+
+/// The performance and find databases in packages, by the target of their package.
+fn tuning(packages: &[PackageToWrite<'_>]) -> Result<Vec<(Option<Target>, Written)>> {
+    let mut tuning = Vec::new();
     for package in packages {
         for (name, path) in &package.tuning {
             let written = Written { file_name: name.clone(), ..sums::digest_file(path)? };
-            made.tuning.push((package.target.clone(), written));
+            tuning.push((package.target.clone(), written));
         }
     }
-    Ok(made)
+    Ok(tuning)
 }
 
 /// The jobs for every format of every package.
@@ -335,12 +350,15 @@ fn share(jobs: &[&PackageJob<'_, '_>], memory: u64) -> (usize, usize) {
     (at_once, threads)
 }
 
-/// Writes the detached signature of a package.
-fn sign(package: &Written, signer: &Signer, out: &Path) -> Result<Written> {
-    let signature = signer.armoured_file(&package.path)?;
-    let path = out.join(format!("{}.asc", package.file_name));
-    destination::replace(&path, &signature)?;
-    Ok(sums::digest_file(&path)?)
+/// Writes the detached signatures of packages, for formats that can't contain one.
+fn sign(packages: &mut [MadePackage], signer: &Signer, out: &Path) -> Result<()> {
+    for package in packages.iter_mut().filter(|package| package.format != "rpm") {
+        let signature = signer.armoured_file(&package.written.path)?;
+        let path = out.join(format!("{}.asc", package.written.file_name));
+        destination::replace(&path, &signature)?;
+        package.signature = Some(sums::digest_file(&path)?);
+    }
+    Ok(())
 }
 
 /// Checks that all formats can hold the packages; for wheels, `wheel_specs`.
