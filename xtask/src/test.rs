@@ -79,16 +79,6 @@ const NEEDS: &[Need] = &[
     need("bwrap", "run remote jobs apart from this machine", "bubblewrap", "bubblewrap"),
     need("redis-server", "share objects by way of Redis", "redis-server", "redis"),
     need("taskset", "run builds on some of the processors", "util-linux", "util-linux"),
-    need("sbatch", "submit shards to a cluster", "slurm-client", "slurm").lean(),
-    need("slurmctld", "be that cluster, on this machine", "slurmctld", "slurm-slurmctld")
-        .lean()
-        .or(&["/usr/sbin/slurmctld"]),
-    need("slurmd", "be its nodes", "slurmd", "slurm-slurmd").lean().or(&["/usr/sbin/slurmd"]),
-    need("munged", "let its parts trust each other", "munge", "munge")
-        .lean()
-        .or(&["/usr/sbin/munged"]),
-    need("hostname", "tell that cluster where it is", "hostname", "hostname"),
-    need("ninja", "run a plan by ninja", "ninja-build", "ninja-build"),
     need("PoCL", "run the OpenCL kernels on the CPU", "pocl-opencl-icd", "pocl")
         .only(&["/etc/OpenCL/vendors/pocl.icd"]),
     need("libOpenCL", "find PoCL as an application would", "ocl-icd-libopencl1", "ocl-icd").only(

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gfxpack_model::digest::Hasher;
-use gfxpack_model::{Digest, KernelKey, Language};
+use gfxpack_model::{KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::write_atomic;
 use rustix::fs::{FlockOperation, flock};
@@ -124,44 +124,9 @@ impl CostRecord {
         Self(identity, source, job.language, time.as_millis() as u64, kib)
     }
 
-    /// A line of the file, or a message of a build.
     fn from_line(line: &[u8]) -> Option<Self> {
-        let record: Option<Self> = match line.first()? {
-            b'{' => serde_json::from_slice::<FinishedMessage>(line).ok()?.into_record(),
-            _ => serde_json::from_slice(line).ok(),
-        };
-        record.filter(|record| record.3 <= MAX_COST[0] && record.4 <= MAX_COST[1])
-    }
-}
-
-/// A build's message with the time and memory that a job took.
-#[derive(Deserialize)]
-struct FinishedMessage {
-    #[serde(rename = "type")]
-    kind: String,
-    kernel_name: String,
-    kernel_args: String,
-    target: String,
-    language: Language,
-    milliseconds: u64,
-    #[serde(default)]
-    cpu_milliseconds: u64,
-    #[serde(default)]
-    peak_memory: u64,
-}
-
-impl FinishedMessage {
-    fn into_record(self) -> Option<CostRecord> {
-        if self.kind != "job-finished" {
-            return None;
-        }
-        let key = KernelKey { kernel_name: self.kernel_name, kernel_args: self.kernel_args };
-        let source = key.kernel_name.strip_suffix(".o").unwrap_or(&key.kernel_name).to_owned();
-        // CPU time if known, as in the costs that a cache keeps.
-        let time =
-            if self.cpu_milliseconds > 0 { self.cpu_milliseconds } else { self.milliseconds };
-        let kib = self.peak_memory >> 10;
-        Some(CostRecord(identity(&key, &self.target), source, self.language, time, kib))
+        let record: Self = serde_json::from_slice(line).ok()?;
+        (record.3 <= MAX_COST[0] && record.4 <= MAX_COST[1]).then_some(record)
     }
 }
 
@@ -183,19 +148,16 @@ const ENOUGH: usize = 8;
 
 /// What kernels took in earlier builds.
 #[derive(Debug)]
-pub struct KnownCosts {
+pub(crate) struct KnownCosts {
     /// By identity.
     kernels: HashMap<String, Cost>,
     /// Typical costs, by source name and language, and by language alone.
     usual: HashMap<(Option<String>, Language), Cost>,
-    digest: Digest,
 }
 
 impl KnownCosts {
-    /// Reads the messages of a build (`--message-format json`), or the `costs.jsonl` of its cache;
-    /// other lines are ignored.
-    #[must_use]
-    pub fn read(bytes: &[u8]) -> Self {
+    /// Reads the file; lines that are no records are ignored.
+    fn read(bytes: &[u8]) -> Self {
         // The newest of each kernel counts.
         let records = bytes.split(|byte| *byte == b'\n').filter_map(CostRecord::from_line);
         let newest: HashMap<String, CostRecord> =
@@ -222,19 +184,7 @@ impl KnownCosts {
             |group: &(Option<String>, Language), count| group.0.is_some() || count >= ENOUGH;
         groups.retain(|group, (times, _)| is_enough(group, times.len()));
         let usual = groups.into_iter().map(|(group, all)| (group, typical(all))).collect();
-        Self { kernels, usual, digest: Digest::of(bytes) }
-    }
-
-    /// SHA-256 of the bytes that were read.
-    #[must_use]
-    pub fn digest(&self) -> Digest {
-        self.digest
-    }
-
-    /// The number of kernels whose costs are known.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.kernels.len()
+        Self { kernels, usual }
     }
 
     /// The expected cost of a job: its last cost, else the typical cost of its source's kernels,
@@ -250,12 +200,6 @@ impl KnownCosts {
         Expected::new(usual.unwrap_or(unknown), job.language)
     }
 
-    /// The expected time of each job of a plan, in microseconds.
-    #[must_use]
-    pub fn of_plan(&self, plan: &Plan) -> Vec<u64> {
-        let time = |job: &Job| self.expect(plan, job).time.as_micros() as u64;
-        plan.jobs.iter().map(time).collect()
-    }
 }
 
 /// The memory to expect of a job, given the bytes that a similar one used. Another version of the
@@ -292,7 +236,7 @@ mod tests {
     use std::sync::Arc;
 
     use gfxpack_model::compiler::{CompilerFacts, Program};
-    use gfxpack_model::{JobId, SourceId, ToolchainId};
+    use gfxpack_model::{Digest, JobId, SourceId, ToolchainId};
     use gfxpack_plan::clock::Clock;
     use gfxpack_plan::key_list::parse_keys;
     use gfxpack_plan::plan::{PlanToolchain, Source, TargetRequest, plan};
@@ -354,7 +298,8 @@ mod tests {
 
     /// In milliseconds.
     fn times(costs: &KnownCosts, plan: &Plan) -> Vec<u64> {
-        costs.of_plan(plan).into_iter().map(|time| time / 1000).collect()
+        let time = |job: &Job| costs.expect(plan, job).time.as_millis() as u64;
+        plan.jobs.iter().map(time).collect()
     }
 
     fn nothing() -> KnownCosts {
@@ -456,19 +401,5 @@ mod tests {
         file.add(&[record(&plan, 4, 40, 1 << 20), record(&plan, 2, 50, 1 << 20)]).unwrap();
         assert!(fs::metadata(&file.file).unwrap().len() < MAX_BYTES / 2 + 1000);
         assert_eq!(times(&file.read(), &plan), [30, 30, 50, 50, 40], "the first is forgotten");
-    }
-
-    #[test]
-    fn messages_and_records_give_the_same_costs_and_other_lines_are_ignored() {
-        let message = r#"{"format":1,"type":"job-finished","job":"x","kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906","target":"gfx906","language":"opencl-c","worker":0,"milliseconds":9,"cpu_milliseconds":7,"peak_memory":2048}"#;
-        let costs = KnownCosts::read(format!("{message}\nnonsense\n{{}}\n[1]\n").as_bytes());
-        assert_eq!(costs.count(), 1);
-        let record = CostRecord::from_line(message.as_bytes()).unwrap();
-        let kept = serde_json::to_vec(&record).unwrap();
-        assert_eq!(CostRecord::from_line(&kept).as_ref(), Some(&record));
-        assert_ne!(KnownCosts::read(&kept).digest(), costs.digest());
-        assert_eq!((record.3, record.4), (7, 2));
-        let failed = message.replace("job-finished", "job-failed");
-        assert_eq!(KnownCosts::read(failed.as_bytes()).count(), 0);
     }
 }

@@ -36,7 +36,6 @@ mod store;
 mod validity;
 mod worker_pool;
 
-pub use costs::KnownCosts;
 pub use error::CompileError;
 pub use event::{Event, JobRun};
 pub use executor::{Executor, ExecutorOptions, Origin, Remote, Summary};

@@ -24,9 +24,7 @@ use gfxpack_plan::license::Allowed;
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
 pub(crate) use asking::{Ask, LibraryArgs, MiopenCommand, ProblemArgs, RocfftHelperArgs};
-pub(crate) use distribute::{
-    ExecJob, Export, FromPlan, Merge, Missing, SlurmArgs, Status, Submit, Wait,
-};
+pub(crate) use distribute::{FromPlan, Merge};
 pub(crate) use general::{Common, MessageFormat, When};
 pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestCommands, HarvestKeys, HarvestPlans, Run, Sources, Tune,
@@ -96,19 +94,6 @@ pub(crate) enum Command {
     Recipe(Recipe),
     /// Merge the shards of a stored plan into kdbs
     Merge(Box<Merge>),
-    /// Show which shards are done, and which to run again
-    Status(Status),
-    /// Submit the missing shards of a stored plan to a cluster
-    #[command(subcommand)]
-    Submit(Submit),
-    /// Wait for submitted shards
-    Wait(Wait),
-    /// Write a stored plan as input for ninja
-    #[command(subcommand)]
-    Export(Export),
-    /// Run one job of a stored plan
-    #[command(hide = true)]
-    ExecJob(Box<ExecJob>),
     /// Make a repository of packages, for apt, dnf and zypper
     Repo(Repo),
     /// Install the kernel packages for this machine's GPUs

@@ -8,12 +8,11 @@ use gfxpack_pipeline::options::{
     BuildOptions, CacheOptions, InputOptions, KdbForm, LibraryOptions, PackageOptions,
     PrepareOptions, Purpose, RemoteOptions, SharedCacheOptions, processes,
 };
-use gfxpack_pipeline::shards::slurm::SlurmOptions;
 use gfxpack_toolchain::Search;
 
 use crate::args::{
     self, Annotations, Build, CacheArgs, CacheDir, CompilerArgs, InputArgs, LibraryArgs, Packaging,
-    ProblemArgs, RemoteArgs, SharedCacheArgs, SlurmArgs, ToolchainArgs,
+    ProblemArgs, RemoteArgs, SharedCacheArgs, ToolchainArgs,
 };
 use crate::environment::Environment;
 use crate::fail::Result;
@@ -163,21 +162,6 @@ fn remote_options(args: &RemoteArgs) -> Option<RemoteOptions> {
 
 fn shared_cache_options(args: &SharedCacheArgs) -> Option<SharedCacheOptions> {
     Some(SharedCacheOptions { url: args.cache_remote.clone()?, upload: args.cache_upload })
-}
-
-/// An array of shards for Slurm.
-pub(crate) fn slurm_options(args: &SlurmArgs, environment: &Environment) -> SlurmOptions {
-    SlurmOptions {
-        plan: args.plan.clone(),
-        out: args.out.clone(),
-        shards: args.shards,
-        cpus: args.cpus,
-        costs: args.costs.clone(),
-        timeout: Duration::from_secs(args.timeout),
-        sbatch: args.sbatch.clone(),
-        allow_read: args.allow_read.clone(),
-        search: search(&args.toolchain, environment),
-    }
 }
 
 /// How packages are made.

@@ -10,7 +10,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Package", &["package", "repo", "verify", "recipe"]),
     ("Install and look up", &["detect", "install", "lookup", "explain", "doctor", "env", "caches"]),
     ("Databases", &["kdb", "perfdb", "tune"]),
-    ("Several machines", &["merge", "status", "submit", "wait", "export"]),
+    ("Several machines", &["merge"]),
     ("Other", &["rocfft-helper", "completions", "manual", "help"]),
 ];
 

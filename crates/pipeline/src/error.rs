@@ -171,10 +171,6 @@ impl Error {
     }
 }
 
-/// What to do about shards with jobs that failed.
-pub const SHARD_INCOMPLETE_HINT: &str = "do not run it again: the compiler's output is below `failed` in --out; \
-     `gfxpack merge --allow-partial` makes kdbs without these kernels";
-
 /// A kind of error with a hint.
 fn kind_and_hint(kind: ErrorKind, hint: impl ToString) -> ErrorKindAndHint {
     (kind, Some(hint.to_string()))

@@ -12,7 +12,6 @@ use gfxpack_model::{InstallLayout, Target};
 use gfxpack_package::Compression;
 use gfxpack_plan::kernel_package::{Family, SourceLicense};
 use gfxpack_plan::license::Allowed;
-use gfxpack_plan::shard::Shard;
 use gfxpack_toolchain::Search;
 
 use crate::error::{self, Result};
@@ -187,17 +186,6 @@ pub struct SharedCacheOptions {
     pub url: String,
     /// What is uploaded.
     pub upload: gfxpack_compile::Upload,
-}
-
-/// A shard of a stored plan.
-#[derive(Debug, Clone)]
-pub struct ShardOptions {
-    /// The stored plan.
-    pub plan: PathBuf,
-    /// Which part of the plan.
-    pub shard: Shard,
-    /// Costs by which jobs are divided among shards.
-    pub costs: Option<PathBuf>,
 }
 
 /// How packages are made.

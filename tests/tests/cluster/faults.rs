@@ -8,7 +8,9 @@ use std::process::Stdio;
 use gfxpack_tests::gate::Gate;
 use gfxpack_tests::project::{Project, tool};
 
-use super::lab::{faulty, finished, merge, pipe, plan, shard, shard_arguments, started};
+use super::lab::{
+    faulty, finished, merge, missing, pipe, plan, shard, shard_arguments, started,
+};
 
 /// Three shards of six kernels, built.
 fn three_shards() -> Project {
@@ -71,6 +73,14 @@ fn shards_of_different_plans_are_refused_by_name() {
     refused(&["s"], &["of plan", "s/shard-1-of-3"]);
     assert_eq!(run_three(&project), 1);
     merge(&project, &["s"], &[]).expect_code(0);
+}
+
+#[test]
+fn a_plan_that_lost_its_files_is_refused() {
+    let project = faulty(&[""]);
+    fs::rename(project.path().join("plan/files"), project.path().join("lost")).unwrap();
+    let lost = shard(&project, "1/1", "s", &[]).expect_code(2);
+    assert!(lost.stdout.contains("`k.cpp` is missing"), "{}", lost.stdout);
 }
 
 #[test]
@@ -282,8 +292,7 @@ fn a_killed_shard_resumes_when_run_again() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(!project.path().join("s/shard-1-of-1.manifest").exists(), "the manifest comes last");
-    let status = project.run(&["status", "s", "--shards", "1", "--missing"]).expect_code(0);
-    assert_eq!(status.stdout, "1/1\n");
+    assert_eq!(missing(&project, &["--shards", "1"]), "1\n");
     merge(&project, &["s"], &[]).expect_code(2);
     drop(key);
     gate.wait_until_gone();

@@ -82,6 +82,12 @@ fn number_of_shard(project: &Project) -> usize {
     next
 }
 
+/// Which shards of the plan `merge --missing` prints.
+pub(crate) fn missing(project: &Project, more: &[&str]) -> String {
+    let arguments = ["merge", "--plan", "plan", "--missing", "s"];
+    project.run(&[&arguments, more].concat()).expect_code(0).stdout
+}
+
 /// Merges directories of shards into `merged`.
 pub(crate) fn merge(project: &Project, dirs: &[&str], more: &[&str]) -> Run {
     let arguments = ["merge", "--plan", "plan", "--out", "merged"];

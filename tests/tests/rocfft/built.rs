@@ -153,15 +153,6 @@ fn equal_plans_give_equal_bytes_by_every_route() {
         .run(&["merge", "--plan", "stored", "shard-1", "shard-2", "--out", "merged"])
         .expect_code(0);
     assert!(file("merged") == first, "two shards");
-
-    let export = ["export", "ninja", "--plan", "stored", "--out", "ninja"];
-    project.run(&export).expect_code(0);
-    fs::remove_dir_all(project.path().join("cache/v4")).unwrap();
-    let mut ninja = gfxpack_tests::project::command("ninja");
-    ninja.args(["-C", "ninja"]).current_dir(project.path());
-    ninja.env("GFXPACK_CACHE_DIR", project.path().join("cache"));
-    gfxpack_tests::project::finish(ninja).expect_code(0);
-    assert!(file("ninja/merged") == first, "ninja");
 }
 
 /// The states of an installed file in which rocFFT compiles what it needs, and

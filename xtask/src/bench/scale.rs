@@ -1,12 +1,12 @@
 //! `cargo xtask bench scale`: plans, shards, merges and assembles very many jobs
-//! with artificial objects, and simulates how evenly shards load a cluster.
+//! with artificial objects.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 use clap::Args;
-use xshell::{Shell, cmd};
+use xshell::Shell;
 
 use super::built;
 use super::keys::{SYMBOLS, write_keys};
@@ -27,7 +27,6 @@ impl Scale {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         let gfxpack = built::gfxpack(sh)?;
         let stand_in = built::example(sh, "gfxpack-compile", "stand_in")?;
-        let makespan = built::example(sh, "gfxpack-plan", "makespan")?;
         let mut text = format!(
             "Keys of {SYMBOLS} symbols each, in {} shards, one after the other on {} cores; \
              objects are stand-ins that were there before, so that nothing is compiled. A shard \
@@ -38,15 +37,6 @@ impl Scale {
         for &jobs in &self.jobs {
             write!(text, "\n{}", self.steps(sh, [&gfxpack, &stand_in], jobs)?)?;
         }
-        let jobs = self.jobs.iter().max().copied().unwrap_or_default().to_string();
-        let table = cmd!(sh, "{makespan} {jobs}").read()?;
-        write!(
-            text,
-            "\n### Makespan of {jobs} jobs over the ideal, simulated\n\n\
-             Costs as in MIOpen's own kernels; those that the balanced shards go by are off by a \
-             factor of 1.3 for most. One node in ten is half as fast where slow nodes are named.\n\n\
-             {table}\n"
-        )?;
         built::publish(Some("scale"), &text)
     }
 
@@ -88,7 +78,6 @@ impl Scale {
             all.peak = all.peak.max(one.peak);
         }
         steps.push(Benchmark { samples: vec![all], ..Benchmark::new("all shards", &dir, &[]) });
-        steps.push(measure("status", &gfxpack, &["status", "shards", "--missing"])?);
         let merge = ["merge", "--plan", "plan", "--out", "merged", "shards"];
         steps.push(measure("merge", &gfxpack, &merge)?);
         let bytes = fs::metadata(dir.join("merged/kdb/gfx906_60.kdb"))?.len();

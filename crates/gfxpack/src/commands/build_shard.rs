@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use gfxpack_pipeline::options::ShardOptions;
 use gfxpack_pipeline::shards::build::{self, BuiltShard};
 use gfxpack_pipeline::text::brief;
 use gfxpack_plan::shard::{JobState, Shard};
@@ -20,18 +19,17 @@ pub(super) fn run(args: &Build, shard: Shard, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let begun = Instant::now();
     // clap does not require --plan if an option is given that conflicts with it.
-    let plan = args.stored.plan.clone().ok_or_else(|| {
+    let plan = args.stored.plan.as_ref().ok_or_else(|| {
         fail::usage(
             format!("failed to build shard {shard}: a shard is of a stored plan, and none is given"),
             "store one with `gfxpack plan … --out PLAN`, and give it as --plan PLAN in place of the \
              inputs",
         )
     })?;
-    let options = ShardOptions { plan, shard, costs: args.stored.costs.clone() };
     let (search, cache) = compiler_options(&args.compilers, environment)?;
     let reporter = Reporter::new(context);
-    let built =
-        build::run(&options, &cache, &search, &build_options(args, environment), &reporter)?;
+    let build = build_options(args, environment);
+    let built = build::run(plan, shard, &cache, &search, &build, &reporter)?;
     summarise(&built, begun, output);
     build::outcome(&built.manifest.jobs, shard)
 }

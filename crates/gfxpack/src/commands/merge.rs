@@ -1,9 +1,13 @@
-//! `merge`: makes the kdbs of a stored plan from its shards.
+//! `merge`: makes the kdbs of a stored plan from its shards, or prints which
+//! shards are missing.
 
+use std::path::Path;
 use std::time::Instant;
 
 use gfxpack_pipeline::shards::merge::{MergeShards, MergedKdbs};
+use gfxpack_pipeline::shards::state::MissingShards;
 use gfxpack_pipeline::text::brief;
+use gfxpack_plan::shard::ranges;
 
 use super::dist::report_kdbs;
 use crate::args::Merge;
@@ -17,20 +21,21 @@ use crate::progress::Reporter;
 pub(crate) fn run(args: &Merge, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let begun = Instant::now();
+    let (Some(out), false) = (&args.out, args.missing) else { return print_missing(args, output) };
     let merge = MergeShards {
         dirs: &args.dirs,
         plan: &args.plan,
-        out: &args.out,
+        out,
         allow_partial: args.allow_partial,
         form: kdb_form(args.form),
         cache: &cache_options(&args.cache, environment)?,
     };
     let merged = merge.run(&Reporter::new(context))?;
-    summarise(args, &merged, begun, output);
+    summarise(out, &merged, begun, output);
     merged.outcome(args.allow_partial)
 }
 
-fn summarise(args: &Merge, merged: &MergedKdbs, begun: Instant, output: &Output) {
+fn summarise(out: &Path, merged: &MergedKdbs, begun: Instant, output: &Output) {
     report_kdbs(&merged.kdbs, output);
     let (jobs, failed) = (merged.jobs, merged.failed);
     message!(output, "merge-finished", {
@@ -38,5 +43,19 @@ fn summarise(args: &Merge, merged: &MergedKdbs, begun: Instant, output: &Output)
     });
     let lacking = if_any(failed, |failed| format!(", {failed} without an object"));
     let time = brief(begun.elapsed());
-    output.info(&format!("{jobs} jobs merged{lacking}: {} in {time}", args.out.display()));
+    output.info(&format!("{jobs} jobs merged{lacking}: {} in {time}", out.display()));
+}
+
+/// Prints which shards are to run; nothing if all are done.
+fn print_missing(args: &Merge, output: &Output) -> Result {
+    let found = MissingShards::find(&args.dirs, &args.plan, args.shards)?;
+    found.warnings.iter().for_each(|warning| output.warn(warning));
+    let ranges = ranges(&found.missing);
+    message!(output, "shards", {
+        "plan": found.plan, "count": found.count, "missing": found.missing, "ranges": ranges,
+    });
+    if !ranges.is_empty() {
+        output.text(&ranges);
+    }
+    Ok(())
 }

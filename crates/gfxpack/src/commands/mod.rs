@@ -9,9 +9,7 @@ mod detect;
 mod dist;
 mod doctor;
 mod env;
-mod exec_job;
 mod explain;
-mod export;
 mod harvest;
 mod install;
 mod kdb;
@@ -28,13 +26,10 @@ mod repo;
 mod rocfft_helper;
 mod rocfft_lookup;
 mod run;
-mod status;
-mod submit;
 mod targets;
 mod toolchains;
 mod tune;
 mod verify;
-mod wait;
 
 pub(crate) use caches::Caches;
 pub(crate) use perfdb::Perfdb;
@@ -61,11 +56,6 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8> {
         Command::Package(args) => package::run(&args, context.cancellable()?),
         Command::Recipe(recipe) => recipe::run(&recipe, output),
         Command::Merge(args) => merge::run(&args, context.cancellable()?),
-        Command::Status(args) => status::run(&args, output),
-        Command::Submit(submit) => submit::run(&submit, context),
-        Command::Wait(args) => wait::run(&args, context.cancellable()?),
-        Command::Export(export) => export::run(&export, context),
-        Command::ExecJob(args) => exec_job::run(&args, context.cancellable()?),
         Command::RocfftHelper(args) => rocfft_helper::run(&args, context.cancellable()?),
         Command::Run(args) => return run::run(&args, context),
         Command::Repo(args) => repo::run(&args, context),

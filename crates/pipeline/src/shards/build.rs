@@ -1,50 +1,24 @@
 //! `build --shard`: runs one shard of a stored plan and writes its manifest.
 
-use std::collections::HashSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::KnownCosts;
 use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
-use gfxpack_plan::shard::{self, JobState, Shard, ShardEntry, ShardManifest};
+use gfxpack_plan::shard::{JobState, Shard, ShardEntry, ShardManifest, by_hash};
 use gfxpack_plan::stored::Jobs;
 use gfxpack_toolchain::{Search, Toolchain};
 
 use super::manifest_files::write_manifest;
-use super::output::{JobNote, ShardOutput};
+use super::output::ShardOutput;
 use super::run::ShardRun;
 use super::stored::Stored;
 use crate::build::{executor_options, reported};
 use crate::cache::Cache;
-use crate::error::{self, Error, ErrorKind, Result};
-use crate::options::{BuildOptions, CacheOptions, Purpose, ShardOptions};
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{BuildOptions, CacheOptions, Purpose};
 use crate::progress::Progress;
-use crate::report::{self, BuildFacts};
+use crate::report;
 use crate::text::counted;
-
-/// Reads the costs by which jobs are divided among shards.
-pub fn read_costs(path: &Path) -> Result<KnownCosts> {
-    let bytes = fs::read(path).map_err(error::io("read", path))?;
-    let costs = KnownCosts::read(&bytes);
-    if costs.count() == 0 {
-        return Err(error::usage(
-            format!("failed to find a kernel's cost in `{}`", path.display()),
-            "give what `gfxpack build --message-format json` printed, or a cache's costs.jsonl",
-        ));
-    }
-    Ok(costs)
-}
-
-/// The jobs of a shard if they are divided by cost.
-fn balanced(stored: &Stored, costs: &KnownCosts, shard: Shard) -> Result<HashSet<Digest>> {
-    let plan = stored.load(&Jobs::All)?;
-    let times = costs.of_plan(&plan);
-    let jobs: Vec<(Digest, u64)> = plan.jobs.iter().map(|job| job.digest).zip(times).collect();
-    let shards = shard::by_cost(&jobs, shard.count());
-    let own = jobs.iter().zip(shards).filter(|(_, of)| *of == shard.index());
-    Ok(own.map(|((job, _), _)| *job).collect())
-}
 
 /// A digest of the paths of toolchains, as they are in commands.
 fn places(toolchains: &[Toolchain]) -> Digest {
@@ -69,19 +43,15 @@ pub struct BuiltShard {
 /// If the plan can't be run here, or the run as a whole fails. Failed jobs are in
 /// the manifest; [`outcome`] judges them.
 pub fn run(
-    shard: &ShardOptions,
+    plan: &Path,
+    shard: Shard,
     cache: &CacheOptions,
     search: &Search,
     build: &BuildOptions,
     progress: &dyn Progress,
 ) -> Result<BuiltShard> {
-    let stored = Stored::open(&shard.plan)?;
-    let costs = shard.costs.as_deref().map(read_costs).transpose()?;
-    let own = costs.as_ref().map(|costs| balanced(&stored, costs, shard.shard)).transpose()?;
-    let chosen = |job: Digest| match &own {
-        Some(own) => own.contains(&job),
-        None => shard::by_hash(job, shard.shard.count()) == shard.shard.index(),
-    };
+    let stored = Stored::open(plan)?;
+    let chosen = |job: Digest| by_hash(job, shard.count()) == shard.index();
     report::check(build)?;
     let digest = stored.digest();
     let cache = Cache::open_for(cache, Purpose::Build)?;
@@ -94,12 +64,11 @@ pub fn run(
         options: executor_options(&prepared, build)?,
         progress,
     };
-    let built = reported(&prepared, build, Some(shard.shard), progress, |facts| {
+    let built = reported(&prepared, build, Some(shard), progress, |facts| {
         let manifest = ShardManifest {
             plan: digest,
-            shard: shard.shard,
-            costs: costs.as_ref().map(KnownCosts::digest),
-            places: Some(places(&prepared.toolchains)),
+            shard,
+            places: places(&prepared.toolchains),
             jobs: run.run(facts)?,
         };
         let file = write_manifest(&manifest, output.dir())?;
@@ -107,34 +76,6 @@ pub fn run(
     })?;
     prepared.cache.shrink(progress);
     Ok(built)
-}
-
-/// Runs a single job of `stored` into `build.out`, unless its object or a kept
-/// refusal is already there. Used by engines that start a process for each job.
-/// Returns how the job ended, as one entry.
-///
-/// # Errors
-/// If the plan can't be run here, or the machine fails.
-pub fn run_job(
-    stored: Stored,
-    job: Digest,
-    cache: &CacheOptions,
-    search: &Search,
-    build: &BuildOptions,
-    progress: &dyn Progress,
-) -> Result<(Vec<ShardEntry>, Option<JobNote>)> {
-    let cache = Cache::open_for(cache, Purpose::Build)?;
-    let prepared = stored.prepare(&Jobs::One(job), cache, search, progress.cancel())?;
-    prepared.inputs.warnings.iter().for_each(|warning| progress.warning(warning));
-    let output = ShardOutput::open(&build.out)?;
-    let run = ShardRun {
-        prepared: &prepared,
-        output: &output,
-        options: executor_options(&prepared, build)?,
-        progress,
-    };
-    let ended = run.run(&mut BuildFacts::new())?;
-    Ok((ended, output.note(job)))
 }
 
 /// The outcome of a shard whose jobs ended like this.
@@ -157,7 +98,8 @@ pub fn outcome(jobs: &[ShardEntry], shard: Shard) -> Result<()> {
         return Err(Error::new(
             ErrorKind::ShardIncomplete,
             format!("failed to compile {failed} of {total} of shard {shard}"),
-            error::SHARD_INCOMPLETE_HINT,
+            "do not run it again: the compiler's output is below `failed` in --out; \
+             `gfxpack merge --allow-partial` makes kdbs without these kernels",
         ));
     }
     Ok(())

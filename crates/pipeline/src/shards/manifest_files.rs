@@ -96,8 +96,7 @@ mod tests {
         let manifest = ShardManifest {
             plan: Digest::of(b"plan"),
             shard: "2/11".parse().unwrap(),
-            costs: None,
-            places: None,
+            places: Digest::of(b"places"),
             jobs: Vec::new(),
         };
         let path = write_manifest(&manifest, dir.path()).unwrap();

@@ -94,17 +94,16 @@ fn shards_of_plan(
             continue;
         }
         if let Some(first) = shards.values().next()
-            && let Some(reason) = differently_parted(&found, first)
+            && manifest.shard.count() != first.manifest.shard.count()
         {
             faults.allow(usage(
                 format!(
-                    "failed to merge `{path}`: it is shard {}, and `{}` is {}, {reason}",
+                    "failed to merge `{path}`: it is shard {}, and `{}` is {}, of another number",
                     manifest.shard,
                     first.path.display(),
                     first.manifest.shard
                 ),
-                "run all shards with the same I/N and the same --costs, or give only the \
-                 directories that belong together",
+                "run all shards with the same N, or give only the directories that belong together",
             ))?;
             continue;
         }
@@ -162,9 +161,9 @@ fn are_complete(shards: &BTreeMap<u32, FoundShard>, faults: &mut ShardFaults) ->
 
 /// A warning if shards had their toolchains in different places.
 fn in_different_places(shards: &BTreeMap<u32, FoundShard>) -> Option<String> {
-    let mut known = shards.values().filter(|found| found.manifest.places.is_some());
-    let one = &known.next()?.manifest;
-    let other = &known.find(|found| found.manifest.places != one.places)?.manifest;
+    let mut manifests = shards.values().map(|found| &found.manifest);
+    let one = manifests.next()?;
+    let other = manifests.find(|other| other.places != one.places)?;
     Some(format!(
         "shards {} and {} had their toolchains in different places: an object that depends on a \
          path is not the one that a single machine makes",
@@ -304,16 +303,6 @@ impl<'a> MergedObjects<'a> {
             ),
             format!("run `gfxpack build --shard {shard}` again: it compiles what is damaged"),
         )
-    }
-}
-
-fn differently_parted(a: &FoundShard, b: &FoundShard) -> Option<&'static str> {
-    if a.manifest.shard.count() != b.manifest.shard.count() {
-        Some("of another number")
-    } else if a.manifest.costs != b.manifest.costs {
-        Some("parted by other costs")
-    } else {
-        None
     }
 }
 
@@ -499,21 +488,20 @@ mod tests {
 
     #[test]
     fn toolchains_in_different_places_are_reported() {
-        let shards = |places: &[Option<&str>]| -> BTreeMap<u32, FoundShard> {
-            let found = |(index, place): (u32, &Option<&str>)| {
+        let shards = |places: &[&str]| -> BTreeMap<u32, FoundShard> {
+            let found = |(index, place): (u32, &&str)| {
                 let manifest = ShardManifest {
                     plan: Digest::of(b""),
                     shard: Shard::new(index, places.len() as u32).unwrap(),
-                    costs: None,
-                    places: place.map(|place| Digest::of(place.as_bytes())),
+                    places: Digest::of(place.as_bytes()),
                     jobs: Vec::new(),
                 };
                 (index, FoundShard { manifest, path: PathBuf::new(), dir: PathBuf::new() })
             };
             (1..).zip(places).map(found).collect()
         };
-        assert_eq!(in_different_places(&shards(&[None, Some("a"), Some("a"), None])), None);
-        let warning = in_different_places(&shards(&[None, Some("a"), Some("b")])).unwrap();
-        assert!(warning.starts_with("shards 2/3 and 3/3 had"), "{warning}");
+        assert_eq!(in_different_places(&shards(&["a", "a"])), None);
+        let warning = in_different_places(&shards(&["a", "a", "b"])).unwrap();
+        assert!(warning.starts_with("shards 1/3 and 3/3 had"), "{warning}");
     }
 }

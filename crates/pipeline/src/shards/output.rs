@@ -23,15 +23,12 @@ pub(crate) struct ShardOutput {
 
 /// Why a job has no object, with the compiler's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JobNote {
-    /// How the job ended.
-    pub state: JobState,
-    /// The kernel.
-    pub key: KernelKey,
-    /// Why the job has no object.
-    pub reason: String,
+pub(super) struct JobNote {
+    pub(super) state: JobState,
+    pub(super) key: KernelKey,
+    pub(super) reason: String,
     /// The compiler's output.
-    pub output: String,
+    pub(super) output: String,
 }
 
 impl ShardOutput {

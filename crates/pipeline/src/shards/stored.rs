@@ -195,11 +195,6 @@ impl Stored {
         self.header.digest
     }
 
-    /// The plan's directory.
-    pub fn dir(&self) -> &Path {
-        &self.dir
-    }
-
     /// Reads some or all jobs.
     pub fn load(&self, wanted: &Jobs<'_>) -> Result<Plan> {
         let path = self.dir.join(JOBS);

@@ -9,7 +9,6 @@ use gfxpack_compile::{
 use gfxpack_kdb::Reader;
 use gfxpack_model::JobId;
 use gfxpack_pipeline::error::ErrorKind;
-use gfxpack_pipeline::options::ShardOptions;
 use gfxpack_pipeline::prepare::{self, Preparation};
 use gfxpack_pipeline::progress::{Event, Progress};
 use gfxpack_pipeline::shards;
@@ -121,10 +120,10 @@ fn a_shard_never_holds_another_builds_objects() {
     let Preparation::ToDo(plan_inputs) = plan_inputs else { panic!("there is nothing to do") };
     let plan = project.path("plan");
     shards::stored::write(&plan, *plan_inputs, 1 << 20).unwrap();
-    let shard = ShardOptions { plan, shard: "1/1".parse().unwrap(), costs: None };
+    let shard = "1/1".parse().unwrap();
     let (cache, search) = (&options.prepare.cache, &options.prepare.search);
     let rival = Rival::new(&project);
-    let built = shards::build::run(&shard, cache, search, &options.build, &rival).unwrap();
+    let built = shards::build::run(&plan, shard, cache, search, &options.build, &rival).unwrap();
     assert_eq!(rival.started.lock().unwrap().len(), 2);
     let made = ObjectStore::open_to_look(&project.path("out"));
     assert_eq!(built.manifest.jobs.len(), 2);

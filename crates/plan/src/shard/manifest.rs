@@ -75,12 +75,8 @@ pub struct ShardManifest {
     pub plan: Digest,
     /// The shard.
     pub shard: Shard,
-    /// SHA-256 of the costs by which jobs were distributed; `None` if they were distributed by
-    /// digest.
-    pub costs: Option<Digest>,
-    /// A digest of the paths of its toolchains, which objects may contain; `None` in manifests of
-    /// versions that did not write it.
-    pub places: Option<Digest>,
+    /// A digest of the paths of its toolchains, which objects may contain.
+    pub places: Digest,
     /// Its jobs, by digest.
     pub jobs: Vec<ShardEntry>,
 }
@@ -91,9 +87,7 @@ struct ManifestHead {
     generator: String,
     plan: Digest,
     shard: Shard,
-    costs: Option<Digest>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    places: Option<Digest>,
+    places: Digest,
     jobs: usize,
 }
 
@@ -148,7 +142,6 @@ impl ShardManifest {
             generator: concat!("gfxpack ", env!("CARGO_PKG_VERSION")).to_owned(),
             plan: self.plan,
             shard: self.shard,
-            costs: self.costs,
             places: self.places,
             jobs: self.jobs.len(),
         }))?;
@@ -190,8 +183,8 @@ impl ShardManifest {
         {
             return Err(OTHER);
         }
-        let ManifestHead { plan, shard, costs, places, .. } = head;
-        Ok(Self { plan, shard, costs, places, jobs })
+        let ManifestHead { plan, shard, places, .. } = head;
+        Ok(Self { plan, shard, places, jobs })
     }
 }
 
@@ -249,8 +242,7 @@ mod tests {
         let manifest = ShardManifest {
             plan: Digest::of(b"plan"),
             shard: "2/11".parse().unwrap(),
-            costs: None,
-            places: Some(Digest::of(b"places")),
+            places: Digest::of(b"places"),
             jobs: vec![
                 ShardEntry { job: digests[0], state: JobState::Ok, result: Ok((digests[1], 7)) },
                 ShardEntry {
@@ -279,7 +271,7 @@ mod tests {
             ShardManifest::read(&mut &changed[..]).expect_err("changed");
         }
         ShardManifest::read(&mut &[&text[..], b"\n"].concat()[..]).expect_err("more behind it");
-        let empty = ShardManifest { jobs: Vec::new(), places: None, ..manifest.clone() };
+        let empty = ShardManifest { jobs: Vec::new(), ..manifest.clone() };
         assert_eq!(ShardManifest::read(&mut &written(&empty)[..]).unwrap(), empty);
         // Content that gfxpack never writes, with a digest that fits.
         let mut twice = manifest.clone();

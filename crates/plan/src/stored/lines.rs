@@ -148,9 +148,6 @@ pub enum StoredError {
     /// A part of it contradicts another one.
     #[error("the plan is damaged: {0}")]
     Damaged(String),
-    /// It has no such job.
-    #[error("failed to find job `{0}` in the plan")]
-    NoJob(Digest),
     /// It could not be read.
     #[error("failed to read the plan's jobs")]
     Io(#[source] std::io::Error),
@@ -167,7 +164,6 @@ impl StoredError {
         match self {
             Self::Format(_) => "use the gfxpack that wrote it, or make the plan anew",
             Self::Damaged(_) => "copy it again, or make it anew with `gfxpack plan --out`",
-            Self::NoJob(_) => "use the plan that the job is of",
             Self::Io(_) => "check the directory",
         }
     }

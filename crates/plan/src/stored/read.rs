@@ -20,8 +20,6 @@ pub enum Jobs<'a> {
     All,
     /// The jobs whose digests are chosen; no kdbs.
     Only(&'a dyn Fn(Digest) -> bool),
-    /// One job, of which only this is checked; no kdbs.
-    One(Digest),
 }
 
 /// The most bytes of a line: keys take far less.
@@ -43,9 +41,6 @@ pub fn read<A>(
 ) -> Result<Plan, StoredError> {
     check(header)?;
     let reader = Reader::new(header);
-    if let Jobs::One(digest) = wanted {
-        return one(header, &reader, lines, *digest);
-    }
     let mut sha256 = Sha256::new();
     let mut jobs: Vec<Job> = Vec::new();
     let mut count = 0;
@@ -83,7 +78,7 @@ pub fn read<A>(
     }
     let kdbs = match wanted {
         Jobs::All => kdbs(header, &jobs)?,
-        Jobs::Only(_) | Jobs::One(_) => Vec::new(),
+        Jobs::Only(_) => Vec::new(),
     };
     let plan = made(header, jobs, kdbs);
     if matches!(wanted, Jobs::All) && plan.digest() != header.digest {
@@ -95,26 +90,6 @@ pub fn read<A>(
 fn made<A>(header: &Header<A>, jobs: Vec<Job>, kdbs: Vec<KdbPlan>) -> Plan {
     let toolchains = header.toolchains.iter().map(|stored| stored.toolchain.clone()).collect();
     Plan { toolchains, sources: header.sources.clone(), jobs, kdbs }
-}
-
-/// Reads no further than that job, since a scheduler that runs single jobs calls this often.
-fn one<A>(
-    header: &Header<A>,
-    reader: &Reader<'_>,
-    lines: &mut dyn BufRead,
-    digest: Digest,
-) -> Result<Plan, StoredError> {
-    let begin = format!("[\"{digest}\"");
-    let mut line = Vec::new();
-    loop {
-        if !next_line(lines, &mut line)? {
-            return Err(StoredError::NoJob(digest));
-        }
-        if line.starts_with(begin.as_bytes()) {
-            let job = reader.job(&line)?;
-            return Ok(made(header, vec![job], Vec::new()));
-        }
-    }
 }
 
 /// Reads a line. Returns whether there was one.
