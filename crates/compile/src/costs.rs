@@ -199,7 +199,6 @@ impl KnownCosts {
         let unknown = Cost { milliseconds: usual_time(job.language), kib: 0 };
         Expected::new(usual.unwrap_or(unknown), job.language)
     }
-
 }
 
 /// The memory to expect of a job, given the bytes that a similar one used. Another version of the

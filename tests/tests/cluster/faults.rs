@@ -8,9 +8,7 @@ use std::process::Stdio;
 use gfxpack_tests::gate::Gate;
 use gfxpack_tests::project::{Project, tool};
 
-use super::lab::{
-    faulty, finished, merge, missing, pipe, plan, shard, shard_arguments, started,
-};
+use super::lab::{faulty, finished, merge, missing, pipe, plan, shard, shard_arguments, started};
 
 /// Three shards of six kernels, built.
 fn three_shards() -> Project {
