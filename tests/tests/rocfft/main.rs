@@ -7,7 +7,6 @@ mod foreign;
 mod many;
 #[path = "../../../crates/rocfft/tests/it/support.rs"]
 mod support;
-mod transforms;
 
 use std::path::Path;
 
