@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use gfxpack_model::Digest;
-use gfxpack_tests::project::{Project, Run, finish, python_reads, tool};
+use gfxpack_tests::project::{Project, Run, finish, python_reads, tool, workspace};
 use serde_json::{Value, json};
 
 const GFX906: u32 = 0x2f;
@@ -311,6 +311,27 @@ fn xnack_is_part_of_the_compilers_target_and_of_names() {
     let run = project.run(&["kdb", "verify", "o/kdb/gfx90a_xnack68.kdb"]).expect_code(0);
     assert!(run.stdout.contains("5 kernels for gfx90a:xnack+@104"), "{}", run.stdout);
     assert!(project.path().join("o/miopen-hip-gfx90a-xnack-104kdb_1.2.3-1_all.deb").is_file());
+}
+
+/// The example of a manifest, for programs instead of MIOpen.
+#[test]
+fn ones_own_kernels_are_installed_where_the_runtime_looks() {
+    let project = Project::new();
+    let examples = workspace().join("packaging/examples");
+    tool("cp", &["-r", examples.to_str().unwrap(), "examples"], project.path());
+    let manifest = project.text("examples/kernels.toml");
+    let manifest = manifest.replace("[library]\n", "[library]\nreader = \"runtime\"\n");
+    project.write("examples/kernels.toml", &manifest);
+    let dist = ["dist", "--manifest", "examples/kernels.toml", "--target", "gfx906_60"];
+    project.run(&[&dist[..], &["--format", "tar.gz", "--out", "o"]].concat()).expect_code(0);
+    tool("tar", &["-xf", "o/example-kernels-gfx906-60-1.0-1.tar.gz"], project.path());
+    let installed = "opt/rocm/share/example-kernels/db/gfx906_60.kdb";
+    let keys = python_reads(&project.path().join(installed), GFX906);
+    for language in [".cpp.o", ".cl.o", ".s.o"] {
+        assert!(keys.iter().any(|(name, _)| name.ends_with(language)), "{keys:?}");
+    }
+    // gfx906 has no matrix cores.
+    assert!(keys.iter().all(|(name, _)| name != "matmul.cpp.o"), "{keys:?}");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use super::table::{Table, median};
 use crate::print::print;
 use crate::root::root;
 
-/// Compile the built-in kernels, or any others, in every way
+/// Compile the example kernels, or any others, in every way
 #[derive(Debug, Args)]
 pub(crate) struct Build {
     /// How often each way is measured, in turn
@@ -28,7 +28,7 @@ pub(crate) struct Build {
     /// GPU to build for
     #[arg(long, default_value = "gfx906_60")]
     target: String,
-    /// Another manifest than the built-in one
+    /// Another manifest than the example
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
     /// Kernel keys instead of a manifest
@@ -111,7 +111,7 @@ impl Build {
                 self.source_dir.iter().for_each(|dir| add("--source-dir", dir));
             }
             (None, Some(manifest)) => add("--manifest", manifest),
-            (None, None) => add("--manifest", &root().join("packaging/kernels/kernels.toml")),
+            (None, None) => add("--manifest", &root().join("packaging/examples/kernels.toml")),
         }
         let dir = built::dir().join("build");
         let cores = cores()?.to_string();

@@ -25,18 +25,18 @@ pub(super) fn example(sh: &Shell, package: &str, name: &str) -> anyhow::Result<P
     Ok(root().join("target/release/examples").join(name))
 }
 
-/// Builds a kdb of the built-in kernels for one target, once.
+/// Builds a kdb of the example kernels for one target, once.
 pub(super) fn kdb(sh: &Shell) -> anyhow::Result<PathBuf> {
     let gfxpack = gfxpack(sh)?;
-    let (out, cache) = (dir().join("builtin"), dir().join("cache"));
-    let manifest = root().join("packaging/kernels/kernels.toml");
+    let (out, cache) = (dir().join("examples"), dir().join("cache"));
+    let manifest = root().join("packaging/examples/kernels.toml");
     cmd!(sh, "{gfxpack} build --manifest {manifest} --target gfx906_60")
         .args([Path::new("--out"), &out, Path::new("--cache-dir"), &cache])
         .run()?;
     Ok(out.join("kdb/gfx906_60.kdb"))
 }
 
-/// Writes a kdb with this number of rows, `bz2` or `raw`: the objects of the built-in kernels,
+/// Writes a kdb with this number of rows, `bz2` or `raw`: the objects of the example kernels,
 /// each changed in its last bytes.
 pub(super) fn large_kdb(sh: &Shell, rows: u64, path: &Path, form: &str) -> anyhow::Result<()> {
     let (assemble, kdb, rows) =

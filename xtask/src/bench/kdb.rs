@@ -24,7 +24,7 @@ pub(crate) struct Kdb {
     /// How often each way is measured, one after the other
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// The kdb whose objects are used [default: the built-in kernels for gfx906]
+    /// The kdb whose objects are used [default: the example kernels for gfx906]
     #[arg(long, value_name = "KDB")]
     kdb: Option<PathBuf>,
 }
@@ -37,7 +37,7 @@ impl Kdb {
         };
         let assemble = built::example(sh, "gfxpack-kdb", "assemble")?;
         let mut text = format!(
-            "Objects of the built-in kernels, each made another one by its last bytes; medians \
+            "Small objects, each made another one by its last bytes; medians \
              of {} rounds in turn on {} cores. Assembling is hashing, compressing, inserting \
              and getting all of it onto the disk; `kdb verify` is not part of it.\n",
             self.rounds,

@@ -27,7 +27,7 @@ pub(crate) struct Package {
     /// How often each way is measured, one after the other
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// The kdb to package, stored raw [default: one made of the built-in kernels]
+    /// The kdb to package, stored raw [default: one made of the example kernels]
     #[arg(long, value_name = "KDB")]
     kdb: Option<PathBuf>,
     /// Only tables whose titles contain this, such as "zstd" or ".rpm"; repeatable
@@ -103,7 +103,7 @@ impl Package {
         self.only.is_empty() || self.only.iter().any(|only| title.contains(only))
     }
 
-    /// A raw kdb of the built-in kernels' objects, each of them changed.
+    /// A raw kdb of the example kernels' objects, each of them changed.
     fn kdb(&self, sh: &Shell, dir: &Path) -> anyhow::Result<PathBuf> {
         if let Some(given) = &self.kdb {
             return fs::canonicalize(given).context("failed to find the kdb");
@@ -114,8 +114,8 @@ impl Package {
             return Ok(path);
         }
         fs::create_dir_all(&dir)?;
-        // An object of the built-in kernels has about 6 kB.
-        built::large_kdb(sh, self.megabytes * 1_000_000 / 6_800, &path, "raw")?;
+        // An object of the example kernels has about 3 kB.
+        built::large_kdb(sh, self.megabytes * 1_000_000 / 3_600, &path, "raw")?;
         Ok(path)
     }
 }

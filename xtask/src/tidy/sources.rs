@@ -67,12 +67,6 @@ pub(super) fn check(root: &Path, file: &TextFile) -> Vec<Finding> {
     if rust && is_source(&file.path) && !file.text.starts_with("//!") {
         found(1, "does not begin with `//!`, what the module knows".into());
     }
-    if file.is_below("packaging/kernels")
-        && matches!(file.extension(), "cl" | "cpp" | "h" | "hpp" | "inc" | "s")
-        && !file.text.lines().take(5).any(|line| line.contains("SPDX-License-Identifier: "))
-    {
-        found(1, "names no SPDX-License-Identifier in its first lines".into());
-    }
     if !written {
         return findings;
     }
@@ -163,14 +157,6 @@ mod tests {
         expect("tests/tests/a.rs", "fn a() {}\n", &[]);
         let long = format!("//! Long.\n{}", "\n// line".repeat(MAX_LINES)) + "\n";
         expect("crates/kdb/src/a.rs", &long, &[": has more than 800 lines"]);
-    }
-
-    #[test]
-    fn kernels_name_their_licence() {
-        let missing = ":1: names no SPDX-License-Identifier in its first lines";
-        expect("packaging/kernels/a.cl", "// SPDX-License-Identifier: MIT\n", &[]);
-        expect("packaging/kernels/sub/a.s", "s_endpgm\n", &[missing]);
-        expect("packaging/README.md", "Text.\n", &[]);
     }
 
     #[test]
