@@ -4,7 +4,6 @@ pub mod archive;
 pub mod casd;
 pub mod gate;
 pub mod hip_stand_in;
-mod message_fields;
 pub mod miopen;
 pub mod project;
 pub mod terminal;

@@ -1,12 +1,11 @@
 //! `cargo xtask dist`: packages the kernels that MIOpen needs for well-known networks, with
 //! `gfxpack dist`. With `--tool`, it packages the tool itself and the runtime library as .debs;
-//! with `--source`, it makes the source tarball for distributions; with `--recipes`, it builds
-//! the distributions' packages from that.
+//! with `--source`, it makes the source tarball for distributions; with `--rpm` and
+//! `--clean-root`, it builds the distributions' packages from that.
 
-pub(crate) mod clean_root;
+mod clean_root;
 mod library;
-mod lintian;
-mod recipes;
+mod rpm;
 mod source;
 
 use std::ffi::OsString;
@@ -18,7 +17,6 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use xshell::{Shell, cmd};
 
-use self::recipes::CC;
 use crate::cargo_tool::CargoTool;
 use crate::print::print;
 use crate::root::root;
@@ -33,7 +31,7 @@ use crate::setup::{self, Need, need};
 #[command(override_usage = "cargo xtask dist [--setup] [GFXPACK DIST ARGUMENTS]...\n       \
                             cargo xtask dist [--setup] --tool\n       \
                             cargo xtask dist --source\n       \
-                            cargo xtask dist [--setup] --recipes\n       \
+                            cargo xtask dist [--setup] --rpm\n       \
                             cargo xtask dist [--setup] --clean-root=SUITE")]
 pub(crate) struct Dist {
     /// Install what is missing from the system's packages, saying first what and why
@@ -45,16 +43,18 @@ pub(crate) struct Dist {
     /// Make a source tarball with all dependencies in it, to be built offline
     #[arg(long)]
     source: bool,
-    /// Build the tool and the runtime library by the recipes for distributions,
+    /// Build the .rpms of the tool and of the runtime library by the recipes for distributions,
     /// offline, from the source tarball
     #[arg(long, conflicts_with_all = ["source", "tool"])]
-    recipes: bool,
+    rpm: bool,
     /// Build the Debian source package in a clean root of a suite, as sid, offline and with its
     /// tools, and test the installed package there
-    #[arg(long, value_name = "SUITE", require_equals = true, conflicts_with_all = ["source", "tool", "recipes"])]
+    #[arg(long, value_name = "SUITE", require_equals = true, conflicts_with_all = ["source", "tool", "rpm"])]
     clean_root: Option<String>,
 }
 
+const CC: Need =
+    need("cc", "build the bundled SQLite and compression libraries", "gcc libc6-dev", "gcc");
 const HIPCC: Need =
     need("hipcc", "compile the kernels", "hipcc", "rocm-hip-devel").or(&["/opt/rocm/bin/hipcc"]);
 /// Installed without recommended packages, which would add more than half of the
@@ -71,14 +71,6 @@ pub(crate) const NEWER_CLANG: Need = need(
 const NEWER_TARGETS: &[&str] = &["gfx941", "gfx942", "gfx11", "gfx12"];
 /// What `gfxpack dist` needs, including its compiler.
 pub(crate) const NEEDS: &[Need] = &[CC, HIPCC];
-pub(crate) const PKG_CONFIG: Need = need(
-    "pkg-config",
-    "compile C programs against the runtime library",
-    "pkg-config",
-    "pkgconf-pkg-config",
-);
-pub(crate) const CMAKE: Need =
-    need("cmake", "find the runtime library as CMake projects do", "cmake", "cmake");
 const TOOL_NEEDS: &[Need] = &[
     CC,
     need(
@@ -87,9 +79,8 @@ const TOOL_NEEDS: &[Need] = &[
         "dpkg-dev",
         "dpkg-dev",
     ),
-    PKG_CONFIG,
-    CMAKE,
 ];
+const LINTIAN: Need = need("lintian", "hold .deb packages to Debian's policy", "lintian", "");
 
 /// The networks to build if none are named, with a list of problems for each.
 /// Building takes minutes on two cores; other batch sizes and training take
@@ -108,12 +99,13 @@ impl Dist {
     /// process, so its exit code becomes this one's.
     pub(crate) fn run(&self, sh: &Shell, passed: Vec<OsString>) -> anyhow::Result<()> {
         let root = root();
-        let is_own = self.source || self.recipes || self.tool || self.clean_root.is_some();
+        let is_own = self.source || self.rpm || self.tool || self.clean_root.is_some();
         ensure!(!is_own || passed.is_empty(), "these options take no other words: {passed:?}");
         if self.source {
             return source::write(sh, &root).map(drop);
-        } else if self.recipes {
-            return recipes::build(sh, &root, self.setup);
+        } else if self.rpm {
+            let tarball = source::write(sh, &root)?;
+            return rpm::build(sh, &root, &tarball, self.setup).map(drop);
         } else if let Some(suite) = &self.clean_root {
             return clean_root::build(sh, &root, suite, self.setup);
         } else if self.tool {
@@ -160,7 +152,7 @@ impl Dist {
 /// # Errors
 /// Without `install`, if a tool is missing; with it, if installing fails.
 pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
-    setup::ensure(sh, &[NEEDS, TOOL_NEEDS, recipes::NEEDS].concat(), install)?;
+    setup::ensure(sh, &[NEEDS, TOOL_NEEDS, &[LINTIAN], rpm::NEEDS].concat(), install)?;
     CARGO_DEB.ensure(sh, install).map(drop)
 }
 
@@ -171,7 +163,7 @@ pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
 pub(crate) fn own_packages(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<Vec<PathBuf>> {
     let mut made = tool(sh, root, install)?;
     let tarball = source::write(sh, root)?;
-    made.extend(recipes::rpms(sh, root, &tarball, install)?);
+    made.extend(rpm::build(sh, root, &tarball, install)?);
     made.push(tarball);
     Ok(made)
 }
@@ -188,10 +180,20 @@ fn tool(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<Vec<PathBuf>> 
         cmd!(sh, "{cargo_deb} deb --manifest-path {manifest} --package gfxpack --output {out}")
             .read()?;
     let package = PathBuf::from(built.lines().last().context("cargo-deb names no package")?);
-    lintian::judged(sh, &package)?;
+    judged(sh, &package)?;
     let mut made = library::packages(sh, root, &cargo_deb, &out)?;
     made.push(package);
     Ok(made)
+}
+
+/// Reports a package that was built, and checks it with lintian.
+fn judged(sh: &Shell, package: &Path) -> anyhow::Result<()> {
+    print(&package.display().to_string());
+    if !setup::is_on_path(sh, LINTIAN.name) {
+        print("lintian is missing: the package is not held to Debian's policy");
+        return Ok(());
+    }
+    Ok(cmd!(sh, "lintian --allow-root --fail-on error,warning {package}").run()?)
 }
 
 /// Writes manual pages and completions with the tool itself, to where its recipe

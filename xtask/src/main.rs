@@ -1,22 +1,16 @@
-//! The tasks of a checkout: `cargo xtask dist`, `test`, `ci`, `api`, `crates`,
-//! `release`, `bench`, `fuzz`, `tidy`, `update-miopen`.
+//! The tasks of a checkout: `cargo xtask dist`, `test`, `bench`, `ci`, `release`, `update-miopen`.
 //!
 //! It depends on no crate of the workspace: it runs their command line like a user.
 
-mod api;
 mod bench;
 mod cargo_tool;
 mod ci;
-mod crates;
 mod dist;
-mod files;
-mod fuzz;
 mod print;
 mod release;
 mod root;
 mod setup;
 mod test;
-mod tidy;
 mod update_miopen;
 
 use std::ffi::OsString;
@@ -34,12 +28,8 @@ enum Xtask {
     Dist(dist::Dist),
     Release(release::Release),
     Test(test::Test),
-    Api(api::Api),
     Ci(ci::Ci),
-    Crates(crates::Crates),
     Bench(bench::Bench),
-    Fuzz(fuzz::Fuzz),
-    Tidy(tidy::Tidy),
     UpdateMiopen(update_miopen::UpdateMiopen),
 }
 
@@ -60,12 +50,8 @@ fn run(task: Xtask, passed: Vec<OsString>) -> anyhow::Result<()> {
         Xtask::Dist(dist) => dist.run(&sh, passed),
         Xtask::Release(release) => release.run(&sh),
         Xtask::Test(test) => test.run(&sh, passed),
-        Xtask::Api(api) => api.run(&sh),
         Xtask::Ci(ci) => ci.run(&sh),
-        Xtask::Crates(crates) => crates.run(&sh),
         Xtask::Bench(bench) => bench.run(&sh),
-        Xtask::Fuzz(fuzz) => fuzz.run(&sh),
-        Xtask::Tidy(tidy) => tidy.run(),
         Xtask::UpdateMiopen(update) => update.run(&sh),
     }
 }
@@ -75,7 +61,7 @@ fn run(task: Xtask, passed: Vec<OsString>) -> anyhow::Result<()> {
 /// clap would drop a leading `--`, and pass on a `--setup` that is not at the
 /// beginning.
 fn split(args: Vec<OsString>) -> (Vec<OsString>, Vec<OsString>) {
-    const OURS: &[&str] = &["--setup", "--tool", "--source", "--recipes", "--clean-root"];
+    const OURS: &[&str] = &["--setup", "--tool", "--source", "--rpm", "--clean-root"];
     let passes_on = args.get(1).is_some_and(|task| task == "dist" || task == "test");
     if !passes_on || args.get(2).is_some_and(|arg| arg == "--help" || arg == "-h") {
         return (args, Vec::new());
@@ -116,7 +102,7 @@ mod tests {
         check("x dist --clean-root=sid --setup", "x dist --clean-root=sid --setup", "");
         check("x test -- --nocapture", "x test", "-- --nocapture");
         check("x test kdb -- --setup", "x test", "kdb -- --setup");
-        check("x tidy --setup", "x tidy --setup", "");
+        check("x bench --setup", "x bench --setup", "");
         check("x", "x", "");
     }
 

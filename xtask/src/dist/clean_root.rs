@@ -17,23 +17,16 @@ const NEEDS: &[Need] = &[
     need("autopkgtest", "test the installed package", "autopkgtest", ""),
 ];
 
+/// Writes the source package and the .debs to `target/dist/SUITE`.
+///
 /// # Errors
-/// If a tool is missing, or the user is not root.
-pub(crate) fn ensure_possible(sh: &Shell, install: bool) -> anyhow::Result<()> {
+/// If the build, lintian or a test of the package fails, or the user is not root.
+pub(super) fn build(sh: &Shell, root: &Path, suite: &str, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, NEEDS, install)?;
     ensure!(
         cmd!(sh, "id -u").quiet().read()? == "0",
         "a clean root is made and entered by root only\nhint: run it in a container, or with sudo"
     );
-    Ok(())
-}
-
-/// Writes the source package and the .debs to `target/dist/SUITE`.
-///
-/// # Errors
-/// If the build, lintian or a test of the package fails, or the user is not root.
-pub(crate) fn build(sh: &Shell, root: &Path, suite: &str, install: bool) -> anyhow::Result<()> {
-    ensure_possible(sh, install)?;
     let tarball = source::write(sh, root)?;
     let stage = root.join("target/clean-root");
     sh.remove_path(&stage)?;

@@ -8,7 +8,6 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 use xshell::{Shell, cmd};
 
-use crate::files::files;
 use crate::print::print;
 
 /// Writes `gfxpack-<version>.tar.xz` to `target/dist` and returns its path. The bytes depend
@@ -34,7 +33,7 @@ pub(super) fn write(sh: &Shell, root: &Path) -> anyhow::Result<PathBuf> {
     cmd!(sh, "cargo vendor --locked --quiet --manifest-path {manifest} {vendor}")
         .run()
         .context("failed to vendor the dependencies")?;
-    without_binaries(&vendor).context("failed to leave out what was built elsewhere")?;
+    without_binaries(sh, &vendor).context("failed to leave out what was built elsewhere")?;
     let settings = tree.join(".cargo/config.toml");
     let own = if settings.is_file() { sh.read_file(&settings)? } else { String::new() };
     sh.write_file(&settings, own + VENDORED)?;
@@ -60,13 +59,10 @@ pub(super) fn write(sh: &Shell, root: &Path) -> anyhow::Result<PathBuf> {
 
 /// Removes .dll and .exe files, which some crates have for their own tests and lintian rejects.
 /// cargo requires the files in a crate's list of checksums, so they are removed from that too.
-fn without_binaries(vendor: &Path) -> anyhow::Result<()> {
-    for path in files(vendor)? {
-        if !path.extension().is_some_and(|ending| ending == "dll" || ending == "exe") {
-            continue;
-        }
-        let inside = path.strip_prefix(vendor).context("a file elsewhere")?;
-        let mut parts = inside.components();
+fn without_binaries(sh: &Shell, vendor: &Path) -> anyhow::Result<()> {
+    let found = cmd!(sh, "find {vendor} ( -name *.dll -o -name *.exe ) -printf %P\n").read()?;
+    for inside in found.lines() {
+        let mut parts = Path::new(inside).components();
         let dir = vendor.join(parts.next().context("a file without a crate")?);
         let list = dir.join(".cargo-checksum.json");
         let mut sums: Value = serde_json::from_str(&fs::read_to_string(&list)?)?;
@@ -74,7 +70,7 @@ fn without_binaries(vendor: &Path) -> anyhow::Result<()> {
         let listed = sums["files"].as_object_mut().and_then(|files| files.remove(&name));
         ensure!(listed.is_some(), "`{}` does not name `{name}`", list.display());
         fs::write(&list, sums.to_string())?;
-        fs::remove_file(&path)?;
+        fs::remove_file(vendor.join(inside))?;
     }
     Ok(())
 }
