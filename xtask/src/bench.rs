@@ -142,21 +142,26 @@ impl Bench {
         cmd!(sh, "sh -c {PREPARE}").quiet().run().context("failed to prepare")?;
         sh.write_file("stage/build.ninja", ninja(&sh.read_file("stage/commands")?))?;
 
-        let mut table =
-            "| | gfxpack | other | times as fast |\n| --- | ---: | ---: | ---: |".to_owned();
+        let mut table = "| | gfxpack | other | times as fast | CPU | other's | times less |\n\
+                         | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+            .to_owned();
         let runs = self.runs.to_string();
         let is_wanted = |name: &str| self.only.as_ref().is_none_or(|only| name.contains(only));
         for (name, ours, other, prepare) in COMPARISONS.iter().filter(|one| is_wanted(one.0)) {
-            print(name);
             let ours = ours.replace("PACKAGE", PACKAGE);
             cmd!(sh, "hyperfine --style basic --warmup 1 --runs {runs} --prepare {prepare}")
                 .args(["--export-json", "times.json", &ours, other])
                 .run()?;
             let times: Value = serde_json::from_str(&sh.read_file("times.json")?)?;
-            let median = |at: usize| times["results"][at]["median"].as_f64();
-            let (ours, other) = median(0).zip(median(1)).context("hyperfine names no medians")?;
-            let ratio = other / ours;
-            write!(table, "\n| {name} | {ours:.2} s | {other:.2} s | {ratio:.2} |")?;
+            let of =
+                |at: usize, what: &str| times["results"][at][what].as_f64().unwrap_or(f64::NAN);
+            write!(table, "\n| {name} |")?;
+            for [ours, other] in [
+                [0, 1].map(|at| of(at, "median")),
+                [0, 1].map(|at| of(at, "user") + of(at, "system")),
+            ] {
+                write!(table, " {ours:.2} s | {other:.2} s | {:.2} |", other / ours)?;
+            }
         }
         print(&format!("\n{table}"));
         Ok(())
