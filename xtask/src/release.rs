@@ -57,10 +57,11 @@ impl Release {
             .args(["--license", "MIT", "--copyright", "Advanced Micro Devices, Inc."])
             .args(["--maintainer", "The gfxpack developers <gfxpack@example.org>"])
             .run()?;
-        cmd!(sh, "target/release/gfxpack repo {kernels} {sign...} --origin gfxpack").run()?;
+        let gfxpack = root.join("target/release/gfxpack");
+        cmd!(sh, "{gfxpack} repo {kernels} {sign...} --origin gfxpack").run()?;
         let key = kernels.join("archive-key.asc");
         let keyring = self.sign_key.is_some().then_some(["--keyring".as_ref(), key.as_os_str()]);
-        cmd!(sh, "target/release/gfxpack verify {kernels}").args(keyring.iter().flatten()).run()?;
+        cmd!(sh, "{gfxpack} verify {kernels}").args(keyring.iter().flatten()).run()?;
 
         sh.change_dir(&out);
         let sums = "find . -type f -printf '%P\\0' | sort -z | xargs -0 sha256sum >../sums && \
