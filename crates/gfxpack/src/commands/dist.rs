@@ -118,11 +118,10 @@ fn summarise(
     let [cached, shared, here, remote] =
         [Origin::Cached, Origin::Shared, Origin::Here, Origin::Remote].map(|it| summary.count(it));
     let (cached, compiled) = (cached + shared, here + remote);
-    // `reused` is always 0. It stays for programs that read it.
     message!(output, "build-finished", {
         "jobs": plan.jobs.len(), "cached": cached,
         "compiled": compiled, "remote": remote, "shared": shared,
-        "reused": 0, "failed": summary.failures.len(), "refused_before": summary.refused_before,
+        "failed": summary.failures.len(), "refused_before": summary.refused_before,
         "plan": plan.digest(),
     });
     let missing = if_any(finished.missing, |missing| format!(", {missing} missing"));
