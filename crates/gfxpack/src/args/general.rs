@@ -39,9 +39,6 @@ pub(crate) enum When {
     /// Bars if a terminal can show them, otherwise lines.
     #[default]
     Auto,
-    /// The same as auto, for scripts that give it: without a terminal there are no bars.
-    #[value(hide = true)]
-    Always,
     /// Only lines.
     Never,
 }
