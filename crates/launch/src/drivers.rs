@@ -84,7 +84,6 @@ type DriverAnswer = (Option<Vec<CommandTemplate>>, Result<Record, WatchError>);
 #[derive(Serialize, Deserialize)]
 struct StoredCommands {
     commands: Vec<CommandTemplate>,
-    #[serde(rename = "answers")]
     states: PathStates,
 }
 

@@ -171,7 +171,6 @@ impl TemplateArg {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CommandTemplate {
     /// The program's path, and its arguments.
-    #[serde(rename = "words")]
     pub args: Vec<TemplateArg>,
 }
 

@@ -152,28 +152,3 @@ pub fn miopen_in_words(facts: &MiopenFacts) -> String {
     let version = if facts.version.is_empty() { "of unknown version" } else { &facts.version };
     format!("MIOpen {version} ({}; sha256 {})", facts.origin, &sha256[..12])
 }
-
-#[cfg(test)]
-mod tests {
-    use gfxpack_model::KernelFileFormat;
-    use serde_json::json;
-
-    use super::*;
-
-    /// Earlier manifests and stored plans have these names.
-    #[test]
-    fn stored_names_do_not_change() {
-        for (consumer, reader, file) in [
-            (Consumer::Miopen, None, "kdb"),
-            (Consumer::Runtime, Some("runtime"), "kdb"),
-            (Consumer::Rocfft, Some("rocfft"), "rocfft-cache"),
-        ] {
-            let library = KernelLibrary { consumer, ..KernelLibrary::default() };
-            let stored = serde_json::to_value(&library).unwrap();
-            assert_eq!(stored.get("reader"), reader.map(|name| json!(name)).as_ref());
-            assert_eq!(serde_json::from_value::<KernelLibrary>(stored).unwrap(), library);
-            let format: KernelFileFormat = consumer.properties().format;
-            assert_eq!(serde_json::to_value(format).unwrap(), json!(file));
-        }
-    }
-}

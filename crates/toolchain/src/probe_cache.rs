@@ -34,7 +34,6 @@ pub(crate) struct ProbeCache<'a> {
 struct StoredProbe {
     probed: Probed,
     /// The results of the programs' file accesses.
-    #[serde(rename = "answers")]
     states: PathStates,
     /// The libraries of each program that ran, as its loader lists them.
     libraries: BTreeMap<PathBuf, Vec<PathBuf>>,

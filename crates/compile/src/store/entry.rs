@@ -29,7 +29,7 @@ pub struct ObjectInfo {
     pub size: u64,
     /// The sets of file accesses of its compiler outside of source and toolchain: headers of the
     /// C++ library, and files that were not found.
-    #[serde(rename = "answers", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<Digest>,
     /// The name of its driver's commands, if they were known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -34,7 +34,6 @@ pub(crate) enum CacheEntry {
 pub(crate) struct HeaderRecord {
     sha256: Digest,
     files: BTreeSet<PathBuf>,
-    #[serde(rename = "answers")]
     states: PathStates,
     names: BTreeSet<PathBuf>,
     /// By name of a macro: whether the headers use it.

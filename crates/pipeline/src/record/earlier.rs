@@ -35,12 +35,10 @@ pub(super) fn keep(
     let same = new.kdb.sha256 == old.kdb.sha256
         && (new.packages.is_empty() || digests(&new.tuning) == digests(&old.tuning));
     let stays = |package: &Package| {
-        // Manifests of old versions do not say where a package installs; it stays.
         let elsewhere = |new: &Package| {
             // A wheel installs into a place of its own.
             new.name == package.name
                 && (new.format == "wheel") == (package.format == "wheel")
-                && !package.installs.is_empty()
                 && new.installs != package.installs
         };
         same && !formats.contains(package.format.as_str()) && !new.packages.iter().any(elsewhere)

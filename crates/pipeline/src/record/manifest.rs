@@ -64,11 +64,10 @@ pub(super) struct Package {
     #[serde(flatten)]
     pub(super) file: File,
     /// The paths at which the package installs the kdb and the databases. Empty
-    /// for packages without a kdb, and in manifests of old versions.
+    /// for packages without a kdb.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) installs: Vec<String>,
-    /// The packages that a metapackage depends on. Empty in manifests of old
-    /// versions.
+    /// The packages that a metapackage depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) depends: Vec<String>,
 }

@@ -12,7 +12,7 @@ use super::tree::{SourceTrees, Tree};
 use crate::plan::{PlanToolchain, Source};
 
 /// The version of the format that is written and read.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 1;
 
 /// The common part of a plan's jobs; `A` is data of the program that stores the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,7 +24,7 @@ pub struct StoredPathStates {
 /// Relative paths lie below a directory that the caller knows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathStates {
-    #[serde(rename = "answers", with = "path_text::pairs")]
+    #[serde(with = "path_text::pairs")]
     states: Vec<(PathBuf, PathState)>,
     /// Groups of paths, as indices into the list, that are one file or one directory under several
     /// names. Compilers read such a file once if its text says so, and search such a directory
