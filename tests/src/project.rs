@@ -330,7 +330,7 @@ impl Project {
     #[must_use]
     pub fn objects(&self) -> usize {
         let temporary = |name: &str| name.rsplit('/').next().is_some_and(|n| n.starts_with('.'));
-        self.tree("cache/v4/objects").iter().filter(|(name, _)| !temporary(name)).count()
+        self.tree("cache/v1/objects").iter().filter(|(name, _)| !temporary(name)).count()
     }
 }
 

@@ -61,7 +61,7 @@ fn the_cache_is_counted_limited_and_checked() {
     let full = stats(&project);
     assert_eq!((&full["objects"], &full["limit"]), (&5.into(), &Value::Null));
     let kinds =
-        ["objects", "answers", "history", "headers", "commands"].map(|kind| format!("v4/{kind}"));
+        ["objects", "answers", "history", "headers", "commands"].map(|kind| format!("v1/{kind}"));
     let bytes: u64 = kinds
         .into_iter()
         .chain(["answers".to_owned(), "outputs".to_owned()])
@@ -79,24 +79,12 @@ fn the_cache_is_counted_limited_and_checked() {
     assert_eq!(message(&kept, "cache-gc")["removed_files"], 0);
     assert_eq!(compiled(&build(&project, &[]).expect_code(0)), 0);
 
-    // What an earlier version kept.
-    project.write("cache/v1/objects/ab/abcd", "an object");
-    let old = stats(&project)["old"].take();
-    let dir = project.path().join("cache/v1");
-    assert_eq!(old, serde_json::json!([{ "dir": dir, "bytes": 9 }]));
-    let dry = cache(&project, &["gc", "--old", "--dry-run"]).expect_code(0);
-    assert_eq!(message(&dry, "cache-old")["bytes"], 9);
-    assert!(dir.exists());
-    let gone = cache(&project, &["gc", "--old"]).expect_code(0);
-    assert!(message(&gone, "cache-old")["dir"] == dir.to_str().unwrap() && !dir.exists());
-    assert_eq!(stats(&project), full);
-
     let sound = cache(&project, &["verify"]).expect_code(0);
     assert_eq!(message(&sound, "cache-verified")["objects"], 5);
-    let (name, mut object) = project.tree("cache/v4/objects").remove(2);
+    let (name, mut object) = project.tree("cache/v1/objects").remove(2);
     let middle = object.len() / 2;
     object[middle] ^= 0x10;
-    fs::write(project.path().join("cache/v4/objects").join(name), object).unwrap();
+    fs::write(project.path().join("cache/v1/objects").join(name), object).unwrap();
     let damaged = cache(&project, &["verify"]).expect_code(101);
     let named = message(&damaged, "damaged");
     assert!(named["key"]["kernel_name"].as_str().is_some_and(|name| name.ends_with(".o")));
@@ -170,12 +158,12 @@ fn a_read_only_store_is_read_and_none_is_needed() {
     build(&project, &[]).expect_code(0);
     let expected = project.tree("o/kdb");
     // One object less, so that there is something to compile.
-    let (name, _) = project.tree("cache/v4/objects").remove(0);
-    fs::remove_file(project.path().join("cache/v4/objects").join(name)).unwrap();
-    let before = project.tree("cache/v4");
+    let (name, _) = project.tree("cache/v1/objects").remove(0);
+    fs::remove_file(project.path().join("cache/v1/objects").join(name)).unwrap();
+    let before = project.tree("cache/v1");
     let mount = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\"";
     // The whole, or what another user of a group made.
-    let one = fs::read_dir(project.path().join("cache/v4/objects")).unwrap().next().unwrap();
+    let one = fs::read_dir(project.path().join("cache/v1/objects")).unwrap().next().unwrap();
     let cache = project.path().join("cache");
     let empty = project.path().join("empty");
     fs::create_dir(&empty).unwrap();
@@ -213,7 +201,7 @@ fn a_read_only_store_is_read_and_none_is_needed() {
         assert_eq!(finished["cached"], cached);
         assert_eq!(finished["compiled"], 5 - cached);
         assert!(project.tree("o/kdb") == expected);
-        assert!(project.tree("cache/v4") == before);
+        assert!(project.tree("cache/v1") == before);
     }
 }
 
@@ -222,7 +210,7 @@ fn a_flipped_bit_never_gets_into_a_kdb() {
     let project = Project::small();
     build(&project, &[]).expect_code(0);
     let expected = project.tree("o/kdb");
-    let root = project.path().join("cache/v4");
+    let root = project.path().join("cache/v1");
     let flip = |path: &Path, part: usize| {
         let mut bytes = fs::read(path).unwrap();
         let at = (bytes.len() - 1) * part / 16;
@@ -231,7 +219,7 @@ fn a_flipped_bit_never_gets_into_a_kdb() {
     };
     // In every file: objects, what they are for, what they were made from.
     for part in [0, 6, 11, 16] {
-        for (name, bytes) in project.tree("cache/v4") {
+        for (name, bytes) in project.tree("cache/v1") {
             if !bytes.is_empty() {
                 flip(&root.join(name), part);
             }
@@ -410,7 +398,7 @@ fn kernels_that_use_the_time_get_source_date_epoch() {
     let (compiled, kdb) = build(None, "cache", &[]);
     assert_eq!(compiled, count as u64);
     assert_eq!(occurrences(&kdb, "Jan  1 2025, 00:00:00, Wed Jan  1 00:00:00 2025\0"), count);
-    let headers = project.tree("cache/v4/headers");
+    let headers = project.tree("cache/v1/headers");
     assert!(headers.iter().any(|(name, _)| name.ends_with(".pch")), "one was precompiled");
     for via in ["hipcc", "direct"] {
         assert!(build(None, via, &["--via", via]).1 == kdb, "{via}");

@@ -178,7 +178,7 @@ fn a_changed_byte_rebuilds_exactly_the_jobs_that_depend_on_it() {
     assert!(compiled(&project).is_empty());
 
     let job = explained(&project, "fill.s")["job"].as_str().unwrap().to_owned();
-    fs::remove_file(project.path().join("cache/v4/objects").join(&job[..2]).join(&job)).unwrap();
+    fs::remove_file(project.path().join("cache/v1/objects").join(&job[..2]).join(&job)).unwrap();
     assert_eq!(explained(&project, "fill.s")["state"], "gone");
     assert_eq!(compiled(&project), [ASSEMBLY]);
 }
@@ -424,7 +424,7 @@ fn no_kernel_reads_precompiled_headers() {
         project.run(&[&["build", "--out", "o"], &INPUT[..]].concat()).expect_code(code).stderr
     };
     build(0);
-    let headers = fs::read_dir(project.path().join("cache/v4/headers")).unwrap();
+    let headers = fs::read_dir(project.path().join("cache/v1/headers")).unwrap();
     let headers: Vec<_> = headers.map(|entry| entry.unwrap().path()).collect();
     let header = |extension: &str| {
         let mut found = headers.iter().filter(|path| path.extension().unwrap() == extension);
@@ -764,7 +764,7 @@ fn objects_made_while_the_toolchain_was_touched_are_made_again() {
     let build = |out: &str, via: &[&str]| {
         let arguments = ["build", "--jobs=1", "--out", out];
         project.run(&[&arguments[..], via, &INPUT, &TOOLS].concat()).expect_code(0);
-        fs::remove_dir_all(project.path().join("cache/v4/objects")).unwrap();
+        fs::remove_dir_all(project.path().join("cache/v1/objects")).unwrap();
         project.tree(&format!("{out}/kdb"))
     };
     let expected = build("o", &[]);
@@ -782,7 +782,7 @@ fn objects_made_while_the_toolchain_was_touched_are_made_again() {
     restored.wait_until_gone();
 
     // The same version installed again, or links to equal files.
-    fs::remove_dir_all(at("cache/v4/headers")).unwrap();
+    fs::remove_dir_all(at("cache/v1/headers")).unwrap();
     let copy = at("copy");
     let replaced = Gate::new(&pipe, move || {
         fs::copy(&library, &copy).unwrap();
@@ -790,7 +790,7 @@ fn objects_made_while_the_toolchain_was_touched_are_made_again() {
     });
     assert!(build("p", &[]) == expected);
     replaced.wait_until_gone();
-    let headers = project.tree("cache/v4/headers");
+    let headers = project.tree("cache/v1/headers");
     let sizes = headers.iter().filter(|(name, _)| name.ends_with(".pch"));
     let sizes: Vec<usize> = sizes.map(|(_, bytes)| bytes.len()).collect();
     assert!(!sizes.is_empty() && !sizes.contains(&0), "each is used: {sizes:?}");

@@ -58,7 +58,7 @@ fn a_remote_build_gives_the_bytes_of_a_local_one_and_is_then_cached() {
     // The objects' other dependencies are known as well: a changed header
     // of the system would be noticed.
     let info = |name: &str| {
-        let tree = project.tree(&format!("cache-{name}/v4/answers"));
+        let tree = project.tree(&format!("cache-{name}/v1/answers"));
         tree.len()
     };
     assert!(info("first") > 0);
@@ -124,7 +124,7 @@ fn a_service_that_is_killed_and_started_again_loses_nothing() {
     command.env("GFXPACK_CACHE_DIR", project.path().join("cache-remote"));
     let building = std::thread::scope(|scope| {
         let building = scope.spawn(|| finish(command));
-        let made = || project.tree("cache-remote/v4/objects").len();
+        let made = || project.tree("cache-remote/v1/objects").len();
         while made() < 2 && !building.is_finished() {
             std::thread::yield_now();
         }
@@ -214,7 +214,7 @@ fn an_interrupted_remote_build_stops_and_goes_on_later() {
     // In a shell, since the test has no safe way to send SIGTERM itself.
     shell
         .args(["-c", "\"$@\" & pid=$!; \
-                while [ \"$(find cache/v4/objects -type f 2> /dev/null | wc -l)\" -lt 1 ]; do kill -0 $pid || exit 1; sleep 0.05; done; \
+                while [ \"$(find cache/v1/objects -type f 2> /dev/null | wc -l)\" -lt 1 ]; do kill -0 $pid || exit 1; sleep 0.05; done; \
                 kill -TERM $pid; wait $pid", "sh"])
         .arg(gfxpack_tests::project::binary())
         .args(BUILD)

@@ -189,7 +189,7 @@ fn jobs_that_took_longest_last_time_start_first() {
     let json = ["--jobs", "1", "--message-format", "json"];
     let first = dist(&project, &json).expect_code(0);
     assert_eq!(order(&first), ["scale.cl.o", "scale.cl.o", "fill.s.o"], "by language at first");
-    let costs = project.path().join("cache/v4/costs.jsonl");
+    let costs = project.path().join("cache/v1/costs.jsonl");
     let text = fs::read_to_string(&costs).unwrap();
     assert_eq!(text.lines().count(), 3, "{text}");
     // As if the assembly had taken an hour and OpenCL C no time.
@@ -202,7 +202,7 @@ fn jobs_that_took_longest_last_time_start_first() {
         })
         .collect();
     let again = |costs_file: &[u8]| {
-        fs::remove_dir_all(project.path().join("cache/v4/objects")).unwrap();
+        fs::remove_dir_all(project.path().join("cache/v1/objects")).unwrap();
         fs::write(&costs, costs_file).unwrap();
         dist(&project, &json).expect_code(0)
     };

@@ -58,9 +58,9 @@ fn a_directory_is_shared_and_damaged_objects_are_dropped() {
     let project = Project::small();
     let url = directory(&project);
     is_shared(&project, &url);
-    let entries = project.tree("shared/v4/objects");
+    let entries = project.tree("shared/v1/objects");
     assert_eq!(entries.len(), KERNELS);
-    let path = |name: &str| project.path().join("shared/v4/objects").join(name);
+    let path = |name: &str| project.path().join("shared/v1/objects").join(name);
     // Other bytes, too few, far too many, and a sound object that is for another job.
     let (first, second, third) = (&entries[0], &entries[1], &entries[2]);
     let mut damaged = first.1.clone();
@@ -86,8 +86,8 @@ fn the_user_chooses_what_is_uploaded() {
     let project = Project::small();
     let url = directory(&project);
     let shared = || {
-        let dir = project.path().join("shared/v4/objects");
-        if dir.exists() { project.tree("shared/v4/objects").len() } else { 0 }
+        let dir = project.path().join("shared/v1/objects");
+        if dir.exists() { project.tree("shared/v1/objects").len() } else { 0 }
     };
     build(&project, "m", &["--cache-remote", &url, "--cache-upload", "never"]).expect_code(0);
     assert_eq!(shared(), 0);
@@ -165,7 +165,7 @@ fn webdav_is_shared() {
         server
     });
     is_shared(&project, &format!("webdav://{}/team", server.address));
-    assert_eq!(project.tree("dav/team/v4/objects").len(), KERNELS);
+    assert_eq!(project.tree("dav/team/v1/objects").len(), KERNELS);
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn s3_is_shared_with_everyone_who_has_the_key() {
     });
     let place = format!("endpoint=http://{}&region=us-east-1", server.address);
     is_shared(&project, &format!("s3://bucket/team?{place}"));
-    assert_eq!(project.tree("s3/bucket/team/v4/objects").len(), KERNELS);
+    assert_eq!(project.tree("s3/bucket/team/v1/objects").len(), KERNELS);
     let stranger = format!("s3://bucket/team?{place}&access_key_id=x&secret_access_key=y");
     let run = build(&project, "stranger", &["--cache-remote", &stranger]).expect_code(0);
     assert_eq!(counts(&run), (KERNELS as u64, 0));
@@ -216,6 +216,6 @@ fn google_cloud_storage_is_shared() {
     });
     let place = format!("endpoint=http://{}&skip_signature=true", server.address);
     is_shared(&project, &format!("gs://bucket/team?{place}"));
-    let kept = project.tree("gcs/.cloudstorage/bucket/team/v4/objects");
+    let kept = project.tree("gcs/.cloudstorage/bucket/team/v1/objects");
     assert_eq!(kept.len(), KERNELS);
 }

@@ -63,17 +63,17 @@ fn kernels_in_every_language_equal_hipccs_objects() {
     let arguments = ["--manifest", manifest, "--target", "gfx906,gfx90a,gfx1030"];
     let short = same_both_ways(&project, &arguments);
     assert_no_setback(&short);
-    assert_eq!(files(&project, "short-cache/v4/headers", ".pch"), 3, "one for each target");
-    assert_eq!(files(&project, "driver-cache/v4", ".pch"), 0);
+    assert_eq!(files(&project, "short-cache/v1/headers", ".pch"), 3, "one for each target");
+    assert_eq!(files(&project, "driver-cache/v1", ".pch"), 0);
 
     // Headers are used again, and looked at before.
-    for (name, bytes) in project.tree("short-cache/v4/headers") {
+    for (name, bytes) in project.tree("short-cache/v1/headers") {
         if name.ends_with(".pch") {
-            let path = project.path().join("short-cache/v4/headers").join(name);
+            let path = project.path().join("short-cache/v1/headers").join(name);
             std::fs::write(path, &bytes[..bytes.len() / 2]).unwrap();
         }
     }
-    std::fs::remove_dir_all(project.path().join("short-cache/v4/objects")).unwrap();
+    std::fs::remove_dir_all(project.path().join("short-cache/v1/objects")).unwrap();
     let again = build(&project, "again", "short-cache", &arguments).expect_code(0);
     assert_no_setback(&again);
     assert!(project.tree("driver/kdb") == project.tree("again/kdb"), "the kdbs differ");
@@ -498,7 +498,7 @@ fn arguments_that_only_a_driver_understands_are_left_to_it() {
     assert_eq!(driver.len(), refused.len(), "{driver:?}");
     assert_eq!(failures_of(&[], "short"), driver);
     assert!(project.tree("driver/kdb") == project.tree("short/kdb"), "the kdbs differ");
-    assert_eq!(files(&project, "short-cache/v4/headers", ".pch"), 1);
+    assert_eq!(files(&project, "short-cache/v1/headers", ".pch"), 1);
 }
 
 /// No other build may use it meanwhile, nor try it again.
@@ -514,9 +514,9 @@ fn a_precompiled_header_that_failed_its_trial_is_recorded_and_not_used() {
     project.write("keys.jsonl", &keys.collect::<String>());
     let arguments = ["--keys", "keys.jsonl", "--source-dir", ".", "--target", "gfx906"];
     same_both_ways(&project, &arguments);
-    let kept = project.tree("short-cache/v4/headers");
+    let kept = project.tree("short-cache/v1/headers");
     let mut headers = kept.iter().filter(|(name, _)| name.ends_with(".pch"));
-    assert!(files(&project, "short-cache/v4/headers", ".pch") > 0);
+    assert!(files(&project, "short-cache/v1/headers", ".pch") > 0);
     assert!(headers.all(|(_, bytes)| bytes.is_empty()));
 }
 

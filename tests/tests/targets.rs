@@ -266,7 +266,7 @@ fn supplied_constants_give_the_bytes_of_the_installed_ones() {
     let at = bytes.len() / 2;
     bytes[at] ^= 1;
     fs::write(&file, &bytes).expect("written");
-    fs::remove_dir_all(project.path().join("cache/v4")).expect("removed");
+    fs::remove_dir_all(project.path().join("cache/v1")).expect("removed");
     build(&project, "again", targets, &with).expect_code(0);
     assert!(project.tree("installed/kdb") == project.tree("again/kdb"), "the same objects");
 }

@@ -19,4 +19,4 @@ pub(crate) use paths::{COMMANDS, HEADERS};
 pub use paths::{VERSION, is_store};
 #[cfg(test)]
 pub(crate) use test_support::{about_it, fixture};
-pub use upkeep::{Damaged, Evicted, Limits, OldStore, StoreStats};
+pub use upkeep::{Damaged, Evicted, Limits, StoreStats};

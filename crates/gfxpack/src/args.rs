@@ -375,10 +375,6 @@ pub(crate) enum CacheCommand {
         /// Remove files that were not used for this long, as 30d
         #[arg(long, value_name = "AGE", value_parser = parse_age)]
         max_age: Option<Duration>,
-        /// Remove files of earlier versions of gfxpack, which this one does not
-        /// read
-        #[arg(long)]
-        old: bool,
         /// Print what would be removed, and remove nothing
         #[arg(long, short = 'n')]
         dry_run: bool,

@@ -25,12 +25,12 @@ fn run_three(project: &Project) -> usize {
 
 /// The shard with a job, and the file of its object.
 fn some_object(project: &Project) -> (String, String) {
-    let (name, _) = project.tree("s/v4/objects").remove(0);
+    let (name, _) = project.tree("s/v1/objects").remove(0);
     let job = name.rsplit('/').next().unwrap().to_owned();
     let shard = (1..=3)
         .find(|index| project.text(&format!("s/shard-{index}-of-3.manifest")).contains(&job))
         .expect("some shard has it");
-    (format!("{shard}/3"), format!("s/v4/objects/{name}"))
+    (format!("{shard}/3"), format!("s/v1/objects/{name}"))
 }
 
 #[test]
@@ -112,8 +112,8 @@ fn a_damaged_cached_object_is_recompiled_and_refusals_stay_reported() {
         project.run(&arguments.collect::<Vec<_>>()).expect_code(42)
     };
     run("first");
-    let (name, object) = project.tree("cache/v4/objects").remove(0);
-    let path = project.path().join("cache/v4/objects").join(name);
+    let (name, object) = project.tree("cache/v1/objects").remove(0);
+    let path = project.path().join("cache/v1/objects").join(name);
     let mut bytes = object;
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -126,7 +126,7 @@ fn a_damaged_cached_object_is_recompiled_and_refusals_stay_reported() {
     assert_eq!([&report["compiled"], &report["cached"], &report["failed"]], [1, 1, 1]);
     assert!(project.text("first.html").contains(error_text), "a report names what was refused");
     assert!(project.text("second.html").contains(error_text), "and so after a repair");
-    assert!(project.tree("first/v4/objects") == project.tree("second/v4/objects"));
+    assert!(project.tree("first/v1/objects") == project.tree("second/v1/objects"));
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_refusal_is_kept_when_shards_use_the_cache() {
         let run = project.run(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(started(&run.expect_code(42)), 1 - turn);
         let kept = |(name, _): &(String, Vec<u8>)| name.starts_with("refusals/");
-        assert_eq!(project.tree("s/v4").iter().filter(|file| kept(file)).count(), 1);
+        assert_eq!(project.tree("s/v1").iter().filter(|file| kept(file)).count(), 1);
     }
 }
 
@@ -282,7 +282,7 @@ fn a_killed_shard_resumes_when_run_again() {
     let mut child =
         project.command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let objects =
-        || project.tree("s/v4/objects").iter().filter(|(name, _)| !name.contains("/.")).count();
+        || project.tree("s/v1/objects").iter().filter(|(name, _)| !name.contains("/.")).count();
     while objects() < 3 || !gate.was_reached() {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
         std::thread::yield_now();

@@ -27,7 +27,7 @@ struct Made {
 
 /// Reads the objects in some directories, and what was made of them.
 fn made(project: &Project, objects: &[&str], out: &str) -> Made {
-    let files = objects.iter().flat_map(|dir| project.tree(&format!("{dir}/v4/objects")));
+    let files = objects.iter().flat_map(|dir| project.tree(&format!("{dir}/v1/objects")));
     let mut objects = BTreeMap::new();
     for (name, file) in files {
         let twice = objects.insert(name.clone(), object(&file));

@@ -7,9 +7,8 @@ use std::{fs, io};
 use gfxpack_model::Digest;
 
 /// The name of the store's directory below a cache, a shard's output or a shared cache. The number
-/// is increased when the layout of the files changes, and when files of earlier versions may be
-/// wrong.
-pub const VERSION: &str = "v4";
+/// is that of the files' layout.
+pub const VERSION: &str = "v1";
 
 /// The directory of precompiled headers.
 pub(crate) const HEADERS: &str = "headers";

@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::entry::{Entry, read_entry};
 use super::object_store::ObjectStore;
-use super::paths::{EVICTABLE_DIRS, JOB_DIRS, LOCK, TEMP, VERSION, is_gone, sweep};
+use super::paths::{EVICTABLE_DIRS, JOB_DIRS, LOCK, TEMP, is_gone, sweep};
 use crate::error::CompileError;
 
 /// Directories beside the store whose files may be evicted too: probe answers, and records of
@@ -74,32 +74,6 @@ pub struct Damaged {
     pub path: PathBuf,
     /// The key that it was made for, if known.
     pub key: Option<KernelKey>,
-}
-
-/// The store of an earlier version, which is not read any more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OldStore {
-    /// Its directory.
-    pub dir: PathBuf,
-    /// Bytes of its files.
-    pub bytes: u64,
-}
-
-impl OldStore {
-    /// Removes the store, unless a build of that version uses it. Returns whether it was removed.
-    ///
-    /// # Errors
-    /// [`CompileError::File`] if it can't be removed.
-    pub fn remove(&self) -> Result<bool, CompileError> {
-        // Held until everything is removed.
-        let lock = File::options().append(true).open(self.dir.join(LOCK));
-        let used = |lock| flock(lock, FlockOperation::NonBlockingLockExclusive).is_err();
-        if lock.as_ref().is_ok_and(used) {
-            return Ok(false);
-        }
-        fs::remove_dir_all(&self.dir).map_err(FileError::io("remove", &self.dir))?;
-        Ok(true)
-    }
 }
 
 struct StoredFile {
@@ -215,23 +189,6 @@ impl ObjectStore {
         Ok((objects as u64, damaged))
     }
 
-    /// The stores of earlier versions beside this one.
-    #[must_use]
-    pub fn old(&self) -> Vec<OldStore> {
-        let cache = self.dir.parent().and_then(|dir| fs::read_dir(dir).ok());
-        let old = |entry: fs::DirEntry| {
-            let number = version_number(entry.file_name().to_str()?)?;
-            let is_old = entry.file_type().ok()?.is_dir() && Some(number) < version_number(VERSION);
-            let dir = entry.path();
-            let sizes = files(&dir).filter_map(|file| fs::symlink_metadata(file).ok());
-            is_old.then(|| OldStore { bytes: sizes.map(|meta| meta.len()).sum(), dir })
-        };
-        let mut found: Vec<OldStore> =
-            cache.into_iter().flatten().flatten().filter_map(old).collect();
-        found.sort_by(|a, b| a.dir.cmp(&b.dir));
-        found
-    }
-
     /// Every file that may be evicted.
     fn entries(&self) -> Vec<StoredFile> {
         let beside = self.dir.parent().map(|dir| BESIDE.map(|kind| (kind, dir.join(kind))));
@@ -254,11 +211,6 @@ fn remove(path: &Path) -> Result<(), FileError> {
         Err(error) if is_gone(&error) => Ok(()),
         removed => removed.map_err(FileError::io("remove", path)),
     }
-}
-
-/// The number of a version's directory.
-fn version_number(name: &str) -> Option<u32> {
-    name.strip_prefix('v')?.parse().ok()
 }
 
 fn files(dir: &Path) -> impl Iterator<Item = PathBuf> + use<> {
@@ -355,29 +307,6 @@ mod tests {
         let there = |file: &str| dir.path().join(file).exists();
         assert!(there("answers/a") && !there("outputs/a") && there("trials/a"));
         assert_eq!(left(dir.path(), &jobs), [true]);
-    }
-
-    #[test]
-    fn stores_of_earlier_versions_are_listed_and_removed_unless_in_use() {
-        let dir = tempfile::tempdir().unwrap();
-        store(dir.path(), &[3]);
-        for file in ["v1/objects/ab/x", "v1/lock", "v0/x", "v99/x", "v1x/x", "answers/x"] {
-            let file = dir.path().join(file);
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(file, [7; 100]).unwrap();
-        }
-        let opened = ObjectStore::open_to_look(dir.path());
-        let named = |name: &str, bytes| OldStore { dir: dir.path().join(name), bytes };
-        let old = opened.old();
-        assert_eq!(old, [named("v0", 100), named("v1", 200)]);
-        let used = File::open(dir.path().join("v1/lock")).unwrap();
-        flock(&used, FlockOperation::LockShared).unwrap();
-        assert!(old[0].remove().unwrap() && !old[1].remove().unwrap());
-        assert_eq!(opened.old(), old[1..]);
-        drop(used);
-        assert!(old[1].remove().unwrap());
-        assert_eq!(opened.old(), []);
-        assert!(dir.path().join("v99/x").exists() && dir.path().join("answers/x").exists());
     }
 
     #[test]

@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Limits, ObjectStore, OldStore};
-use serde_json::{Value, json};
+use gfxpack_compile::{Limits, ObjectStore};
 
 use crate::args::{CacheCommand, CacheDir};
 use crate::context::Context;
@@ -21,18 +20,15 @@ pub(crate) fn run(command: &CacheCommand, context: &Context) -> Result {
             stats(&dir, environment.cache_size()?, output);
             Ok(())
         }
-        CacheCommand::Gc { dir, max_size, max_age, old, dry_run } => {
+        CacheCommand::Gc { dir, max_size, max_age, dry_run } => {
             let dir = existing(dir, environment)?;
             let size = max_size.map_or_else(|| environment.cache_size(), |size| Ok(Some(size)))?;
-            if size.is_none() && max_age.is_none() && !old {
+            if size.is_none() && max_age.is_none() {
                 return Err(fail::usage(
                     "failed to start: no limit is given",
-                    "say how large the cache may be with --max-size, for how long files may lie \
-                     unused with --max-age, or that earlier versions' may go with --old",
+                    "say how large the cache may be with --max-size, or for how long files may \
+                     lie unused with --max-age",
                 ));
-            }
-            if *old {
-                remove_old(&dir, *dry_run, output)?;
             }
             gc(&dir, &Limits { size, age: *max_age, dry_run: *dry_run }, output)
         }
@@ -56,15 +52,13 @@ fn existing(args: &CacheDir, environment: &Environment) -> Result<PathBuf> {
 }
 
 fn stats(dir: &Path, limit: Option<u64>, output: &Output) {
-    let store = ObjectStore::open_to_look(dir);
-    let (stats, old) = (store.stats(), store.old());
+    let stats = ObjectStore::open_to_look(dir).stats();
     message!(output, "cache-stats", {
         "dir": display(dir), "objects": stats.objects, "object_bytes": stats.object_bytes,
         "refused": stats.refusals,
         "other_files": stats.others, "other_bytes": stats.other_bytes,
         "bytes": stats.bytes(), "limit": limit,
         "unused_seconds": stats.oldest.map(|age| age.as_secs()),
-        "old": old.iter().map(listed).collect::<Vec<_>>(),
     });
     output.text(&dir.display().to_string());
     let line = |label: &str, value: String| output.text(&format!("  {label:<8} {value}"));
@@ -77,29 +71,6 @@ fn stats(dir: &Path, limit: Option<u64>, output: &Output) {
     if let Some(age) = stats.oldest {
         line("unused", format!("up to {} h", age.as_secs() / 3600));
     }
-    for one in old {
-        let (dir, size) = (one.dir.display(), size(one.bytes));
-        line("old", format!("{dir}, {size}; `gfxpack cache gc --old` removes it"));
-    }
-}
-
-fn listed(old: &OldStore) -> Value {
-    json!({ "dir": display(&old.dir), "bytes": old.bytes })
-}
-
-/// Removes the stores of earlier versions.
-fn remove_old(dir: &Path, dry_run: bool, output: &Output) -> Result {
-    for one in ObjectStore::open_to_look(dir).old() {
-        if !dry_run && !one.remove()? {
-            return Err(in_use());
-        }
-        let mut body = listed(&one);
-        body["dry_run"] = dry_run.into();
-        output.message("cache-old", &body);
-        let verb = if dry_run { "would remove" } else { "removed" };
-        output.text(&format!("{verb} {}, {}", one.dir.display(), size(one.bytes)));
-    }
-    Ok(())
 }
 
 fn gc(dir: &Path, limits: &Limits, output: &Output) -> Result {
