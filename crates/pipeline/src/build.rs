@@ -11,14 +11,12 @@ use gfxpack_plan::plan::{self, Plan};
 use gfxpack_plan::shard::Shard;
 use serde::{Deserialize, Serialize};
 
-use crate::destination::try_directory;
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
 use crate::kdb_inputs::KdbInputs;
 use crate::kernel_files::{self, FormatOperations, Rows};
 use crate::options::{BuildOptions, KdbForm, processes};
 use crate::outputs::{OutputDigest, Outputs};
-use crate::own_objects::{self, OwnObjects};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::refused_list::RefusedKernels;
@@ -26,8 +24,8 @@ use crate::report::{self, BuildFacts};
 use crate::text::counted;
 use crate::{provenance, remote};
 
-/// How often damaged objects are compiled again before the build gives up. A disk
-/// that damages files twice will do it again.
+/// How often objects that are damaged, or that another build replaced in the cache,
+/// are compiled again before the build gives up.
 pub(crate) const REPAIRS: u32 = 2;
 
 /// The result of a build.
@@ -75,9 +73,6 @@ pub(crate) fn build(
     progress: &dyn Progress,
 ) -> Result<BuiltKdbs> {
     reported(prepared, options, None, progress, |facts| {
-        for kdb in &prepared.plan.kdbs {
-            try_directory(&options.out.join(kdb.format.output_dir()))?;
-        }
         let outputs = prepared.cache.outputs(&options.out)?;
         compile_and_assemble(prepared, options, executor, &outputs, progress, facts)
     })
@@ -135,12 +130,15 @@ fn compile_and_assemble(
         prepared,
         options: executor,
         listeners: Listeners { plan, progress, facts, refused: RefusedKernels::default() },
-        own: OwnObjects::new(prepared),
-        repairs: REPAIRS,
     };
     let mut summary = runs.run_all()?;
+    let mut repairs = REPAIRS;
     let kdbs = loop {
-        let read = |job: JobId| runs.own.read(&summary, job);
+        let store = &prepared.cache.store;
+        let read = |job: JobId| match &summary.objects[job.0] {
+            Some((object, _)) => store.read_known(plan[job].digest, object.sha256),
+            None => store.read(plan[job].digest),
+        };
         let failures = summary.failures.iter();
         let assembly = KdbAssembly {
             prepared,
@@ -157,9 +155,12 @@ fn compile_and_assemble(
             progress,
         };
         match assembly.run() {
-            // The store has dropped the damaged object.
-            Err(error @ Error::Compile(CompileError::CorruptObject(_))) => {
-                runs.repair(error, &mut summary)?;
+            Err(Error::Compile(CompileError::CorruptObject(_))) if repairs > 0 => {
+                repairs -= 1;
+                // If one object is damaged, others may be too: find all of them at once.
+                let jobs: Vec<Digest> = plan.jobs.iter().map(|job| job.digest).collect();
+                store.drop_damaged(&jobs);
+                summary = runs.run_all()?;
             }
             made => break made?,
         }
@@ -188,21 +189,18 @@ impl Listeners<'_> {
     }
 }
 
-/// Runs a build's jobs, and runs some again if their objects were lost.
+/// Runs a build's jobs.
 struct Runs<'a> {
     prepared: &'a Prepared,
     options: ExecutorOptions,
     listeners: Listeners<'a>,
-    own: OwnObjects<'a>,
-    /// How many more times damaged objects may be compiled again.
-    repairs: u32,
 }
 
 impl Runs<'_> {
     /// Runs all jobs whose objects the cache does not have, and records what they
     /// were made from.
     fn run_all(&mut self) -> Result<Summary> {
-        let Self { prepared, options, listeners, .. } = self;
+        let Self { prepared, options, listeners } = self;
         let Prepared { plan, toolchains, cache, .. } = prepared;
         let cancel = listeners.progress.cancel();
         let executor = prepared.executor(&cache.store, None, options, cancel);
@@ -210,40 +208,6 @@ impl Runs<'_> {
         cache.digests.save();
         History::record(plan, toolchains, &cache.store, &summary);
         Ok(summary)
-    }
-
-    /// Compiles objects again: those that other builds replaced, or, if there are
-    /// none, those that are damaged or gone. `error` is the error that assembling
-    /// the kdbs ended with.
-    fn repair(&mut self, error: Error, summary: &mut Summary) -> Result<()> {
-        let replaced = self.own.replaced(summary);
-        if !replaced.is_empty() {
-            return self.run_again(&replaced, summary);
-        }
-        if self.repairs == 0 {
-            return Err(error);
-        }
-        self.repairs -= 1;
-        let Prepared { plan, cache, .. } = self.prepared;
-        // If one object is damaged, others may be too: find all of them at once.
-        let jobs: Vec<Digest> = plan.jobs.iter().map(|job| job.digest).collect();
-        cache.store.drop_damaged(&jobs);
-        self.own.forget();
-        *summary = self.run_all()?;
-        Ok(())
-    }
-
-    /// Compiles jobs again whose objects other builds replaced.
-    fn run_again(&mut self, jobs: &[JobId], summary: &mut Summary) -> Result<()> {
-        let Self { options, listeners, own, .. } = self;
-        let cancel = listeners.progress.cancel();
-        let again = own.compile(jobs, options, cancel, &mut |event, _| match event {
-            // The first run has already reported the contents of the cache.
-            JobEvent::FoundInCache { .. } => {}
-            event => listeners.event(&event),
-        })?;
-        own_objects::update(summary, jobs, again);
-        Ok(())
     }
 }
 

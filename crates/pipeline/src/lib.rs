@@ -47,7 +47,6 @@ pub mod missing_from;
 pub mod model;
 pub mod options;
 mod outputs;
-mod own_objects;
 pub mod package_existing;
 mod packages;
 pub mod plan_state;

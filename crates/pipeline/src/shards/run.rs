@@ -17,7 +17,6 @@ use super::manifest_files::job_state;
 use super::output::{JobNote, ShardOutput};
 use crate::build::REPAIRS;
 use crate::error::{Error, Result};
-use crate::own_objects::OwnObjects;
 use crate::prepare::Prepared;
 use crate::progress::{Event as ProgressEvent, Progress};
 use crate::report::BuildFacts;
@@ -203,8 +202,14 @@ impl ShardRun<'_> {
             let ran = executor.run(&mut |event| listener.event(event, &cache.store));
             let summary = listener.ended(ran.map_err(Error::from))?;
             cache.digests.save();
-            let lost = std::mem::take(&mut listener.lost);
-            self.make_own(&left, &lost, &summary, &options, listener)?;
+            let mut lost = std::mem::take(&mut listener.lost);
+            // Another build replaced these in the cache before they were copied.
+            let is_other = |job: &&JobId| {
+                let there = self.output.store.info(plan[**job].digest);
+                let made = summary.objects[job.0].as_ref();
+                made.is_some_and(|(made, _)| there.as_ref() != Some(made))
+            };
+            lost.extend(left.iter().filter(is_other));
             if lost.is_empty() {
                 return Ok(pass);
             }
@@ -213,40 +218,6 @@ impl ShardRun<'_> {
             left.sort_unstable();
         }
         Err(CompileError::CorruptObject(plan[left[0]].digest).into())
-    }
-
-    /// Compiles those of `jobs` again whose object was replaced in the cache by
-    /// another build, before it was copied.
-    fn make_own(
-        &self,
-        jobs: &[JobId],
-        lost: &HashSet<JobId>,
-        summary: &Summary,
-        options: &ExecutorOptions,
-        mut listener: Listener<'_, '_>,
-    ) -> Result<()> {
-        let is_other = |job: &JobId| {
-            let there = self.output.store.info(self.prepared.plan[*job].digest);
-            summary.objects[job.0].as_ref().is_some_and(|(made, _)| there.as_ref() != Some(made))
-        };
-        let others: HashSet<JobId> =
-            jobs.iter().copied().filter(|job| !lost.contains(job) && is_other(job)).collect();
-        if others.is_empty() {
-            return Ok(());
-        }
-        listener.pass.forget(|job| others.contains(&job));
-        listener.there = None;
-        let mut others: Vec<JobId> = others.into_iter().collect();
-        others.sort_unstable();
-        let (mut own, cancel) = (OwnObjects::new(self.prepared), listener.cancel);
-        let ran = own.compile(&others, options, cancel, &mut |event, store| {
-            listener.event(event, store);
-        });
-        listener.ended(ran)?;
-        match listener.lost.iter().next() {
-            None => Ok(()),
-            Some(job) => Err(CompileError::CorruptObject(self.prepared.plan[*job].digest).into()),
-        }
     }
 }
 
@@ -269,7 +240,7 @@ struct Listener<'a, 'r> {
     there: Option<&'a [JobId]>,
     pass: &'a mut PassResult,
     facts: &'a mut BuildFacts,
-    /// Jobs whose objects in the cache were damaged.
+    /// Jobs whose objects in the cache were damaged or replaced.
     lost: HashSet<JobId>,
     error: Option<Error>,
 }
