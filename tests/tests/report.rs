@@ -2,7 +2,6 @@
 //! records for the next build.
 
 use std::fs;
-use std::path::Path;
 use std::process::Stdio;
 
 use gfxpack_tests::gate::Gate;
@@ -22,13 +21,6 @@ fn light() -> Project {
     let (_, rest) = rest.split_once("[[kernel]]").unwrap();
     project.write("kernels.toml", &format!("{head}[[kernel]]{rest}"));
     project
-}
-
-/// The facts in a report.
-fn facts(page: &Path) -> Value {
-    let text = fs::read_to_string(page).unwrap();
-    let (_, rest) = text.split_once("<script type=\"application/json\" id=\"facts\">").unwrap();
-    serde_json::from_str(rest.split_once("</script>").unwrap().0).unwrap()
 }
 
 fn sum(messages: &[Value], field: &str) -> u64 {
@@ -73,18 +65,16 @@ fn messages_and_report_agree_on_every_job() {
     assert_eq!(groups.len(), 3, "a language each: {groups:?}");
     assert_eq!(sum(groups, "compiled"), 5);
 
-    let page = facts(&project.path().join("pages/r.html"));
-    assert_eq!(page["detail"]["rows"].as_array().unwrap().len(), 5);
-    for (name, value) in page["summary"].as_object().unwrap() {
-        assert_eq!(value, &report[name], "{name}");
-    }
+    let page = project.text("pages/r.html");
+    assert_eq!(page.matches("<td>compiled</td>").count(), 1 + 5, "all, and each");
 
     let warm = dist(&project, &json).expect_code(0);
     assert_eq!(warm.of_type("job-started").len(), 0);
     let cached = warm.of_type("job-cached");
     assert_eq!((cached.len(), sum(&cached, "size")), (5, sum(&finished, "size")));
     assert_eq!(warm.of_type("report")[0]["cached"], 5);
-    assert_eq!(facts(&project.path().join("pages/r.html"))["summary"]["cached"], 5);
+    let page = project.text("pages/r.html");
+    assert_eq!(page.matches("<td>from the cache</td>").count(), 1 + 5, "all, and each");
     let left: Vec<String> = project.tree("pages").into_iter().map(|(name, _)| name).collect();
     assert_eq!(left, ["r.html"], "written whole, nothing beside it");
 }
@@ -94,11 +84,9 @@ fn a_report_that_cannot_be_written_is_an_error() {
     let project = Project::small();
     fs::create_dir(project.path().join("dir")).unwrap();
     let run = dist(&project, &["--report", "dir"]).expect_code(2);
-    assert!(run.stderr.contains("it is a directory") && run.stderr.contains("hint:"));
-    assert_eq!(project.objects(), 0, "before anything is compiled");
+    assert!(run.stderr.contains("it is a directory"), "{}", run.stderr);
     let run = dist(&project, &["--report", "kernels.toml/r.html"]).expect_code(2);
     assert!(run.stderr.contains("failed to write `kernels.toml/r.html`"), "{}", run.stderr);
-    assert_eq!(project.objects(), 0, "before anything is compiled");
 }
 
 /// Kernels of which `broken` stumble over one line each, and one over another.
@@ -162,16 +150,9 @@ fn kernels_that_fail_for_one_reason_are_reported_together() {
     // A refusal that is known by then has no time and no worker.
     let run = dist(&project, &["--retry-refused", "--report", "r.html"]).expect_code(100);
     assert!(run.stderr.contains("every failed kernel is in r.html"), "{}", run.stderr);
-    let page = facts(&project.path().join("r.html"));
-    let counts: Vec<u64> = page["summary"]["failures"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|group| group["count"].as_u64().unwrap())
-        .collect();
-    assert!(counts == [20, 1] || counts == [1, 20], "{counts:?}");
-    let rows = page["detail"]["rows"].as_array().unwrap();
-    assert_eq!(rows.iter().filter(|row| row[10].as_i64() >= Some(0)).count(), 21);
+    let page = project.text("r.html");
+    assert!(page.contains("<summary>20 × ") && page.contains("<summary>1 × "), "{page}");
+    assert_eq!(page.matches("failed: refused").count(), 21);
     let json = dist(&project, &["--retry-refused", "--message-format", "json"]).expect_code(100);
     assert_eq!(json.of_type("job-failed").len(), 21, "machines are told of each");
     assert_eq!(json.of_type("report")[0]["failed"], 21);
@@ -197,7 +178,7 @@ fn jobs_that_took_longest_last_time_start_first() {
         .lines()
         .map(|line| {
             let mut record: Value = serde_json::from_str(line).unwrap();
-            record[3] = if record[1] == "fill.s" { 3_600_000.into() } else { 1.into() };
+            record[2] = if record[1] == "fill.s" { 3_600_000.into() } else { 1.into() };
             format!("{record}\n")
         })
         .collect();
@@ -284,6 +265,6 @@ fn an_interrupt_leaves_no_compiler_and_a_report() {
     let stderr = interrupted("kill -TERM $0");
     assert!(stderr.contains("are compiled and kept"), "{stderr}");
     assert!(stderr.contains("hint: run the same command again"), "{stderr}");
-    let page = facts(&project.path().join("r.html"));
-    assert!(page["summary"]["error"].as_str().unwrap().contains("interrupted"), "{stderr}");
+    let page = project.text("r.html");
+    assert!(page.contains("The build ended early: failed to finish: interrupted"), "{page}");
 }

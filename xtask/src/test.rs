@@ -79,8 +79,6 @@ const NEEDS: &[Need] = &[
         .lean(),
     need("skopeo", "copy images for containers", "skopeo", "skopeo").lean(),
     need("umoci", "unpack images for containers", "umoci", "umoci").lean(),
-    need("chromium", "open build reports as a reader would", "chromium", "chromium")
-        .or(&["/usr/bin/chromium-browser"]),
     need("bwrap", "run remote jobs apart from this machine", "bubblewrap", "bubblewrap"),
     need("redis-server", "share objects by way of Redis", "redis-server", "redis"),
     need("taskset", "run builds on some of the processors", "util-linux", "util-linux"),

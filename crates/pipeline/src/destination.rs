@@ -88,15 +88,6 @@ pub fn database(path: &Path) -> Result<PathBuf> {
     ))
 }
 
-/// Creates a directory, and checks that files can be written into it.
-///
-/// # Errors
-/// If either fails.
-pub(crate) fn try_directory(dir: &Path) -> Result<()> {
-    fs::create_dir_all(dir).map_err(error::io("create", dir))?;
-    tempfile::tempfile_in(dir).map(drop).map_err(error::io("write into", dir))
-}
-
 /// Writes a file atomically. A device or a pipe is written to directly.
 ///
 /// # Errors

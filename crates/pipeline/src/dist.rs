@@ -19,7 +19,6 @@ use crate::kernel_library::MiopenFacts;
 use crate::options::{BuildOptions, PackageOptions, PrepareOptions};
 use crate::prepare::{self, Preparation, Prepared};
 use crate::progress::{Event, Progress};
-use crate::report;
 use crate::shards::stored::Stored;
 use crate::shipped_databases::ShippedDatabases;
 use crate::write_packages::{self, MadePackages};
@@ -139,7 +138,6 @@ impl<'a> Dist<'a> {
         let (prepared, options) = (&self.prepared, &self.options.build);
         let packaging = settings.as_ref().map(|settings| settings.options);
         let signer = packaging.map(packages::signer).transpose()?.flatten();
-        report::check(options)?;
         let executor = executor_options(prepared, options)?;
         std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
         self.report_toolchains(progress);

@@ -1,22 +1,14 @@
-//! The page of a repository in a real browser.
+//! The page of a repository.
 
-use gfxpack_tests::project::command;
-
-use crate::lab::{KEY, Lab, ok};
+use crate::lab::{KEY, Lab};
 
 #[test]
-fn a_browser_shows_what_the_repository_has_and_how_to_use_it() {
+fn a_page_shows_what_the_repository_has_and_how_to_use_it() {
     let lab = Lab::new();
     lab.dist("repository", &["--target", "gfx906,gfx90a@104"]);
     let args = ["--sign-key", KEY, "--origin", "Kernels & more", "--url", "https://example.org/k/"];
     lab.run(&[&["repo", "repository"], &args[..]].concat()).expect_code(0);
-    let page = lab.path("repository/index.html");
-    let mut chromium = command("sh");
-    let script = "exec $(command -v chromium || command -v chromium-browser) --headless \
-                  --no-sandbox --disable-gpu --disable-dev-shm-usage --dump-dom \
-                  --user-data-dir=\"$1\" \"file://$2\" 2> /dev/null";
-    chromium.args(["-c", script, "sh"]).arg(lab.path("profile")).arg(&page);
-    let dom = ok(&mut chromium);
+    let dom = std::fs::read_to_string(lab.path("repository/index.html")).expect("written");
     for expected in [
         "<h1>Kernels &amp; more</h1>",
         "sudo curl --fail --output /etc/apt/sources.list.d/kernels-more.sources \

@@ -8,7 +8,6 @@ use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
 
 use super::count::BuildCount;
-use crate::report::PRECOMPILED_HEADERS;
 
 /// Passes each message for an event, with its type, to `send`; one event may have
 /// a million. `count` has been updated with the event already.
@@ -35,7 +34,7 @@ pub fn messages(
         Event::HeadersPrecompiled { job, run, duration, usage } => {
             let job = &plan[*job];
             let mut body = json!({
-                "what": PRECOMPILED_HEADERS, "language": job.language, "target": job.target_id,
+                "what": "precompiled-headers", "language": job.language, "target": job.target_id,
             });
             place(&mut body, run, count);
             used(&mut body, *duration, *usage);

@@ -1,39 +1,27 @@
 //! What happened in a build, collected from its events.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Event, Failure, JobRun, Site, Usage};
+use gfxpack_compile::{Event, Usage};
 use gfxpack_model::{JobId, Language, TargetId};
 use gfxpack_plan::plan::Plan;
+use gfxpack_process::Timestamp;
 use serde_json::{Value, json};
 
 use crate::failures::FailureGroups;
 
-/// How many bytes of compilers' output are kept in addition to the first output
-/// for each reason: nobody reads more, and browsers must be able to open the
-/// report.
-const ALL_OUTPUTS_LIMIT: usize = 8 << 20;
-/// Maximum size of one kernel's output, in bytes.
+/// Maximum size of an output in the report, in bytes.
 pub(crate) const OUTPUT_LIMIT: usize = 16 << 10;
 
-/// A job that ran to its end, or the precompiling of headers.
+/// A job that ran to its end.
 #[derive(Debug, Clone)]
 pub(crate) struct JobFacts {
-    /// The group of failures that the job is in; `None` if it was compiled.
-    pub(crate) failed: Option<usize>,
+    pub(crate) failed: bool,
     /// Size of the object, in bytes.
     pub(crate) size: u64,
-    /// The worker, and the time since the build began.
-    pub(crate) worker: usize,
-    pub(crate) start: Duration,
     pub(crate) duration: Duration,
     pub(crate) usage: Usage,
-    /// Where it ran, if not on this machine.
-    pub(crate) remote: Option<Arc<str>>,
-    /// The compiler's output if the job failed, shortened.
-    pub(crate) output: Option<Arc<str>>,
 }
 
 /// The jobs of a build so far, by number. There may be a million, all of them in
@@ -41,6 +29,7 @@ pub(crate) struct JobFacts {
 #[derive(Debug)]
 pub(crate) struct BuildFacts {
     pub(crate) begun: Instant,
+    pub(crate) date: Timestamp,
     pub(crate) workers: usize,
     /// Jobs that ran.
     pub(crate) jobs: BTreeMap<JobId, JobFacts>,
@@ -49,54 +38,22 @@ pub(crate) struct BuildFacts {
     /// Jobs with a kept refusal.
     refused: BTreeSet<JobId>,
     pub(crate) failures: FailureGroups,
-    /// Headers that were precompiled for several jobs, with one of these jobs.
-    pub(crate) shared: Vec<(JobId, JobFacts)>,
-    /// All outputs without duplicates: many kernels have the same.
-    outputs: HashSet<Arc<str>>,
-    room: usize,
 }
 
 impl BuildFacts {
     pub(crate) fn new() -> Self {
         Self {
             begun: Instant::now(),
+            date: Timestamp::now(),
             workers: 0,
             jobs: BTreeMap::new(),
             cached: BTreeMap::new(),
             refused: BTreeSet::new(),
             failures: FailureGroups::default(),
-            shared: Vec::new(),
-            outputs: HashSet::new(),
-            room: ALL_OUTPUTS_LIMIT,
         }
-    }
-
-    fn keep(&mut self, output: &str) -> Option<Arc<str>> {
-        let output = cut(output);
-        if let Some(kept) = self.outputs.get(output.as_str()) {
-            return Some(Arc::clone(kept));
-        }
-        if output.is_empty() || output.len() > self.room {
-            return None;
-        }
-        self.room -= output.len();
-        let kept: Arc<str> = output.into();
-        self.outputs.insert(Arc::clone(&kept));
-        Some(kept)
     }
 
     pub(crate) fn event(&mut self, event: &Event) {
-        let begun = self.begun;
-        let ran = |run: &JobRun, duration, usage: Usage, remote, output| JobFacts {
-            failed: None,
-            size: 0,
-            worker: run.worker,
-            start: run.started.saturating_duration_since(begun),
-            duration,
-            usage,
-            remote,
-            output,
-        };
         match event {
             Event::FoundInCache { cached, refused } => {
                 // What an earlier run of this build compiled still counts as
@@ -105,29 +62,24 @@ impl BuildFacts {
                 self.cached.extend(found.copied());
                 // A repeated run tries failed jobs again.
                 self.failures = FailureGroups::default();
-                self.jobs.retain(|_, fact| fact.failed.is_none());
+                self.jobs.retain(|_, fact| !fact.failed);
                 self.refused = refused.iter().map(|(job, _)| *job).collect();
                 for (job, failure) in refused {
                     self.failures.add(*job, failure);
                 }
             }
             Event::Queued { workers, .. } => self.workers = self.workers.max(*workers),
-            Event::HeadersPrecompiled { job, run, duration, usage } => {
-                self.shared.push((*job, ran(run, *duration, *usage, None, None)));
-            }
-            Event::Started { .. } | Event::Warning { .. } => {}
-            Event::Finished { job, run, compiled } => {
-                let fact = ran(run, compiled.duration, compiled.usage, place(&compiled.site), None);
+            Event::HeadersPrecompiled { .. } | Event::Started { .. } | Event::Warning { .. } => {}
+            Event::Finished { job, compiled, .. } => {
+                let (size, duration, usage) = (compiled.size, compiled.duration, compiled.usage);
                 self.cached.remove(job);
-                self.jobs.insert(*job, JobFacts { size: compiled.size, ..fact });
+                self.jobs.insert(*job, JobFacts { failed: false, size, duration, usage });
             }
-            Event::Failed { job, run, failure } => {
-                let (group, _) = self.failures.add(*job, failure);
-                let Failure { duration, usage, site, .. } = failure;
-                let output = self.keep(&failure.output);
-                let fact = ran(run, *duration, *usage, place(site), output);
+            Event::Failed { job, failure, .. } => {
+                self.failures.add(*job, failure);
+                let (duration, usage) = (failure.duration, failure.usage);
                 self.cached.remove(job);
-                self.jobs.insert(*job, JobFacts { failed: Some(group), ..fact });
+                self.jobs.insert(*job, JobFacts { failed: true, size: 0, duration, usage });
             }
         }
     }
@@ -189,14 +141,8 @@ impl BuildFacts {
     }
 }
 
-/// The machine that a job ran on; `None` for this machine.
-fn place(site: &Site) -> Option<Arc<str>> {
-    let Site::Remote { worker, cached } = site else { return None };
-    let worker = if worker.is_empty() { "a remote worker" } else { worker };
-    Some(if *cached { format!("{worker}, earlier").into() } else { worker.into() })
-}
-
-fn cut(output: &str) -> String {
+/// The beginning of a long output.
+pub(super) fn cut(output: &str) -> String {
     let end = output.floor_char_boundary(OUTPUT_LIMIT);
     let more = if end < output.len() { "\n[more is not shown here]" } else { "" };
     format!("{}{more}", &output[..end])
@@ -216,7 +162,7 @@ struct Totals {
 
 impl Totals {
     fn add(&mut self, fact: &JobFacts) {
-        *if fact.failed.is_some() { &mut self.failed } else { &mut self.compiled } += 1;
+        *if fact.failed { &mut self.failed } else { &mut self.compiled } += 1;
         self.size += fact.size;
         self.run += fact.duration;
         self.cpu += fact.usage.cpu;

@@ -113,9 +113,8 @@ impl<'a> Suites<'a> {
             let outcome = if self.is_skipped(job) { Outcome::Skipped } else { Outcome::Passed };
             return case(target, key, time, outcome, xml);
         };
-        let own = self.facts.jobs.get(&job).and_then(|fact| fact.output.as_ref());
-        let output = own.map_or(group.example.output.as_str(), |output| output);
-        let text = format!("{}\n{}", group.message, Excerpt::new(output).text());
+        let output = Excerpt::new(&group.example.output).text();
+        let text = format!("{}\n{output}", group.message);
         let (kind, reason) = (group.example.kind.name(), group.title());
         case(target, key, time, Outcome::Failed { kind, reason, text: &text }, xml)
     }

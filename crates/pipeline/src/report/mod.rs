@@ -10,50 +10,17 @@ mod page;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::path::Path;
-
 use gfxpack_process::write_atomic_with;
 
 pub(crate) use facts::{BuildFacts, OUTPUT_LIMIT};
-pub use page::PRECOMPILED_HEADERS;
 
-use crate::destination::{Destination, replace, try_directory};
+use crate::destination::{Destination, replace};
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
 use crate::options::BuildOptions;
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::unbuildable;
-
-/// Checks before hours of work that reports can be written, and creates their
-/// directories.
-///
-/// # Errors
-/// If a path is a directory, or can't be written to.
-pub(crate) fn check(options: &BuildOptions) -> Result<()> {
-    let reports =
-        [("--report", &options.report, "report.html"), ("--junit", &options.junit, "kernels.xml")];
-    for (option, path, example) in reports {
-        let Some(path) = path.as_deref() else { continue };
-        if path.is_dir() {
-            return Err(error::usage(
-                format!("failed to accept {option} `{}`: it is a directory", path.display()),
-                format!("give the name of a file, as {example}"),
-            ));
-        }
-        // A pipe must be opened only once, when there is something to write.
-        if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-            continue;
-        }
-        if let Destination::File(path) =
-            Destination::follow(path).map_err(error::io("write", path))?
-        {
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            try_directory(parent.unwrap_or(Path::new(".")))?;
-        }
-    }
-    Ok(())
-}
 
 /// Writes the reports of a build that ended, successfully or not: the log of
 /// failures, and, if wanted, the page and the test results.
@@ -75,7 +42,7 @@ pub(crate) fn write(
     progress.event(Event::Report(&summary));
     files.write_log(&facts.failures, plan)?;
     if let Some(path) = &files.report {
-        let page = page::page(facts, plan, &summary);
+        let page = page::page(facts, plan, &prepared.inputs.library, &summary);
         replace(path, page)?;
     }
     if options.annotations {
