@@ -27,9 +27,8 @@ struct ServedProgram {
     breakdowns: u32,
 }
 
-/// Identifies a program: its toolchain, which decides its environment, its path, and how often the
-/// toolchain was touched, since a program loaded before that may have changed.
-type Key = (ToolchainId, PathBuf, u64);
+/// Identifies a program: its toolchain, which decides its environment, and its path.
+type Key = (ToolchainId, PathBuf);
 
 /// The fork servers of a build.
 #[derive(Debug, Default)]
@@ -39,11 +38,11 @@ impl ForkServers {
     /// Runs a program by a server; `None` if no server can run it.
     fn run(
         &self,
-        (toolchain, times_touched): (ToolchainId, u64),
+        toolchain: ToolchainId,
         program: &Program<'_>,
         cancel: &Cancel,
     ) -> Option<Output> {
-        let key = (toolchain, program.path.to_owned(), times_touched);
+        let key = (toolchain, program.path.to_owned());
         let mut server = self.server(&key, program, cancel)?;
         match server.run(program, cancel) {
             Ok(output) => {
@@ -69,8 +68,6 @@ impl ForkServers {
     fn server(&self, key: &Key, program: &Program<'_>, cancel: &Cancel) -> Option<ForkServer> {
         let loaded = {
             let mut all = self.lock();
-            // Servers from before the toolchain was touched are not needed any more.
-            all.retain(|(toolchain, _, touched), _| *toolchain != key.0 || *touched >= key.2);
             let served = all.entry(key.clone()).or_default();
             if let Some(idle) = served.idle.pop() {
                 return Some(idle);
@@ -139,8 +136,7 @@ impl<'a> Starter<'a> {
             record,
         };
         let cancel = self.session.cancel;
-        let key = (toolchain, self.session.toolchain(toolchain).times_touched());
-        let served = self.servers.as_ref().and_then(|it| it.run(key, &program, cancel));
+        let served = self.servers.as_ref().and_then(|it| it.run(toolchain, &program, cancel));
         served.map_or_else(|| Ok(run(&program, cancel)?), Ok)
     }
 }
@@ -165,7 +161,7 @@ mod tests {
             record: None,
         };
         let cancel = Cancel::default();
-        let served = servers.run((ToolchainId(0), 0), &program, &cancel);
+        let served = servers.run(ToolchainId(0), &program, &cancel);
         served.unwrap_or_else(|| run(&program, &cancel).unwrap()).stdout
     }
 

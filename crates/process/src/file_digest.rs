@@ -82,14 +82,6 @@ impl Identity {
         self.changed.0.unsigned_abs().abs_diff(then.0) <= SETTLED.as_secs()
     }
 
-    /// Whether this is another directory, or was renamed meanwhile: renaming changes only the
-    /// change time, while new files change other fields too.
-    #[must_use]
-    pub fn was_exchanged(self, then: Self) -> bool {
-        let is_renamed = self == Self { changed: self.changed, ..then };
-        self.file_id() != then.file_id() || is_renamed && self != then
-    }
-
     /// Device and inode.
     #[must_use]
     pub fn file_id(self) -> (u64, u64) {

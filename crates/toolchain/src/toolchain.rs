@@ -7,7 +7,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use gfxpack_model::args::Args;
 use gfxpack_model::compiler::{CompilerFacts, DEVICE_LIBS, Program, ROCM, SuppliedConstant};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Language};
@@ -26,20 +25,11 @@ const HIP_HEADERS: &str = "include/hip";
 /// The bits of a mode that hold the file type.
 const FILE_TYPE: u32 = 0o170_000;
 
-/// How often an operation is repeated because other programs touch the toolchain's files.
-const MAX_TRIES: usize = 100;
-
 /// The files and directories behind a toolchain's digest, taken before they were hashed.
 #[derive(Debug)]
 struct Snapshot {
     taken: Timestamp,
     identities: Vec<(PathBuf, Option<Identity>)>,
-    /// The directories above them, which may be exchanged for others and back.
-    above: Vec<(PathBuf, Option<Identity>)>,
-    /// The targets of the directories and links among them.
-    real_paths: Vec<(PathBuf, Option<PathBuf>)>,
-    /// The number of earlier snapshots with other identities.
-    times_touched: u64,
 }
 
 /// A probed toolchain.
@@ -226,81 +216,44 @@ impl Toolchain {
         self.digest == other.digest && parts(self) == parts(other)
     }
 
-    /// How often its files were found touched. A program that was loaded before may be another one
-    /// now.
-    #[must_use]
-    pub fn times_touched(&self) -> u64 {
-        self.last_snapshot().times_touched
-    }
-
-    fn last_snapshot(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.snapshot.lock().expect("no panic inside"))
-    }
-
-    /// Returns the result of `make`, which uses the files that affect a language's objects. If
-    /// other programs touch these meanwhile (link, replace, or change and restore them), it is not
-    /// known what was read, so `make` is called again.
+    /// Returns the result of `make`, which uses the files that affect a language's objects, unless
+    /// one of these changed meanwhile, as while a package manager installs another version.
     ///
     /// # Errors
-    /// The error of `make`; [`ToolchainError::Changed`] with a file whose content changed, or which
-    /// is touched again and again.
+    /// The error of `make`; [`ToolchainError::Changed`] with a file whose content changed.
     pub fn while_unchanged<T, E: From<ToolchainError>>(
         &self,
         language: Language,
         digests: &FileDigests,
-        mut make: impl FnMut() -> Result<T, E>,
+        make: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut tries = 0;
-        loop {
-            let before = self.last_snapshot();
-            let made = make()?;
-            let Some(touched) = self.touched_since(&before, language, digests)? else {
-                return Ok(made);
-            };
-            tries += 1;
-            if tries == MAX_TRIES {
-                return Err(changed(&touched).into());
-            }
-            tracing::debug!(file = %touched.display(), "made again, as the toolchain was touched");
-        }
+        let made = make()?;
+        self.check_unchanged(language, digests)?;
+        Ok(made)
     }
 
-    /// A file or directory that was touched since `before`, of those that affect a language's
-    /// objects. Returns an error if its content has changed.
-    fn touched_since(
+    /// Checks that the files that affect a language's objects have the digested content. Files
+    /// that nobody touched since they had it are not read.
+    fn check_unchanged(
         &self,
-        before: &Snapshot,
         language: Language,
         digests: &FileDigests,
-    ) -> Result<Option<PathBuf>, ToolchainError> {
-        let is_sound = language == Language::Assembly || self.has_sound_constants();
+    ) -> Result<(), ToolchainError> {
+        if language != Language::Assembly && !self.has_sound_constants() {
+            return Err(changed(&self.device_libs));
+        }
+        let before = Arc::clone(&self.snapshot.lock().expect("no panic inside"));
         let is_covered = |path: &Path| self.covered.iter().any(|dir| path.starts_with(dir));
         let decides = |path: &Path| !is_covered(path) || self.covers(path, language);
-        let deciding = || before.identities.iter().filter(|(path, _)| decides(path));
-        let was_exchanged = |(path, then): &&(PathBuf, Option<Identity>)| {
-            own_identity(path).zip(*then).is_none_or(|(now, then)| now.was_exchanged(then))
-        };
-        let touched = || {
-            let own = deciding().find(|(path, then)| identity(path) != *then);
-            own.or_else(|| before.above.iter().find(was_exchanged)).map(|(path, _)| path.clone())
-        };
         // A file that had just changed may have changed again without a difference in its times.
-        let is_fresh = |it: Identity| it.is_fresh(before.taken);
-        let any_fresh = || deciding().any(|(_, then)| then.is_some_and(is_fresh));
-        let first = touched();
-        if is_sound && first.is_none() && !any_fresh() {
-            return Ok(None);
+        let is_as_before = |(path, then): &(PathBuf, Option<Identity>)| {
+            identity(path) == *then && !then.is_some_and(|it| it.is_fresh(before.taken))
+        };
+        if before.identities.iter().filter(|(path, _)| decides(path)).all(is_as_before) {
+            return Ok(());
         }
-        let mut last = self.snapshot.lock().expect("no panic inside");
-        let mut now = Snapshot::take(&self.files, &self.covered);
-        // Not on a thread of rayon, which could start another job that waits for this lock, and not
-        // in the caller's pool, whose threads may all wait for it.
-        let files = std::thread::scope(|scope| {
-            let closure = || closure(&self.files, &self.covered, digests);
-            let pool = rayon::ThreadPoolBuilder::new().build().expect("threads can be started");
-            scope.spawn(move || pool.install(closure)).join()
-        });
-        let files = files.expect("no panic inside").map_err(|error| match error {
+        let now = Snapshot::take(&self.files, &self.covered);
+        let files = closure(&self.files, &self.covered, digests).map_err(|error| match error {
             FileError::Io { path, .. } => changed(&path),
             other => other.into(),
         })?;
@@ -310,19 +263,8 @@ impl Toolchain {
             let program = self.files.iter().find(|file| file.ends_with(name));
             return Err(changed(program.map_or(Path::new(name), PathBuf::as_path)));
         }
-        // These paths decided which files compilers may read.
-        if let Some((moved, _)) = now.real_paths.iter().find(|it| !before.real_paths.contains(it)) {
-            return Err(changed(moved));
-        }
-        if !is_sound {
-            return Err(changed(&self.device_libs));
-        }
-        // Each change counts once, whichever thread notices it.
-        let is_other =
-            last.identities != now.identities || last.above.iter().any(|it| was_exchanged(&it));
-        now.times_touched = last.times_touched + u64::from(is_other);
-        *last = Arc::new(now);
-        Ok(first.or_else(touched))
+        *self.snapshot.lock().expect("no panic inside") = Arc::new(now);
+        Ok(())
     }
 
     /// Whether the supplied constants exist and are undamaged.
@@ -401,7 +343,7 @@ impl Toolchain {
 
     /// A planned command in shell syntax.
     #[must_use]
-    pub fn command_line(&self, program: Program, arguments: &Args) -> String {
+    pub fn command_line(&self, program: Program, arguments: &[Arc<str>]) -> String {
         let program = self.program(program).display().to_string();
         let args: Vec<String> = std::iter::once(program)
             .chain(arguments.iter().map(|arg| self.fill(arg).to_string_lossy().into_owned()))
@@ -471,22 +413,8 @@ impl Snapshot {
             let identity = identity(&path);
             (path, identity)
         };
-        let mut above = BTreeSet::new();
-        for path in files.iter().chain(dirs) {
-            add_links(path, &mut above);
-            let real = fs::canonicalize(path).ok();
-            above.extend(real.iter().flat_map(|real| real.ancestors().skip(1)).map(Path::to_owned));
-        }
-        let leads = |path: &&PathBuf| dirs.contains(path) || path.is_symlink();
-        let with_real_path = |path: &PathBuf| (path.clone(), fs::canonicalize(path).ok());
-        let real_paths = paths.iter().filter(leads).map(with_real_path).collect();
         let identities = paths.into_iter().map(with_identity).collect();
-        let with_own_identity = |path: PathBuf| {
-            let identity = own_identity(&path);
-            (path, identity)
-        };
-        let above = above.into_iter().map(with_own_identity).collect();
-        Self { taken, identities, above, real_paths, times_touched: 0 }
+        Self { taken, identities }
     }
 }
 
@@ -508,22 +436,6 @@ pub fn different_names<'a>(
 /// `None` for a dangling link.
 fn identity(path: &Path) -> Option<Identity> {
     fs::metadata(path).ok().map(|meta| Identity::from_metadata(&meta))
-}
-
-/// The identity of a link itself.
-fn own_identity(path: &Path) -> Option<Identity> {
-    fs::symlink_metadata(path).ok().map(|meta| Identity::from_metadata(&meta))
-}
-
-/// Adds the links by which a path leads to its file.
-fn add_links(path: &Path, links: &mut BTreeSet<PathBuf>) {
-    for dir in path.ancestors() {
-        if let Ok(target) = fs::read_link(dir)
-            && links.insert(dir.to_owned())
-        {
-            add_links(&dir.parent().unwrap_or(Path::new("/")).join(target), links);
-        }
-    }
 }
 
 /// A directory and everything below it, links followed, ordered by name. A dangling link, or one to

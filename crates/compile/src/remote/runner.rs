@@ -19,9 +19,8 @@ use crate::job::{self, FailureKind, Made, Outcome, Site};
 use crate::remote_error::RemoteError;
 use crate::store::Dependencies;
 
-/// How jobs run remotely: by source, by command list, and by how often their toolchain, whose files
-/// are sent, was touched. `None` if they can't, or if the template failed to be made.
-type ActionTemplates = HashMap<(SourceId, usize, u64), Arc<OnceLock<Option<Arc<ActionTemplate>>>>>;
+/// How jobs run remotely, by source and by command list. `None` if they can't, or if the template failed to be made.
+type ActionTemplates = HashMap<(SourceId, usize), Arc<OnceLock<Option<Arc<ActionTemplate>>>>>;
 
 /// The result of a job that was to run remotely.
 pub(crate) enum RemoteOutcome {
@@ -54,8 +53,7 @@ impl<'a> RemoteContext<'a> {
     ) -> Result<Option<Arc<ActionTemplate>>, CompileError> {
         let job = &self.context.plan[index];
         // Drivers keep their command lists, so an address identifies one.
-        let times_touched = self.context.toolchains[job.toolchain.0].times_touched();
-        let key = (job.source, Arc::as_ptr(commands) as usize, times_touched);
+        let key = (job.source, Arc::as_ptr(commands) as usize);
         let slot = {
             let mut templates = self.templates.lock().expect("no panic inside");
             Arc::clone(templates.entry(key).or_default())
