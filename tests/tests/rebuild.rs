@@ -166,14 +166,7 @@ fn a_changed_byte_rebuilds_exactly_the_jobs_that_depend_on_it() {
 
     let manifest = fs::read_to_string(project.path().join("kernels.toml")).unwrap();
     project.write("kernels.toml", &manifest.replace("FACTOR=2", "FACTOR=9"));
-    let message = explained(&project, "FACTOR=9");
-    assert_eq!(message["state"], "new");
-    assert_eq!(message["nearest"]["kernel_args"], " -DGROUP=64 -DFACTOR=2 -mcpu=gfx906");
-    let change = &message["changes"][0];
-    assert_eq!(
-        (&change["name"], &change["from"], &change["to"]),
-        (&"FACTOR".into(), &"2".into(), &"9".into())
-    );
+    assert_eq!(explained(&project, "FACTOR=9")["state"], "new");
     assert_eq!(compiled(&project), [OPENCL]);
     assert!(compiled(&project).is_empty());
 
@@ -753,45 +746,4 @@ fn objects_made_while_the_toolchain_changed_are_not_kept() {
     let run = project.run(&arguments).expect_code(0);
     let finished = &run.of_type("build-finished")[0];
     assert_eq!((&finished["compiled"], &finished["cached"]), (&5.into(), &0.into()));
-}
-
-#[test]
-fn objects_made_while_the_toolchain_was_touched_are_made_again() {
-    let project = project_with_waiting_linker();
-    project.write("k.cpp", "extern \"C\" __global__ void k(int* x) { *x = X; }\n");
-    // So many kernels have a precompiled header made, and tried.
-    project.write_manifest("k.cpp", (0..3).map(|number| format!("-DX={number}")));
-    let build = |out: &str, via: &[&str]| {
-        let arguments = ["build", "--jobs=1", "--out", out];
-        project.run(&[&arguments[..], via, &INPUT, &TOOLS].concat()).expect_code(0);
-        fs::remove_dir_all(project.path().join("cache/v1/objects")).unwrap();
-        project.tree(&format!("{out}/kdb"))
-    };
-    let expected = build("o", &[]);
-
-    let at = |path: &str| project.path().join(path);
-    let (pipe, library) = (at("pipe"), at("rocm/amdgcn/bitcode/ocml.bc"));
-    // Changed and changed back: nobody knows what was read in between.
-    let path = library.clone();
-    let restored = Gate::new(&pipe, move || {
-        let bytes = fs::read(&path).unwrap();
-        fs::write(&path, [&bytes[..], b"x"].concat()).unwrap();
-        fs::write(&path, bytes).unwrap();
-    });
-    assert!(build("direct", &["--via", "direct"]) == expected);
-    restored.wait_until_gone();
-
-    // The same version installed again, or links to equal files.
-    fs::remove_dir_all(at("cache/v1/headers")).unwrap();
-    let copy = at("copy");
-    let replaced = Gate::new(&pipe, move || {
-        fs::copy(&library, &copy).unwrap();
-        fs::rename(copy, library).unwrap();
-    });
-    assert!(build("p", &[]) == expected);
-    replaced.wait_until_gone();
-    let headers = project.tree("cache/v1/headers");
-    let sizes = headers.iter().filter(|(name, _)| name.ends_with(".pch"));
-    let sizes: Vec<usize> = sizes.map(|(_, bytes)| bytes.len()).collect();
-    assert!(!sizes.is_empty() && !sizes.contains(&0), "each is used: {sizes:?}");
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gfxpack_model::digest::Hasher;
-use gfxpack_model::{KernelKey, Language};
+use gfxpack_model::Language;
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::write_atomic;
 use rustix::fs::{FlockOperation, flock};
@@ -102,16 +102,16 @@ impl Expected {
 }
 
 /// CPU time and memory.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Cost {
     milliseconds: u64,
     /// 0 if not known.
     kib: u64,
 }
 
-/// The stored cost of one job: identity, source, language, CPU time in milliseconds, memory in KiB.
+/// The stored cost of one job: identity, source, CPU time in milliseconds, memory in KiB.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct CostRecord(String, String, Language, u64, u64);
+pub(crate) struct CostRecord(String, String, u64, u64);
 
 impl CostRecord {
     pub(crate) fn new(plan: &Plan, job: &Job, compiled: &Compiled) -> Self {
@@ -120,84 +120,63 @@ impl CostRecord {
         let time = if cpu.is_zero() { compiled.duration } else { cpu };
         let source = plan[job.source].name.clone();
         let kib = compiled.usage.peak_memory >> 10;
-        let identity = identity(&job.key, &job.target_id.to_string());
-        Self(identity, source, job.language, time.as_millis() as u64, kib)
+        Self(identity(job), source, time.as_millis() as u64, kib)
     }
 
     fn from_line(line: &[u8]) -> Option<Self> {
         let record: Self = serde_json::from_slice(line).ok()?;
-        (record.3 <= MAX_COST[0] && record.4 <= MAX_COST[1]).then_some(record)
+        (record.2 <= MAX_COST[0] && record.3 <= MAX_COST[1]).then_some(record)
     }
 }
 
 /// Identifies a kernel across versions of its source and compiler: a changed kernel costs about the
 /// same as before.
-fn identity(key: &KernelKey, target_id: &str) -> String {
+fn identity(job: &Job) -> String {
     let mut digest = Hasher::new("gfxpack cost 1")
-        .field(key.kernel_name.as_bytes())
-        .field(target_id.as_bytes())
-        .field(key.kernel_args.as_bytes())
+        .field(job.key.kernel_name.as_bytes())
+        .field(job.target_id.to_string().as_bytes())
+        .field(job.key.kernel_args.as_bytes())
         .finish()
         .to_string();
     digest.truncate(16);
     digest
 }
 
-/// A language's typical cost is known from this many kernels on.
-const ENOUGH: usize = 8;
-
 /// What kernels took in earlier builds.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct KnownCosts {
     /// By identity.
     kernels: HashMap<String, Cost>,
-    /// Typical costs, by source name and language, and by language alone.
-    usual: HashMap<(Option<String>, Language), Cost>,
+    /// The largest of each source.
+    sources: HashMap<String, Cost>,
 }
 
 impl KnownCosts {
-    /// Reads the file; lines that are no records are ignored.
+    /// Reads the records of a file; other lines are ignored.
     fn read(bytes: &[u8]) -> Self {
         // The newest of each kernel counts.
         let records = bytes.split(|byte| *byte == b'\n').filter_map(CostRecord::from_line);
         let newest: HashMap<String, CostRecord> =
             records.map(|record| (record.0.clone(), record)).collect();
-        let mut groups: HashMap<_, (Vec<u64>, Vec<u64>)> = HashMap::new();
-        let mut kernels = HashMap::new();
-        for (identity, CostRecord(_, source, language, milliseconds, kib)) in newest {
-            for source in [Some(source), None] {
-                let (times, memories) = groups.entry((source, language)).or_default();
-                times.push(milliseconds);
-                memories.push(kib);
-            }
-            kernels.insert(identity, Cost { milliseconds, kib });
+        let mut known = Self::default();
+        for (identity, CostRecord(_, source, milliseconds, kib)) in newest {
+            let most = known.sources.entry(source).or_default();
+            most.milliseconds = most.milliseconds.max(milliseconds);
+            most.kib = most.kib.max(kib);
+            known.kernels.insert(identity, Cost { milliseconds, kib });
         }
-        // The median time and the 90th percentile of memory.
-        let typical = |(mut times, mut memories): (Vec<u64>, Vec<u64>)| {
-            times.sort_unstable();
-            memories.sort_unstable();
-            let kib = memories[memories.len() * 9 / 10];
-            Cost { milliseconds: times[times.len() / 2], kib }
-        };
-        // A few small kernels do not represent a whole language.
-        let is_enough =
-            |group: &(Option<String>, Language), count| group.0.is_some() || count >= ENOUGH;
-        groups.retain(|group, (times, _)| is_enough(group, times.len()));
-        let usual = groups.into_iter().map(|(group, all)| (group, typical(all))).collect();
-        Self { kernels, usual }
+        known
     }
 
-    /// The expected cost of a job: its last cost, else the typical cost of its source's kernels,
-    /// else that of its language.
+    /// The expected cost of a job: its last cost, else that of its source's largest kernel, else
+    /// what is usual for its language.
     pub(crate) fn expect(&self, plan: &Plan, job: &Job) -> Expected {
-        let own = self.kernels.get(&identity(&job.key, &job.target_id.to_string()));
-        if let Some(own) = own {
+        if let Some(own) = self.kernels.get(&identity(job)) {
             return Expected { measured: own.kib > 0, ..Expected::new(*own, job.language) };
         }
-        let usual = |source| self.usual.get(&(source, job.language)).copied();
-        let usual = usual(Some(plan[job.source].name.clone())).or_else(|| usual(None));
         let unknown = Cost { milliseconds: usual_time(job.language), kib: 0 };
-        Expected::new(usual.unwrap_or(unknown), job.language)
+        let of_source = self.sources.get(&plan[job.source].name).copied();
+        Expected::new(of_source.unwrap_or(unknown), job.language)
     }
 }
 
@@ -297,12 +276,11 @@ mod tests {
 
     /// In milliseconds.
     fn times(costs: &KnownCosts, plan: &Plan) -> Vec<u64> {
-        let time = |job: &Job| costs.expect(plan, job).time.as_millis() as u64;
-        plan.jobs.iter().map(time).collect()
+        plan.jobs.iter().map(|job| costs.expect(plan, job).time.as_millis() as u64).collect()
     }
 
     fn nothing() -> KnownCosts {
-        KnownCosts::read(b"")
+        KnownCosts::default()
     }
 
     #[test]
@@ -321,17 +299,6 @@ mod tests {
         let memory = |job| costs.expect(&plan, &plan[JobId(job)]).memory;
         assert!((116 << 20..160 << 20).contains(&memory(0)), "with a margin");
         assert_eq!(memory(2), usual_memory(Language::OpenclC));
-
-        // Too few to be typical of their language.
-        let other = |number: usize| {
-            CostRecord(number.to_string(), "z.cl".to_owned(), Language::OpenclC, 77, 0)
-        };
-        let file = CostFile::in_dir(&dir.path().join("another"));
-        let others: Vec<CostRecord> = (1..ENOUGH).map(other).collect();
-        file.add(&others).unwrap();
-        assert_eq!(times(&file.read(), &plan), times(&nothing(), &plan));
-        file.add(&[other(ENOUGH)]).unwrap();
-        assert_eq!(times(&file.read(), &plan), [77, 77, 77, 77, 70]);
     }
 
     #[test]
@@ -358,7 +325,7 @@ mod tests {
             file.add(&[record(&plan, 4, 33, 1 << 20)]).unwrap();
             assert_eq!(times(&file.read(), &plan)[4], 33, "cut to {length}");
         }
-        fs::write(&file.file, b"\xff\0[\"x\"]\n[\"a\",\"b\",\"hip\",99999999999999,1]\n").unwrap();
+        fs::write(&file.file, b"\xff\0[\"x\"]\n[\"a\",\"b\",99999999999999,1]\n").unwrap();
         assert_eq!(times(&file.read(), &plan), times(&nothing(), &plan));
         fs::remove_file(&file.file).unwrap();
         fs::create_dir(&file.file).unwrap();

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use gfxpack_model::args::Args;
 use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, Source};
 use gfxpack_process::watch::{PathState, PathStates};
@@ -14,9 +14,6 @@ use crate::history::{self, History, HistoryRecord};
 use crate::job::Failure;
 use crate::store::{ObjectInfo, ObjectPurpose, ObjectStore, ValidityCheck};
 use crate::validity::{ValidityChecker, name_of};
-
-/// At most this many earlier keys of the same kernel are compared to find the nearest.
-const CANDIDATES: usize = 1000;
 
 /// The kind of input that differs; in JSON, its name in kebab case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -116,9 +113,8 @@ pub enum State {
     /// It would be compiled: its compiler could not be watched, so its object was for one build
     /// only.
     Unwatched,
-    /// It would be compiled: its key was never built here. With the most similar earlier key of the
-    /// same kernel that is no longer asked for.
-    New(Option<(KernelKey, Vec<Change>)>),
+    /// It would be compiled: its key was never built here.
+    New,
 }
 
 /// The inputs that a job's digest covers, and why the job would run.
@@ -174,7 +170,7 @@ pub fn explain(
         }
         (Err(None), Some(record)) if record.job == job.digest => State::Gone,
         (Err(None), Some(record)) => State::Changed(planned.since(record)),
-        (Err(None), None) => State::New(planned.nearest()),
+        (Err(None), None) => State::New,
     };
     let known = |(name, digest): &(String, Digest)| (group(name), name.clone(), *digest);
     Explanation {
@@ -292,31 +288,6 @@ impl PlannedJob<'_> {
         changes.sort();
         changes
     }
-
-    /// The most similar earlier key of the same kernel that is not asked for any more.
-    fn nearest(&self) -> Option<(KernelKey, Vec<Change>)> {
-        let name = &self.job.key.kernel_name;
-        let wanted: Vec<&KernelKey> = self
-            .plan
-            .kdbs
-            .iter()
-            .flat_map(|kdb| &kdb.rows)
-            .filter(|row| row.key.kernel_name == *name)
-            .map(|row| &*row.key)
-            .collect();
-        let near = self
-            .history
-            .others(name, &wanted)
-            .take(CANDIDATES)
-            .filter_map(|record| {
-                let about = self.store.about(record.job)?;
-                let distance = arguments(&about.arguments, &self.job.arguments).len();
-                Some((distance, about.key, record))
-            })
-            .min_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)))?;
-        let (_, key, record) = near;
-        Some((key, self.since(record)))
-    }
 }
 
 /// Files that differ, by name; `whole` if it is not known which files there were.
@@ -347,7 +318,7 @@ fn files(
 }
 
 /// Arguments that differ: defines by name, others as whole arguments.
-fn arguments(old: &Args, new: &Args) -> Vec<Change> {
+fn arguments(old: &[Arc<str>], new: &[Arc<str>]) -> Vec<Change> {
     let (old_defines, old_others) = split(old);
     let (new_defines, new_others) = split(new);
     let mut changes = Vec::new();
@@ -378,10 +349,10 @@ fn arguments(old: &Args, new: &Args) -> Vec<Change> {
 }
 
 /// Macros and assembler symbols with their values, and all other arguments.
-fn split(args: &Args) -> (BTreeMap<&str, &str>, Vec<&str>) {
+fn split(args: &[Arc<str>]) -> (BTreeMap<&str, &str>, Vec<&str>) {
     let mut defines = BTreeMap::new();
     let mut others = Vec::new();
-    for arg in args.iter() {
+    for arg in args.iter().map(|arg| &**arg) {
         match arg.strip_prefix("-D").or_else(|| arg.strip_prefix("-Wa,-defsym,")) {
             Some(define) => {
                 let (name, value) = define.split_once('=').unwrap_or((define, "1"));
@@ -397,8 +368,8 @@ fn split(args: &Args) -> (BTreeMap<&str, &str>, Vec<&str>) {
 mod tests {
     use super::*;
 
-    fn args_of(text: &str) -> Args {
-        text.split(' ').collect()
+    fn args_of(text: &str) -> Vec<Arc<str>> {
+        text.split(' ').map(Arc::from).collect()
     }
 
     #[track_caller]

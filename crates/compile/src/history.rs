@@ -44,7 +44,6 @@ pub(crate) struct HistoryRecord {
     pub(crate) job: Digest,
     pub(crate) toolchain: Digest,
     pub(crate) source: Digest,
-    pub(crate) kernel_name: String,
 }
 
 /// A number that identifies a key among the records.
@@ -64,22 +63,6 @@ impl History {
 
     pub(crate) fn get(&self, key: &KernelKey) -> Option<&HistoryRecord> {
         self.records.get(&key_number(key))
-    }
-
-    /// Records of kernels with that name whose keys are not in `but`.
-    pub(crate) fn others<'a>(
-        &'a self,
-        kernel_name: &'a str,
-        but: &[&KernelKey],
-    ) -> impl Iterator<Item = &'a HistoryRecord> {
-        let but: HashSet<u128> = but.iter().map(|key| key_number(key)).collect();
-        let mut others: Vec<(&u128, &HistoryRecord)> = self
-            .records
-            .iter()
-            .filter(|(number, record)| record.kernel_name == kernel_name && !but.contains(*number))
-            .collect();
-        others.sort_by_key(|(number, _)| **number);
-        others.into_iter().map(|(_, record)| record)
     }
 
     /// Records what a build made, for each of its targets. A failure only costs explanations later,
@@ -117,7 +100,6 @@ impl History {
                         job: job.digest,
                         toolchain: plan[job.toolchain].digest,
                         source: source_digests[job.source.0],
-                        kernel_name: row.key.kernel_name.clone(),
                     },
                 );
             }
@@ -165,10 +147,10 @@ impl History {
         let place = |list: &[Digest], digest| list.binary_search(&digest).expect("it is listed");
         let mut records: Vec<(&u128, &HistoryRecord)> = self.records.iter().collect();
         records.par_sort_unstable_by_key(|(number, _)| **number);
-        for (number, HistoryRecord { job, toolchain, source, kernel_name }) in records {
+        for (number, HistoryRecord { job, toolchain, source }) in records {
             let toolchain = place(&head.toolchains, *toolchain);
             let source = place(&head.sources, *source);
-            writeln!(text, "{number:032x} {job} {toolchain} {source} {kernel_name}")
+            writeln!(text, "{number:032x} {job} {toolchain} {source}")
                 .expect("a String takes all");
         }
         text
@@ -179,13 +161,12 @@ fn parse(text: &str) -> Option<History> {
     let (head, lines) = text.split_once('\n')?;
     let head: Head = serde_json::from_str(head).ok()?;
     let record = |line: &str| {
-        let mut words = line.splitn(5, ' ');
+        let mut words = line.splitn(4, ' ');
         let number = u128::from_str_radix(words.next()?, 16).ok()?;
         let job = words.next()?.parse().ok()?;
         let toolchain = *head.toolchains.get(words.next()?.parse::<usize>().ok()?)?;
         let source = *head.sources.get(words.next()?.parse::<usize>().ok()?)?;
-        let kernel_name = words.next()?.to_owned();
-        Some((number, HistoryRecord { job, toolchain, source, kernel_name }))
+        Some((number, HistoryRecord { job, toolchain, source }))
     };
     let records = lines.lines().map(record).collect::<Option<_>>()?;
     Some(History { head, records })
@@ -245,7 +226,6 @@ mod tests {
             job: Digest::of(&[n]),
             toolchain: Digest::of(b"t"),
             source: Digest::of(&[n % 2]),
-            kernel_name: "a b.cl.o".to_owned(),
         };
         let records: HashMap<u128, HistoryRecord> =
             (0..5).map(|n| (u128::from(n) << 100, record(n))).collect();
@@ -253,7 +233,7 @@ mod tests {
         let parsed = parse(&text).unwrap();
         assert_eq!(parsed.records, records);
         assert_eq!(parsed.text(), text);
-        assert!(parse(&text.replace(" 0 1 ", " 0 2 ")).is_none());
+        assert!(parse(&text.replace(" 0 1\n", " 0 2\n")).is_none());
         // The last line break is no loss.
         for length in 0..text.len() - 1 {
             assert!(parse(&text[..length]).is_none_or(|cut| cut.records != records), "{length}");

@@ -69,11 +69,10 @@ pub fn explain_keys(
 }
 
 impl ExplainedKey<'_> {
-    /// The differences from the last build of this key, or of the one nearest to
-    /// it.
+    /// The differences from the last build of this key.
     pub fn changes(&self) -> &[Change] {
         match &self.explanation.state {
-            State::Changed(changes) | State::New(Some((_, changes))) => changes,
+            State::Changed(changes) => changes,
             _ => &[],
         }
     }
@@ -101,14 +100,11 @@ impl ExplainedKey<'_> {
             State::Changed(_) => {
                 "would be compiled: it differs from when it was built last".to_owned()
             }
-            State::New(_) => "would be compiled: it was never built here".to_owned(),
+            State::New => "would be compiled: it was never built here".to_owned(),
         };
         line("state", &state);
         if let State::Refused(failure) = &explanation.state {
             failure.output.lines().for_each(|text| line("", text));
-        }
-        if let State::New(Some((key, _))) = &explanation.state {
-            line("", &format!("the nearest key that was is `{key}`"));
         }
         changes_in_words(self.changes(), all_changes).iter().for_each(|change| line("", change));
         let compiler = format!(
@@ -133,13 +129,13 @@ impl ExplainedKey<'_> {
     /// The explanation as a message.
     pub fn message(&self, prepared: &Prepared) -> Value {
         let Self { kdb, row, job, explanation } = self;
-        let (state, nearest) = match &explanation.state {
-            State::Stored(_) => ("stored", None),
-            State::Refused(_) => ("refused", None),
-            State::Changed(_) => ("changed", None),
-            State::Gone => ("gone", None),
-            State::Unwatched => ("unwatched", None),
-            State::New(nearest) => ("new", nearest.as_ref().map(|(key, _)| key)),
+        let state = match &explanation.state {
+            State::Stored(_) => "stored",
+            State::Refused(_) => "refused",
+            State::Changed(_) => "changed",
+            State::Gone => "gone",
+            State::Unwatched => "unwatched",
+            State::New => "new",
         };
         let changes: Vec<Value> = self.changes().iter().map(change_message).collect();
         let files: Vec<Value> = explanation
@@ -155,7 +151,6 @@ impl ExplainedKey<'_> {
         json!({
             "kernel_name": row.key.kernel_name, "kernel_args": row.key.kernel_args,
             "target": kdb.target, "job": job.digest, "state": state, "changes": changes,
-            "nearest": nearest,
             "covers": {
                 "compiler": prepared.plan[job.toolchain].identity,
                 "toolchain": files, "program": job.program, "arguments": job.arguments,

@@ -17,7 +17,6 @@ use crate::cache::Cache;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{BuildOptions, CacheOptions, Purpose};
 use crate::progress::Progress;
-use crate::report;
 use crate::text::counted;
 
 /// A digest of the paths of toolchains, as they are in commands.
