@@ -45,7 +45,7 @@ impl<'a> FastLauncher<'a> {
     fn direct(&self, command: &Command<'_>) -> Option<Direct> {
         // A fork server takes any number of bytes, so the driver has to find out whether a program
         // can be started with this many.
-        let size = || command.arguments.iter().map(str::len).sum::<usize>();
+        let size = || command.arguments.iter().map(|arg| arg.len()).sum::<usize>();
         if !self.shortcuts.direct || size() > MAX_DIRECT_BYTES {
             return None;
         }

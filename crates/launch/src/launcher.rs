@@ -5,7 +5,6 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_model::args::Args;
 use gfxpack_model::compiler::Program;
 use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_process::watch::{Record, StoredPathStates, WatchError};
@@ -44,13 +43,13 @@ pub struct Command<'a> {
     pub source: SourceId,
     /// The driver's planned arguments, the path of the staged source last. The output path is not
     /// among them.
-    pub arguments: &'a Args,
+    pub arguments: &'a [Arc<str>],
 }
 
 impl<'a> Command<'a> {
     /// The path of the staged source, relative to [`RunPaths::stage`].
     pub(crate) fn main(&self) -> &'a str {
-        self.arguments.iter().last().unwrap_or_default()
+        self.arguments.last().map_or("", |arg| arg)
     }
 }
 

@@ -43,7 +43,7 @@ impl CommandKey {
     /// Splits a command's arguments into the part shared with others, and its macros. `None` if the
     /// source's name or an argument could be misread.
     pub(crate) fn from_command(command: &Command<'_>) -> Option<(Self, Defines)> {
-        let mut arguments: Vec<&str> = command.arguments.iter().collect();
+        let mut arguments: Vec<&str> = command.arguments.iter().map(|arg| &**arg).collect();
         let main = arguments.pop()?;
         let by_hipcc = command.program == Program::Hipcc;
         // A source that looks like an option is not representative, and an argument that looks
@@ -323,6 +323,8 @@ fn parse_one(args: &[String], input: &str, between: &[&String]) -> Option<Comman
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use gfxpack_model::{Digest, SourceId};
 
     use super::*;
@@ -395,7 +397,7 @@ mod tests {
     fn commands_share_a_key_whatever_their_macros_and_sources() {
         let target = "gfx906".parse().unwrap();
         let key = |args: &[&str]| {
-            let arguments = args.iter().copied().collect();
+            let arguments: Vec<Arc<str>> = args.iter().map(|&arg| arg.into()).collect();
             let (program, language) = (Program::Clang, Language::Hip);
             let (job, toolchain, source) = (Digest::of(b"job"), ToolchainId(0), SourceId(0));
             CommandKey::from_command(&Command {

@@ -12,7 +12,6 @@
 //! # Ok::<(), gfxpack_model::TargetError>(())
 //! ```
 
-pub mod args;
 pub mod code_object;
 pub mod compiler;
 pub mod date;

@@ -3,7 +3,6 @@
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::args::Args;
 use crate::digest::Digest;
 use crate::target::{Target, TargetId};
 
@@ -24,32 +23,9 @@ macro_rules! as_text {
 }
 as_text!(Digest, Target, TargetId);
 
-impl Serialize for Args {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter())
-    }
-}
-
-impl<'de> Deserialize<'de> for Args {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let args = Vec::<String>::deserialize(deserializer)?;
-        Ok(args.iter().map(String::as_str).collect())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn arguments_are_serialized_as_a_list() {
-        for list in [&[][..], &[""], &["a", "", "b c"], &["-DA=\"x\"", "é"]] {
-            let args: Args = list.iter().copied().collect();
-            let json = serde_json::to_string(&args).unwrap();
-            assert_eq!(json, serde_json::to_string(list).unwrap());
-            assert_eq!(serde_json::from_str::<Args>(&json).unwrap(), args);
-        }
-    }
 
     #[test]
     fn values_are_serialized_as_their_display_text() {

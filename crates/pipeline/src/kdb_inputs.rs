@@ -197,7 +197,7 @@ fn supplied(plan: &Plan, kdb: KdbId) -> Vec<Supplied> {
     let gfx = kdb.target.id().processor();
     let asks = |row: &Row| {
         let arguments = &plan[row.job].arguments;
-        arguments.iter().any(|word| word == "-mcode-object-version=6")
+        arguments.iter().any(|word| **word == *"-mcode-object-version=6")
     };
     let of_target = toolchain.supplied.iter().filter(|constant| match &constant.gfx {
         Some(only) => only == gfx,

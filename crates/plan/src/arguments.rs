@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 
-use gfxpack_model::args::{Args, SharedArgs};
 use gfxpack_model::compiler::{CompilerFacts, DEVICE_LIBS, Program, ROCM};
 use gfxpack_model::{Language, TargetId, processors};
 
@@ -34,14 +33,14 @@ const ARG_OVERHEAD: usize = 16;
 /// # Errors
 /// [`InputFault`] for an unclosed quote, for an option that keys may not carry, and for options
 /// that are too long for a program.
-pub fn parse(language: Language, options: &str) -> Result<Args, InputFault> {
+pub fn parse(language: Language, options: &str) -> Result<Vec<String>, InputFault> {
     let args = split(options).ok_or_else(|| {
         InputFault::new(
             format!("failed to split options `{options}` into words"),
             "close the quote; a word can't begin with #",
         )
     })?;
-    let all: Vec<&str> = args.iter().collect();
+    let all: Vec<&str> = args.iter().map(String::as_str).collect();
     let mut rest = &all[..];
     while !rest.is_empty() {
         let count = options::known(rest).ok_or_else(|| {
@@ -53,7 +52,7 @@ pub fn parse(language: Language, options: &str) -> Result<Args, InputFault> {
     check_length(language, &all)?;
     let mut kept = without_repetitions(&all);
     kept.retain(|arg| !arg.starts_with("-mcpu="));
-    Ok(if kept.len() == all.len() { args } else { kept.into_iter().collect() })
+    Ok(kept.into_iter().map(str::to_owned).collect())
 }
 
 /// Drops definitions of macros that change nothing: the same definition came before, and the macro
@@ -153,18 +152,17 @@ pub(crate) fn check_written(language: Language, options: &str) -> Result<(), Inp
 
 /// Splits options into arguments as MIOpen's compiler calls do: at blanks, with quotes. `#`, which
 /// begins a comment in a shell, is an ordinary character here.
-fn split(options: &str) -> Option<Args> {
-    if !options.contains(['"', '\'', '\\']) {
-        return Some(options.split_ascii_whitespace().collect());
-    }
+fn split(options: &str) -> Option<Vec<String>> {
     // No argument of a program has this character.
     const NUMBER_SIGN: &str = "\0";
     if options.contains(NUMBER_SIGN) {
         return None;
     }
+    if !options.contains(['"', '\'', '\\']) {
+        return Some(options.split_ascii_whitespace().map(str::to_owned).collect());
+    }
     let args = shlex::split(&options.replace('#', NUMBER_SIGN))?;
-    let args: Vec<String> = args.iter().map(|arg| arg.replace(NUMBER_SIGN, "#")).collect();
-    Some(args.iter().map(String::as_str).collect())
+    Some(args.iter().map(|arg| arg.replace(NUMBER_SIGN, "#")).collect())
 }
 
 /// The target that a job of this language compiles for, in a kdb for `id`.
@@ -207,15 +205,15 @@ fn code_object_version(facts: &CompilerFacts) -> u32 {
 #[must_use]
 pub fn around_options(
     language: Language,
-    options: &Args,
+    options: &[String],
     id: &TargetId,
     facts: &CompilerFacts,
     main: &str,
     include_dirs: &[String],
     clock: &Clock,
-) -> (Program, SharedArgs) {
-    let mut before = Args::default();
-    let mut add = |more: &[&str]| more.iter().for_each(|arg| before.push(arg));
+) -> (Program, [Vec<String>; 2]) {
+    let mut before: Vec<String> = Vec::new();
+    let mut add = |more: &[&str]| before.extend(more.iter().map(|&arg| arg.to_owned()));
     let id = compile_target(language, id).to_string();
     let program = match language {
         Language::Hip => facts.hip_program,
@@ -239,16 +237,15 @@ pub fn around_options(
     for dir in include_dirs {
         add(&[&format!("-I{dir}")]);
     }
-    let mut after = clock.definitions(language).clone();
-    after.push(main);
-    (program, SharedArgs::new(&before, &after))
+    let after = clock.definitions(language).iter().cloned().chain([main.to_owned()]).collect();
+    (program, [before, after])
 }
 
 /// Adds the arguments that HIP takes before a key's options.
 fn add_for_hip(
     add: &mut dyn FnMut(&[&str]),
     program: Program,
-    options: &Args,
+    options: &[String],
     id: &str,
     facts: &CompilerFacts,
 ) {
@@ -287,10 +284,9 @@ pub fn plain(
     id: &TargetId,
     facts: &CompilerFacts,
     main: &str,
-) -> (Program, Args) {
-    let (program, frame) =
-        around_options(language, &Args::default(), id, facts, main, &[], &Clock::at(0));
-    (program, frame.into())
+) -> (Program, Vec<String>) {
+    let (program, around) = around_options(language, &[], id, facts, main, &[], &Clock::at(0));
+    (program, around.concat())
 }
 
 #[cfg(test)]
@@ -303,10 +299,9 @@ mod tests {
         let facts = CompilerFacts { hip_program: Program::Hipcc, hip_version: Some([5, 2, 21153]) };
         let options = parse(language, options).unwrap();
         let (dirs, clock) = (["gfxpack-include-0".to_owned()], Clock::at(0));
-        let (program, frame) =
+        let (program, [before, after]) =
             around_options(language, &options, &id.parse().unwrap(), &facts, "k", &dirs, &clock);
-        let [before, after] = frame.parts();
-        let args: Vec<&str> = before.iter().chain(options.iter()).chain(after.iter()).collect();
+        let args = [before, options, after].concat();
         expected.assert_eq(&format!("{program:?} {}", args.join(" ")));
     }
 
@@ -341,7 +336,7 @@ mod tests {
             let facts = CompilerFacts { hip_program: Program::Clang, hip_version };
             let id = "gfx942".parse().unwrap();
             let (program, args) = plain(Language::Hip, &id, &facts, "k");
-            format!("{program:?} {}", args.iter().collect::<Vec<_>>().join(" "))
+            format!("{program:?} {}", args.join(" "))
         };
         expect!["Clang -x hip --rocm-path={rocm} --hip-device-lib-path={device-libs} --hip-version=5.2.0 -mcode-object-version=4 -mllvm -amdgpu-early-inline-all=true -mllvm -amdgpu-function-calls=false --offload-arch=gfx942 --cuda-device-only --no-gpu-bundle-output -fuse-cuid=none -c -O3 -Wno-everything -Wno-unused-command-line-argument --std=c++17 -DHIP_PACKAGE_VERSION_FLAT=5002000000 -ffile-compilation-dir=. -Wno-builtin-macro-redefined -U__DATE__ -D__DATE__=\"Jan  1 1970\" -D__TIME__=\"00:00:00\" -D__TIMESTAMP__=\"Thu Jan  1 00:00:00 1970\" k"].assert_eq(&clang(5));
         assert!(clang(6).contains(" -mcode-object-version=5 "));
@@ -353,7 +348,7 @@ mod tests {
     fn a_definition_that_changes_nothing_is_dropped() {
         let check = |options: &str, kept: &str| {
             let args = parse(Language::Hip, options).unwrap();
-            assert_eq!(args.iter().collect::<Vec<_>>().join(" "), kept, "{options}");
+            assert_eq!(args.join(" "), kept, "{options}");
         };
         check(" -DA=1 -DB -O2 -DA=1 -DB -mcpu=gfx906", "-DA=1 -DB -O2");
         for all_count in [
@@ -385,11 +380,11 @@ mod tests {
         let fault = parse("-DA=\"x").unwrap_err().to_string();
         assert_eq!(fault, "failed to split options `-DA=\"x` into words");
         assert_eq!(parse("-DA=\"x\" #-DB"), Err(forbidden("#-DB")));
-        assert_eq!(parse(" -DA=\"x y\" -mcpu=gfx906").unwrap(), Args::from_iter(["-DA=x y"]));
-        assert_eq!(parse("-D'A=1 # x' -DB").unwrap(), Args::from_iter(["-DA=1 # x", "-DB"]));
+        assert_eq!(parse(" -DA=\"x y\" -mcpu=gfx906").unwrap(), ["-DA=x y"]);
+        assert_eq!(parse("-D'A=1 # x' -DB").unwrap(), ["-DA=1 # x", "-DB"]);
         let taken = "-O3 -mllvm --amdgpu-spill-vgpr-to-agpr=0 -DB=#C";
         let all: Vec<&str> = taken.split_whitespace().collect();
-        assert_eq!(parse(taken).unwrap().iter().collect::<Vec<_>>(), all);
+        assert_eq!(parse(taken).unwrap(), all);
     }
 
     #[test]

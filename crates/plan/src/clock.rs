@@ -1,14 +1,12 @@
 //! A fixed time for kernels that use the time of their compilation.
 
 use gfxpack_model::Language;
-use gfxpack_model::args::Args;
 use gfxpack_model::date::Date;
 
 /// A clock that always shows the same time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clock {
-    arguments: Args,
-    none: Args,
+    arguments: Vec<String>,
 }
 
 impl Clock {
@@ -21,7 +19,7 @@ impl Clock {
         let date = Date::at(seconds);
         let (month, day, year) = (date.month_name(), date.day, date.year);
         let (weekday, time) = (date.weekday(), date.time());
-        let arguments = [
+        let arguments = vec![
             "-Wno-builtin-macro-redefined".to_owned(),
             // A preceding macro that ends in a backslash, or a trigraph for one, swallows the next
             // line: this one, which does no harm.
@@ -30,16 +28,16 @@ impl Clock {
             format!("-D__TIME__=\"{time}\""),
             format!("-D__TIMESTAMP__=\"{weekday} {month} {day:2} {time} {year}\""),
         ];
-        Self { arguments: arguments.iter().map(String::as_str).collect(), none: Args::default() }
+        Self { arguments }
     }
 
     /// The arguments after the options of a key, so that they take effect. None for assembly, which
     /// is not preprocessed.
     #[must_use]
-    pub fn definitions(&self, language: Language) -> &Args {
+    pub fn definitions(&self, language: Language) -> &[String] {
         match language {
             Language::Hip | Language::OpenclC => &self.arguments,
-            Language::Assembly => &self.none,
+            Language::Assembly => &[],
         }
     }
 }
@@ -54,7 +52,7 @@ mod tests {
     fn clocks_are_spelled_as_compilers_spell_them() {
         // `date -u -d @N "+%b %e %Y, %T, %a %b %e %T %Y"`
         let shown = |seconds| {
-            Clock::at(seconds).definitions(Language::Hip).iter().collect::<Vec<_>>()[2..].join(" ")
+            Clock::at(seconds).definitions(Language::Hip)[2..].join(" ")
         };
         assert_eq!(
             shown(1_735_689_600),
@@ -79,6 +77,6 @@ mod tests {
             assert!(!is_of_clock(word), "{word}");
         }
         let clock = Clock::at(0);
-        assert!(clock.definitions(Language::OpenclC).iter().skip(1).all(is_of_clock));
+        assert!(clock.definitions(Language::OpenclC).iter().skip(1).all(|arg| is_of_clock(arg)));
     }
 }

@@ -1,10 +1,9 @@
 //! The plan: every compile job and every kdb, decided before anything runs.
 
-use std::collections::HashMap;
-use std::ops::Index;
+use std::collections::{HashMap, HashSet};
+use std::ops::{Index, Range};
 use std::sync::Arc;
 
-use gfxpack_model::args::{Args, Frames};
 use gfxpack_model::compiler::{CompilerFacts, Program, SuppliedConstant};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{
@@ -129,8 +128,9 @@ pub struct Job {
     pub toolchain: ToolchainId,
     /// The program of the toolchain.
     pub program: Program,
-    /// Its arguments, without the output; placeholders as in [`arguments`].
-    pub arguments: Args,
+    /// Its arguments, without the output; placeholders as in [`arguments`]. Most are shared by many
+    /// jobs.
+    pub arguments: Vec<Arc<str>>,
 }
 
 /// One kdb to assemble.
@@ -201,14 +201,13 @@ pub fn plan(
     let mut jobs: Vec<Job> = Vec::new();
     let mut by_digest: HashMap<Digest, JobId> = HashMap::new();
     let mut kdbs = Vec::new();
-    let mut frames = Frames::default();
+    let mut words = SharedWords::default();
     for request in requests {
         let mut rows = Vec::with_capacity(request.keys.len());
         let keys: Vec<_> = request.keys.iter().collect();
         commands.each(request, &keys, |key, source, command| {
-            let Command { digest, program, mut arguments } = command;
+            let Command { digest, program, arguments, .. } = command;
             let job = *by_digest.entry(digest).or_insert_with(|| {
-                frames.share(&mut arguments);
                 jobs.push(Job {
                     digest,
                     key: Arc::clone(&key.key),
@@ -217,7 +216,7 @@ pub fn plan(
                     source,
                     toolchain: request.toolchain,
                     program,
-                    arguments,
+                    arguments: words.shared(&arguments),
                 });
                 JobId(jobs.len() - 1)
             });
@@ -239,7 +238,27 @@ pub fn plan(
 pub(crate) struct Command {
     pub(crate) digest: Digest,
     pub(crate) program: Program,
-    pub(crate) arguments: Args,
+    pub(crate) arguments: Vec<String>,
+    /// Those that come from the key.
+    pub(crate) options: Range<usize>,
+}
+
+/// Words of which each is kept only once: a plan of many jobs has millions of arguments.
+#[derive(Default)]
+pub(crate) struct SharedWords(HashSet<Arc<str>>);
+
+impl SharedWords {
+    pub(crate) fn shared(&mut self, words: &[String]) -> Vec<Arc<str>> {
+        let share = |word: &String| match self.0.get(word.as_str()) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let new: Arc<str> = word.as_str().into();
+                self.0.insert(Arc::clone(&new));
+                new
+            }
+        };
+        words.iter().map(share).collect()
+    }
 }
 
 /// Makes the commands of keys.
@@ -292,7 +311,7 @@ impl<'a, W: Workers> Commands<'a, W> {
             .and_then(|()| arguments::parse(language, key.options()))
             .map_err(|problem| key.location.error(problem))?;
         let (id, facts) = (request.target.id(), &toolchain.facts);
-        let (program, frame) = arguments::around_options(
+        let (program, [before, after]) = arguments::around_options(
             language,
             &options,
             id,
@@ -301,10 +320,11 @@ impl<'a, W: Workers> Commands<'a, W> {
             include_dirs,
             self.clock,
         );
-        let arguments = Args::framed(Arc::new(frame), &options, &key.key);
+        let own = before.len()..before.len() + options.len();
+        let arguments = [before, options, after].concat();
         let compiler = toolchain.digest_for(language);
         let digest = job_digest(compiler, program, &arguments, self.source_digests[source.0]);
-        Ok(Command { digest, program, arguments })
+        Ok(Command { digest, program, arguments, options: own })
     }
 }
 
@@ -312,7 +332,7 @@ impl<'a, W: Workers> Commands<'a, W> {
 pub(crate) fn job_digest(
     compiler: Digest,
     program: Program,
-    arguments: &Args,
+    arguments: &[String],
     source: Digest,
 ) -> Digest {
     Hasher::new("gfxpack job 1")

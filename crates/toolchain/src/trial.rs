@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::Path;
 
-use gfxpack_model::args::Args;
 use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_model::compiler::{CompilerFacts, Program};
 use gfxpack_model::digest::Hasher;
@@ -39,7 +38,7 @@ const OPENCL_C: &str = "__kernel void trial(__global float* x, int n)
 /// Returns the command of a kernel without options: the program, and its arguments without the
 /// output, with placeholders for the toolchain's directories. The name is that of the source in the
 /// working directory.
-pub type TrialArguments = fn(Language, &TargetId, &CompilerFacts, &str) -> (Program, Args);
+pub type TrialArguments = fn(Language, &TargetId, &CompilerFacts, &str) -> (Program, Vec<String>);
 
 /// The result of a trial.
 pub(crate) enum TrialResult {
@@ -56,7 +55,7 @@ pub(crate) struct Trial<'a> {
     file: &'static str,
     target: TargetId,
     program: Program,
-    args: Args,
+    args: Vec<String>,
 }
 
 impl<'a> Trial<'a> {
@@ -87,7 +86,7 @@ impl<'a> Trial<'a> {
         Hasher::new("gfxpack trial 4")
             .field(self.toolchain.digest.as_ref())
             .field(self.toolchain.rocm.as_os_str().as_encoded_bytes())
-            .list(self.args.iter().map(str::as_bytes))
+            .list(self.args.iter())
             .field(self.source.as_bytes())
             .finish()
     }

@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::sync::Arc;
 
-use gfxpack_model::args::Args;
 use gfxpack_model::{Digest, KernelKey, TargetId};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::watch::PathStates;
@@ -49,7 +49,7 @@ pub struct ObjectPurpose {
     /// The target.
     pub target_id: TargetId,
     /// The compiler's arguments.
-    pub arguments: Args,
+    pub arguments: Vec<Arc<str>>,
 }
 
 impl ObjectPurpose {

@@ -26,7 +26,7 @@ pub(crate) fn fixture() -> Fixture {
 /// The purpose of an example object.
 pub(crate) fn about_it() -> ObjectPurpose {
     let key = KernelKey::for_source("a.cl", " -DA", "gfx906");
-    let arguments = ["-DA", "a.cl"].into_iter().collect();
+    let arguments = ["-DA", "a.cl"].map(Into::into).to_vec();
     ObjectPurpose { key, target_id: "gfx906".parse().unwrap(), arguments }
 }
 

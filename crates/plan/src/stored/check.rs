@@ -1,7 +1,6 @@
 //! Checks those parts of a stored plan that its digests do not protect: the writer could write any
 //! header with correct digests.
 
-use gfxpack_model::args::Args;
 use gfxpack_model::compiler::is_of_clock;
 use gfxpack_model::relative_path;
 
@@ -80,8 +79,8 @@ fn has_own_arguments<A>(header: &Header<A>, group: &Group) -> bool {
     let (language, clock) = (group.language, Clock::at(0));
     // A key's own standard replaces the usual one.
     ["-std=c++17", ""].into_iter().any(|standard| {
-        let options = Args::from_iter([standard]);
-        let (program, frame) = arguments::around_options(
+        let options = [standard.to_owned()];
+        let (program, [before, after]) = arguments::around_options(
             language,
             &options,
             &group.target_id,
@@ -90,13 +89,12 @@ fn has_own_arguments<A>(header: &Header<A>, group: &Group) -> bool {
             include_dirs,
             &clock,
         );
-        let [before, after] = frame.parts();
-        let is_same = |(word, own): (&str, &str)| {
+        let is_same = |(word, own): (&String, &String)| {
             word == own
                 || is_of_clock(word) && is_of_clock(own) && options::known(&[word]).is_some()
         };
         (program, before) == (group.program, group.before.clone())
             && after.len() == group.after.len()
-            && group.after.iter().zip(after.iter()).all(is_same)
+            && group.after.iter().zip(&after).all(is_same)
     })
 }

@@ -1,6 +1,5 @@
 //! The lines of a stored plan.
 
-use gfxpack_model::args::Args;
 use gfxpack_model::compiler::Program;
 use gfxpack_model::{
     Digest, JobId, KernelFileFormat, Language, SourceId, Target, TargetId, ToolchainId,
@@ -109,9 +108,9 @@ pub struct Group {
     /// The program of the toolchain.
     pub program: Program,
     /// Arguments before the key's options.
-    pub before: Args,
+    pub before: Vec<String>,
     /// Arguments after the key's options.
-    pub after: Args,
+    pub after: Vec<String>,
 }
 
 /// One kdb.

@@ -3,7 +3,6 @@
 use std::io::{BufRead, Read};
 use std::sync::Arc;
 
-use gfxpack_model::args::{Args, SharedArgs};
 use gfxpack_model::{Digest, JobId, KernelKey};
 use sha2::{Digest as _, Sha256};
 
@@ -11,7 +10,7 @@ use super::check::check;
 use super::lines::{Group, Header, Rows, StoredError, StoredToolchain, damaged};
 use crate::arguments;
 use crate::key_list::KEYS_AT_ONCE;
-use crate::plan::{self, Job, KdbPlan, Plan, Row};
+use crate::plan::{self, Job, KdbPlan, Plan, Row, SharedWords};
 use crate::workers::Workers;
 
 /// The jobs to read.
@@ -42,6 +41,7 @@ pub fn read<A>(
     check(header)?;
     let reader = Reader::new(header);
     let mut sha256 = Sha256::new();
+    let mut words = SharedWords::default();
     let mut jobs: Vec<Job> = Vec::new();
     let mut count = 0;
     let mut block: Vec<Vec<u8>> = Vec::new();
@@ -62,7 +62,8 @@ pub fn read<A>(
             let read = workers.map(&block, |line| reader.job(line));
             jobs.reserve(read.len());
             for job in read {
-                jobs.push(job?);
+                let (job, arguments) = job?;
+                jobs.push(Job { arguments: words.shared(&arguments), ..job });
             }
             block.clear();
         }
@@ -117,24 +118,21 @@ fn is_wanted(line: &[u8], wanted: &Jobs<'_>) -> Result<bool, StoredError> {
 /// Parses lines into jobs.
 struct Reader<'a> {
     groups: &'a [Group],
-    /// The arguments around a key's options, by group.
-    frames: Vec<Arc<SharedArgs>>,
     toolchains: &'a [StoredToolchain],
     sources: Vec<Digest>,
 }
 
 impl<'a> Reader<'a> {
     fn new<A>(header: &'a Header<A>) -> Self {
-        let frame = |group: &Group| Arc::new(SharedArgs::new(&group.before, &group.after));
         Self {
             groups: &header.groups,
-            frames: header.groups.iter().map(frame).collect(),
             toolchains: &header.toolchains,
             sources: plan::source_digests(&header.sources),
         }
     }
 
-    fn job(&self, line: &[u8]) -> Result<Job, StoredError> {
+    /// The job, and its arguments, which it does not have yet.
+    fn job(&self, line: &[u8]) -> Result<(Job, Vec<String>), StoredError> {
         let (digest, number, kernel_args): (Digest, usize, String) =
             serde_json::from_slice(line).map_err(|error| damaged(&format!("a job: {error}")))?;
         let group = self
@@ -144,22 +142,23 @@ impl<'a> Reader<'a> {
         let key = Arc::new(KernelKey { kernel_name: group.kernel_name.clone(), kernel_args });
         let own = arguments::parse(group.language, key.options())
             .map_err(|problem| damaged(&format!("the options of `{key}`: {problem}")))?;
-        let arguments = Args::framed(Arc::clone(&self.frames[number]), &own, &key);
+        let arguments = [&group.before[..], &own, &group.after].concat();
         let compiler = self.toolchains[group.toolchain.0].toolchain.digest_for(group.language);
         let source = self.sources[group.source.0];
         if plan::job_digest(compiler, group.program, &arguments, source) != digest {
             return Err(damaged(&format!("job `{digest}` is not what its digest says")));
         }
-        Ok(Job {
+        let job = Job {
             digest,
             language: group.language,
             target_id: group.target_id.clone(),
             source: group.source,
             toolchain: group.toolchain,
             program: group.program,
-            arguments,
+            arguments: Vec::new(),
             key,
-        })
+        };
+        Ok((job, arguments))
     }
 }
 

@@ -148,11 +148,10 @@ impl Writer<'_> {
         source: SourceId,
         request: &TargetRequest,
     ) -> Result<u32, WriteError> {
-        let Command { digest, program, arguments } = command;
+        let Command { digest, program, arguments, options } = command;
         if let Some(number) = self.by_digest.get(&digest) {
             return Ok(*number);
         }
-        let [before, after] = arguments.frame().expect("commands have one").parts();
         let group = self.groups.number(Group {
             kernel_name: key.key.kernel_name.clone(),
             language: key.language,
@@ -160,8 +159,8 @@ impl Writer<'_> {
             source,
             toolchain: request.toolchain,
             program,
-            before,
-            after,
+            before: arguments[..options.start].to_vec(),
+            after: arguments[options.end..].to_vec(),
         });
         self.line(digest, group, &key.key.kernel_args)?;
         let number = self.jobs.len() as u32;

@@ -4,7 +4,6 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
 
-use gfxpack_model::args::Args;
 use gfxpack_model::compiler::{CompilerFacts, Program};
 
 use super::*;
@@ -30,8 +29,8 @@ tail="\057\005\000\000\100\000\070\000\000\000\100\000\000\000\000\000"
 printf "$head$zeros$zeros$zeros$tail" > "$out"
 "#;
 
-fn trial(_: Language, _: &TargetId, _: &CompilerFacts, _: &str) -> (Program, Args) {
-    (Program::Clang, Args::default())
+fn trial(_: Language, _: &TargetId, _: &CompilerFacts, _: &str) -> (Program, Vec<String>) {
+    (Program::Clang, Vec::new())
 }
 
 struct Machine {
