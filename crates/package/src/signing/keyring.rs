@@ -16,9 +16,6 @@ use crate::read::{self, INDEX_MAX};
 const GPGCONF: SystemTool =
     SystemTool { program: "gpgconf", provided_by: "gpgconf (gnupg2 on Fedora and openSUSE)" };
 
-/// Additional bytes that gpg writes when it imports keys.
-const ROOM: usize = 64 << 10;
-
 /// Public keys whose signatures are trusted, and no others.
 #[derive(Debug)]
 pub struct Keyring {
@@ -46,9 +43,6 @@ impl Keyring {
         if ran.status.success() {
             return Ok(keyring);
         }
-        // If there is no room for the keys, the keys are not to blame.
-        std::fs::write(home.join("room"), vec![0; keys.len() + ROOM])
-            .map_err(FileError::temporary_dir)?;
         Err(none(last_line(&ran.stderr, "gpg finds none")))
     }
 
