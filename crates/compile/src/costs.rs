@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gfxpack_model::digest::Hasher;
 use gfxpack_model::Language;
+use gfxpack_model::digest::Hasher;
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::write_atomic;
 use rustix::fs::{FlockOperation, flock};

@@ -150,8 +150,7 @@ impl History {
         for (number, HistoryRecord { job, toolchain, source }) in records {
             let toolchain = place(&head.toolchains, *toolchain);
             let source = place(&head.sources, *source);
-            writeln!(text, "{number:032x} {job} {toolchain} {source}")
-                .expect("a String takes all");
+            writeln!(text, "{number:032x} {job} {toolchain} {source}").expect("a String takes all");
         }
         text
     }

@@ -57,6 +57,7 @@ pub use source_dirs::SourceDirs;
 pub use stage::lay_out;
 pub use store::VERSION as STORE_VERSION;
 pub use store::{
-    Damaged, Dependencies, Evicted, Limits, ObjectInfo, ObjectPurpose, ObjectStore, StoreStats, ValidityCheck, is_store,
+    Damaged, Dependencies, Evicted, Limits, ObjectInfo, ObjectPurpose, ObjectStore, StoreStats,
+    ValidityCheck, is_store,
 };
 pub use validity::ValidityChecker;

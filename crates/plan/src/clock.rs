@@ -51,9 +51,7 @@ mod tests {
     #[test]
     fn clocks_are_spelled_as_compilers_spell_them() {
         // `date -u -d @N "+%b %e %Y, %T, %a %b %e %T %Y"`
-        let shown = |seconds| {
-            Clock::at(seconds).definitions(Language::Hip)[2..].join(" ")
-        };
+        let shown = |seconds| Clock::at(seconds).definitions(Language::Hip)[2..].join(" ");
         assert_eq!(
             shown(1_735_689_600),
             "-D__DATE__=\"Jan  1 2025\" -D__TIME__=\"00:00:00\" \

@@ -63,7 +63,8 @@ pub(crate) fn plan(jobs: usize) -> Plan {
 /// One kernel of the cache, one compiled, and one refused, of four.
 fn facts(plan: &Plan, output: &str) -> BuildFacts {
     let mut facts = BuildFacts::new();
-    let (duration, usage) = (Duration::from_secs(2), Usage { peak_memory: 3 << 20, ..Usage::default() });
+    let (duration, usage) =
+        (Duration::from_secs(2), Usage { peak_memory: 3 << 20, ..Usage::default() });
     let run = JobRun { worker: 0, started: Instant::now() };
     facts.event(&Event::FoundInCache { cached: vec![(JobId(0), 1000)], refused: Vec::new() });
     facts.event(&Event::Queued { workers: 2, jobs: Vec::new() });
