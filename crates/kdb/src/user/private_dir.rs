@@ -6,9 +6,6 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-/// How many names to try. Names hardly ever collide.
-const ATTEMPTS: u32 = 100;
-
 pub(crate) struct PrivateDir(PathBuf);
 
 impl PrivateDir {
@@ -18,16 +15,10 @@ impl PrivateDir {
     /// # Errors
     /// The errors of the file system.
     pub(crate) fn create(parent: &Path) -> io::Result<Self> {
-        for _ in 0..ATTEMPTS {
-            // Each `RandomState` has its own random keys from the operating
-            // system.
-            let path = parent.join(format!("gfxpack-{:016x}", RandomState::new().hash_one(())));
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                made => return made.map(|()| Self(path)),
-            }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
+        // Each `RandomState` has its own random keys from the operating system.
+        let path = parent.join(format!("gfxpack-{:016x}", RandomState::new().hash_one(())));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
     }
 
     pub(crate) fn path(&self) -> &Path {
