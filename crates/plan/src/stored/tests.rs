@@ -76,7 +76,7 @@ fn paths_out_of_the_sources_and_other_arguments_are_refused() {
         same_as: Some("d/a.cpp".to_owned()),
     };
     for (second, expected) in [
-        (second("d/b.h", b"text"), "failed to find job"),
+        (second("d/b.h", b"text"), "is not what its digest says"),
         (second("d/b.h", b"other"), "has a path that leads out"),
         (second("d/a.cpp", b"text"), "has a path that leads out"),
         (second("c.h", b"text"), "has a path that leads out"),
@@ -96,7 +96,7 @@ fn paths_out_of_the_sources_and_other_arguments_are_refused() {
     check(&|header| group(header, 0, 1, "-fplugin=d/a.cpp"), others);
     check(&|header| group(header, 1, 2, "-fplugin=d/a.cpp"), others);
     check(&|header| group(header, 1, 2, "-D__DATE__=1\n#include \"/etc/passwd\""), others);
-    check(&|header| group(header, 1, 2, "-D__DATE__=\"Jan  2 1970\""), "failed to find job");
+    check(&|header| group(header, 1, 2, "-D__DATE__=\"Jan  2 1970\""), "is not what its digest says");
     check(&|header| header.groups[0].before.push("-v".to_owned()), others);
     check(&|header| header.groups[0].after.push("-v".to_owned()), others);
     check(&|header| header.groups[0].program = Program::Clang, others);
