@@ -96,7 +96,10 @@ fn paths_out_of_the_sources_and_other_arguments_are_refused() {
     check(&|header| group(header, 0, 1, "-fplugin=d/a.cpp"), others);
     check(&|header| group(header, 1, 2, "-fplugin=d/a.cpp"), others);
     check(&|header| group(header, 1, 2, "-D__DATE__=1\n#include \"/etc/passwd\""), others);
-    check(&|header| group(header, 1, 2, "-D__DATE__=\"Jan  2 1970\""), "is not what its digest says");
+    check(
+        &|header| group(header, 1, 2, "-D__DATE__=\"Jan  2 1970\""),
+        "is not what its digest says",
+    );
     check(&|header| header.groups[0].before.push("-v".to_owned()), others);
     check(&|header| header.groups[0].after.push("-v".to_owned()), others);
     check(&|header| header.groups[0].program = Program::Clang, others);
