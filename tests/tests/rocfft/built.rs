@@ -29,7 +29,7 @@ fn sql(file: &Path, script: &str) {
 }
 
 /// Builds packages for Debian of the kernels that the plans of a list want.
-pub(crate) fn dist(project: &Project, list: &str, out: &str, more: &[&str]) -> Run {
+fn dist(project: &Project, list: &str, out: &str, more: &[&str]) -> Run {
     let fixed = ["dist", "--plans", list, "--rocfft", "debian:sid", "--layout", "debian"];
     let rest = ["--out", out, "--maintainer", "A <a@example.org>", "--format", "deb"];
     let mut command = project.command(&[&fixed[..], &rest, more].concat());
@@ -48,7 +48,7 @@ fn check_with(library: &Library, arch: &str, installed: InstalledCache<'_>) -> C
 }
 
 /// A copy of the library in a root of its own, in which a package is installed.
-pub(crate) fn root_with(library: &Library, dir: &Path, package: &Path) -> Library {
+fn root_with(library: &Library, dir: &Path, package: &Path) -> Library {
     tool("dpkg-deb", &["-x", package.to_str().unwrap(), dir.to_str().unwrap()], Path::new("/"));
     let place = dir.join("usr/lib/x86_64-linux-gnu");
     fs::create_dir_all(&place).unwrap();

@@ -4,7 +4,6 @@
 mod asked;
 mod built;
 mod foreign;
-mod many;
 #[path = "../../../crates/rocfft/tests/it/support.rs"]
 mod support;
 
