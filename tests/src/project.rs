@@ -30,7 +30,7 @@ pub fn command(program: impl AsRef<OsStr>) -> Command {
 }
 
 /// Optional features that are tested here.
-const FEATURES: &str = "gfxpack/onnx,gfxpack/remote,gfxpack/remote-cache";
+const FEATURES: &str = "gfxpack/remote,gfxpack/remote-cache";
 
 /// The gfxpack binary, built with the same profile as these tests.
 ///

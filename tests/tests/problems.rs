@@ -1,7 +1,5 @@
 //! `gfxpack problems`: lines from networks, models, logs and databases.
 
-mod onnx;
-
 use std::fs;
 
 use gfxpack_tests::project::Project;
@@ -80,7 +78,6 @@ fn unreadable_problems_are_reported_with_position_and_hint() {
     refused(&["inception-v3", "--size", "9x9"], "failed to follow `inception-v3`", "--size");
     refused(&[], "required", "--list");
     refused(&["--problems", "list.txt", "--batch", "2"], "required", "NETWORK");
-    refused(&["resnet50", "--symbol", "H=2"], "no model is given", "hint: name a MODEL.onnx");
     refused(&["resnet50", "--batch", "0"], "invalid value '0'", "--help");
     fs::write(project.path().join("nothing.txt"), "# nothing\n").unwrap();
     refused(

@@ -31,7 +31,7 @@ impl Ci {
         cmd!(sh, "cargo fmt --all --check").run()?;
         cmd!(sh, "cargo clippy --workspace --all-targets -- --deny warnings").run()?;
         cmd!(sh, "cargo clippy --package gfxpack --all-targets")
-            .args(["--features", "onnx,remote,remote-cache", "--", "--deny", "warnings"])
+            .args(["--features", "remote,remote-cache", "--", "--deny", "warnings"])
             .run()?;
         test::command(sh, Vec::new()).run()?;
         cmd!(sh, "cargo doc --workspace --no-deps --document-private-items")

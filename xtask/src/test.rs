@@ -265,7 +265,7 @@ fn python_tool(sh: &Shell, tool: &PythonTool, install: bool) -> anyhow::Result<(
 
 /// Features that are off by default. With them, gfxpack is the binary that the
 /// tests run.
-const FEATURES: &str = "gfxpack/onnx,gfxpack/remote,gfxpack/remote-cache";
+const FEATURES: &str = "gfxpack/remote,gfxpack/remote-cache";
 
 /// The command that runs the tests.
 pub(crate) fn command(sh: &Shell, passed: Vec<OsString>) -> Cmd<'_> {

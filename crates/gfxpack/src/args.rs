@@ -115,10 +115,6 @@ pub(crate) enum Command {
     ///
     /// The list has MIOpenDriver's commands, one a line.
     Problems(Box<ProblemsCommand>),
-    /// Read a model for `problems`, in a process with limits
-    #[cfg(feature = "onnx")]
-    #[command(hide = true)]
-    ReadModel { model: PathBuf },
     /// Have MIOpen tune its kernels for what programs compute
     #[command(subcommand)]
     Tune(Tune),

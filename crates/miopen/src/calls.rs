@@ -1,4 +1,4 @@
-//! The calls of MIOpen that models consist of, and their command lines.
+//! The calls of MIOpen that networks consist of, and their command lines.
 
 use crate::problem::{Convolution, DataType, Directions, Layout, Problem, ProblemError};
 
@@ -41,12 +41,6 @@ pub(crate) struct Pool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PoolKind {
     Max,
-    /// The average of the elements inside of the image.
-    #[cfg_attr(
-        not(feature = "onnx"),
-        expect(dead_code, reason = "models have it, the networks of the tables do not")
-    )]
-    Average,
     /// The average including the padding.
     AverageWithPadding,
 }
@@ -189,7 +183,7 @@ impl Run {
             PoolKind::Max => "max",
             // Without padding, both are the same.
             PoolKind::AverageWithPadding if pool.pad != [0, 0] => "avg_in",
-            PoolKind::Average | PoolKind::AverageWithPadding => "avg",
+            PoolKind::AverageWithPadding => "avg",
         };
         let ([y, x], [p, q], [v, u]) = (pool.size, pool.pad, pool.stride);
         format!(

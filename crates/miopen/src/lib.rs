@@ -13,8 +13,6 @@ mod error;
 mod failure;
 mod library;
 mod networks;
-#[cfg(feature = "onnx")]
-mod onnx;
 mod probe;
 mod problem;
 mod problems;
@@ -34,8 +32,6 @@ pub use gfxpack_stock_library::{
 };
 pub use library::{MIOPEN, installed_cache_version};
 pub use networks::{NetworkError, NetworkName, Selection, network_names, network_problems};
-#[cfg(feature = "onnx")]
-pub use onnx::{OnnxError, OnnxOptions, OnnxProblems, UnresolvedLayer, onnx_problems};
 pub use problem::{Convolution, DataType, Directions, Layout, MAX_SIZE, Problem, ProblemError};
 pub use problems::{
     BadLine, KeyError, LineError, MAX_PROBLEMS, ProblemFile, Problems, ProblemsError, ReadOptions,

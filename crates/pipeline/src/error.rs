@@ -41,8 +41,7 @@ pub enum ErrorKind {
     /// gives the same result.
     ShardIncomplete = 42,
     /// Not all that was asked for could be made: kernels are missing that could not
-    /// be compiled or found, MIOpen failed on problems, or layers of a model are not
-    /// resolved.
+    /// be compiled or found, or MIOpen failed on problems.
     Incomplete = 100,
     /// A file or the cache did not pass verification, `kdb repair` lost rows, two
     /// kdbs differ, or something is wrong on this machine.

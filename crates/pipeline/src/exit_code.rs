@@ -20,7 +20,7 @@ pub const MEANINGS: [(u8, &str); 8] = [
     ),
     (
         ErrorKind::Incomplete.exit_code(),
-        "kernels could not be compiled or found, `package` was given a kdb that lacks kernels, MIOpen failed on problems, rocFFT on plans, or layers of a model are not resolved",
+        "kernels could not be compiled or found, `package` was given a kdb that lacks kernels, MIOpen failed on problems, or rocFFT on plans",
     ),
     (
         ErrorKind::Unsound.exit_code(),

@@ -43,8 +43,6 @@ pub mod line_file;
 pub mod lookup_answers;
 pub mod message_file;
 pub mod missing_from;
-#[cfg(feature = "onnx")]
-pub mod model;
 pub mod options;
 mod outputs;
 pub mod package_existing;

@@ -10,8 +10,8 @@ use super::parsers::{Choice, one_of};
 #[derive(Debug, ClapArgs)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
 pub(crate) struct ProblemsCommand {
-    /// Networks by name, and models in ONNX by file (MODEL.onnx)
-    #[arg(value_name = "NETWORK|MODEL.onnx", group = "what")]
+    /// Networks by name
+    #[arg(value_name = "NETWORK", group = "what")]
     pub(crate) names: Vec<String>,
     /// List the networks that are known, and where their layers are taken from
     #[arg(long, group = "what", conflicts_with_all = ["names", "problems"])]
@@ -21,16 +21,14 @@ pub(crate) struct ProblemsCommand {
     /// gzip, zstd or xz too; `-` is the standard input; repeatable
     #[arg(long, value_name = "FILE", group = "what")]
     pub(crate) problems: Vec<PathBuf>,
-    /// Batch size: images at a time; for a model, the value of the symbols in
-    /// its inputs' first axis; repeatable or with commas [default: 1]
+    /// Batch size: images at a time; repeatable or with commas
     #[arg(
-        long, value_name = "N", value_delimiter = ',', requires = "names",
+        long, value_name = "N", value_delimiter = ',', default_value = "1", requires = "names",
         value_parser = clap::value_parser!(u64).range(1..=MAX_SIZE)
     )]
     pub(crate) batch: Vec<u64>,
-    /// Data types of the tensors, repeatable or with commas [default: fp32 for
-    /// networks, a model's own for models]
-    #[arg(long, value_parser = one_of(&TYPES), value_name = "TYPE", value_delimiter = ',', requires = "names")]
+    /// Data types of the tensors, repeatable or with commas
+    #[arg(long, value_parser = one_of(&TYPES), value_name = "TYPE", value_delimiter = ',', default_value = "fp32", requires = "names")]
     pub(crate) r#type: Vec<DataType>,
     /// Layouts of the tensors, repeatable or with commas
     #[arg(long, value_parser = one_of(&LAYOUTS), value_delimiter = ',', default_value = "nchw", requires = "names")]
@@ -44,10 +42,6 @@ pub(crate) struct ProblemsCommand {
     /// Height and width of a network's input, in place of its own
     #[arg(long, value_name = "HxW", value_parser = parse_size, requires = "names")]
     pub(crate) size: Option<[u64; 2]>,
-    /// What a symbol in the shapes of a model's inputs stands for; `input[2]` is
-    /// a size without name; repeatable
-    #[arg(long, value_name = "NAME=N", value_parser = parse_symbol, requires = "names")]
-    pub(crate) symbol: Vec<(String, u64)>,
     /// Where to write the lines [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
@@ -115,13 +109,4 @@ fn parse_size(text: &str) -> Result<[u64; 2], String> {
     let pair =
         text.split_once('x').and_then(|(height, width)| Some([number(height)?, number(width)?]));
     pair.ok_or_else(|| "a height and a width are expected, as 224x224".to_owned())
-}
-
-fn parse_symbol(text: &str) -> Result<(String, u64), String> {
-    let pair = text.rsplit_once('=').filter(|(name, _)| !name.is_empty());
-    let pair = pair.and_then(|(name, value)| {
-        let value = value.parse().ok().filter(|size| (1..=MAX_SIZE).contains(size))?;
-        Some((name.to_owned(), value))
-    });
-    pair.ok_or_else(|| "a name and a number are expected, as height=224".to_owned())
 }

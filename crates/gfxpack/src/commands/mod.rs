@@ -64,8 +64,6 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8> {
         Command::Cache(command) => cache::run(&command, context.cancellable()?),
         Command::Harvest(args) => harvest::run(&args, context.cancellable()?),
         Command::Problems(args) => problems::run(&args, context.cancellable()?),
-        #[cfg(feature = "onnx")]
-        Command::ReadModel { model } => problems::read_model(&model, output),
         Command::Tune(tune) => tune::run(&tune, context.cancellable()?),
         Command::Kdb(command) => kdb::run(command, context),
         Command::Caches(command) => caches::run(&command, output),

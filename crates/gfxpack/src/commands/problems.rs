@@ -1,22 +1,16 @@
-//! `problems`: lists what networks, models, logs and databases make MIOpen compute.
-
-#[cfg(feature = "onnx")]
-mod model;
+//! `problems`: lists what networks, logs and databases make MIOpen compute.
 
 use std::collections::BTreeSet;
 
 use gfxpack_miopen::{
-    DataType, Problem, ProblemFile, ReadOptions, Selection, network_names, network_problems,
+    Problem, ProblemFile, ReadOptions, Selection, network_names, network_problems,
     read_problems,
 };
 
 use crate::args::ProblemsCommand;
 use crate::context::Context;
-use crate::fail::{self, Error, ErrorKind, Result};
+use crate::fail::Result;
 use crate::output::{Output, counted, display, message, to_file};
-
-#[cfg(feature = "onnx")]
-pub(crate) use model::read_model;
 
 /// Runs `problems`.
 pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
@@ -24,70 +18,20 @@ pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
     if args.list {
         return list(output);
     }
-    check(args)?;
     let cancelled = || cancel.is_cancelled();
     let options = ReadOptions { cancelled: Some(&cancelled), ..ReadOptions::default() };
     let read = read_problems(&args.problems, options)?;
     read.files.iter().for_each(|file| report_file(file, output));
     let mut problems = read.problems;
-    let mut unresolved = 0;
     for name in &args.names {
-        if is_model(name) {
-            unresolved += add_model(name, args, &mut problems, context)?;
-        } else {
-            problems.extend(network_problems(name, &selection(args))?);
-        }
+        problems.extend(network_problems(name, &selection(args))?);
     }
     write(&problems, args, output)?;
     message!(output, "problems", {
         "file": to_file(args.out.as_ref()).map(display), "problems": problems.len(),
-        "unresolved": unresolved,
     });
     output.info(&counted(problems.len(), "problem"));
-    if unresolved > 0 {
-        return Err(Error::new(
-            ErrorKind::Incomplete,
-            format!("failed to resolve {}", counted(unresolved, "layer")),
-            "each is named above, with what would resolve it",
-        ));
-    }
     Ok(())
-}
-
-/// Rejects options that do not apply to what was named.
-fn check(args: &ProblemsCommand) -> Result {
-    if !args.symbol.is_empty() && !args.names.iter().any(|name| is_model(name)) {
-        return Err(fail::usage("failed to bind --symbol: no model is given", "name a MODEL.onnx"));
-    }
-    if args.size.is_some() && args.names.iter().all(|name| is_model(name)) {
-        return Err(fail::usage(
-            "failed to use --size: no network is given",
-            "say by --symbol what is open in a model's inputs",
-        ));
-    }
-    Ok(())
-}
-
-/// Whether a name is that of a model's file.
-fn is_model(name: &str) -> bool {
-    name.to_ascii_lowercase().ends_with(".onnx")
-}
-
-#[cfg(feature = "onnx")]
-use model::add as add_model;
-
-#[cfg(not(feature = "onnx"))]
-fn add_model(
-    name: &str,
-    _: &ProblemsCommand,
-    _: &mut BTreeSet<Problem>,
-    _: &Context,
-) -> Result<usize> {
-    Err(fail::usage(
-        format!("failed to read `{name}`: this gfxpack was built without models in ONNX"),
-        "build it with `cargo build --release --package gfxpack --package gfxpack-miopen-probe \
-         --features gfxpack/onnx`",
-    ))
 }
 
 /// Lists the known networks.
@@ -107,8 +51,8 @@ fn list(output: &Output) -> Result {
 /// The options for running networks.
 fn selection(args: &ProblemsCommand) -> Selection {
     Selection {
-        batches: if args.batch.is_empty() { vec![1] } else { args.batch.clone() },
-        data_types: if args.r#type.is_empty() { vec![DataType::Fp32] } else { args.r#type.clone() },
+        batches: args.batch.clone(),
+        data_types: args.r#type.clone(),
         layouts: args.layout.clone(),
         directions: args.directions(),
         operations: args.operations(),
