@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::cache::CacheDirectory;
 use crate::entry::CacheEntry;
-use crate::known::CacheDirectory;
 use crate::live::{self, OpenFiles};
 use crate::user_environment::UserEnvironment;
 
@@ -35,92 +35,39 @@ pub struct CacheCleaner {
 }
 
 /// Why an entry is kept.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum KeepReason {
-    /// It is a result of tuning.
-    #[error("it is a result of tuning: --tuning removes it too")]
-    Tuning,
-    /// It contains this result of tuning.
-    #[error("`{0}` is a result of tuning: --tuning removes it too")]
-    TuningWithin(PathBuf),
-    /// It was changed too recently.
-    #[error("it was changed lately")]
-    Young,
-    /// Another process has this file open, or holds a lock on it.
-    #[error("`{0}` is in use")]
-    Live(PathBuf),
-    /// It, or its directory, is a symbolic link.
-    #[error("`{0}` is a symbolic link")]
-    Link(PathBuf),
-    /// It changed after it was found, and is no longer the tool's.
-    #[error("`{0}` is something else than what was found")]
-    Replaced(PathBuf),
-    /// This path belongs to another user, or everybody may rename its entries.
-    #[error("`{0}` belongs to another user, or to everybody")]
-    Foreign(PathBuf),
-    /// This path is `/`, the home directory, or above it.
-    #[error("`{0}` is the root, the home directory, or above it")]
-    Unsafe(PathBuf),
-    /// Another file system is mounted at this path.
-    #[error("another file system is at `{0}`")]
-    Mount(PathBuf),
-    /// This path can't be read.
-    #[error("`{0}` can't be looked at")]
-    Unreadable(PathBuf),
-    /// It belongs to a version of the tool that is not to be cleared.
-    #[error("it belongs to another version")]
-    OtherVersion,
-    /// It belongs to the newest version, which is kept.
-    #[error("it belongs to the newest version")]
-    NewestVersion,
-    /// Its name contains no version.
-    #[error("its name does not tell a version")]
-    NoVersion,
+pub struct KeepReason {
+    /// The reason in machine-readable output: `live`.
+    pub name: &'static str,
+    /// The reason as text, with its subject.
+    pub detail: String,
 }
 
 impl KeepReason {
-    /// The reason in machine-readable output: `live`.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Tuning => "tuning",
-            Self::TuningWithin(_) => "tuning-within",
-            Self::Replaced(_) => "replaced",
-            Self::Young => "young",
-            Self::Live(_) => "live",
-            Self::Link(_) => "link",
-            Self::Foreign(_) => "foreign",
-            Self::Unsafe(_) => "unsafe",
-            Self::Mount(_) => "mount",
-            Self::Unreadable(_) => "unreadable",
-            Self::OtherVersion => "other-version",
-            Self::NewestVersion => "newest-version",
-            Self::NoVersion => "no-version",
-        }
+    pub(crate) fn new(name: &'static str, detail: &str) -> Self {
+        Self { name, detail: detail.to_owned() }
     }
-}
 
-/// Why an entry could not be removed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RemoveError {
-    /// It must be kept.
-    #[error("failed to remove `{path}`: {why}")]
-    Kept {
-        /// The entry.
-        path: PathBuf,
-        /// The reason.
-        why: KeepReason,
-    },
-    /// The operating system reports an error.
-    #[error("failed to remove `{path}`")]
-    Io {
-        /// The entry or a part of it.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
+    fn of(name: &'static str, path: &Path, detail: &str) -> Self {
+        Self { name, detail: format!("`{}` {detail}", path.display()) }
+    }
+
+    fn unreadable(path: &Path) -> Self {
+        Self::of("unreadable", path, "can't be looked at")
+    }
+
+    fn foreign(path: &Path) -> Self {
+        Self::of("foreign", path, "belongs to another user, or to everybody")
+    }
+
+    fn unsafe_place(path: &Path) -> Self {
+        Self::of("unsafe", path, "is the root, the home directory, or above it")
+    }
+
+    fn link(path: &Path) -> Self {
+        Self::of("link", path, "is a symbolic link")
+    }
 }
 
 impl CacheCleaner {
@@ -145,12 +92,13 @@ impl CacheCleaner {
         entry: &CacheEntry,
     ) -> Option<KeepReason> {
         if entry.tuning && !self.tuning {
-            return Some(KeepReason::Tuning);
+            let detail = "it is a result of tuning: --tuning removes it too";
+            return Some(KeepReason::new("tuning", detail));
         }
         if let Some(age) = self.older_than {
             let changed = entry.changed.and_then(|changed| self.now.duration_since(changed).ok());
             if changed.is_none_or(|changed| changed < age) {
-                return Some(KeepReason::Young);
+                return Some(KeepReason::new("young", "it was changed lately"));
             }
         }
         self.directory(directory)
@@ -159,27 +107,29 @@ impl CacheCleaner {
             .or_else(|| self.use_of(entry))
     }
 
-    /// Removes the entry with its companion files, unless it must be kept; this
-    /// is decided by its present state, not by that at the scan. An entry that
-    /// no longer exists counts as removed.
+    /// Removes the entry with its companion files, unless it must be kept, which
+    /// is returned; this is decided by its present state, not by that at the
+    /// scan. An entry that no longer exists counts as removed.
     ///
     /// # Errors
-    /// [`RemoveError`]. The entry may then be partly removed, as after an
-    /// interrupted clean-up by its own tool.
+    /// The operating system's, with the path. The entry may then be partly
+    /// removed, as after an interrupted clean-up by its own tool.
     pub fn remove(
         &self,
         directory: &CacheDirectory,
         entry: &CacheEntry,
-    ) -> Result<(), RemoveError> {
-        let kept = |why| Err(RemoveError::Kept { path: entry.path.clone(), why });
+    ) -> Result<Option<KeepReason>, (PathBuf, io::Error)> {
         let entry = &match directory.rescan(entry) {
             Ok(Some(entry)) => entry,
-            Ok(None) => return kept(KeepReason::Replaced(entry.path.clone())),
-            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(source) => return Err(RemoveError::Io { path: entry.path.clone(), source }),
+            Ok(None) => {
+                let detail = "is something else than what was found";
+                return Ok(Some(KeepReason::of("replaced", &entry.path, detail)));
+            }
+            Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err((entry.path.clone(), source)),
         };
         if let Some(why) = self.reason_to_keep(directory, entry) {
-            return kept(why);
+            return Ok(Some(why));
         }
         // Companions first: a database without its log is intact or older, but
         // a log without its database would be applied to the next one. The
@@ -195,38 +145,38 @@ impl CacheCleaner {
             match removed {
                 // A part of it may not have been found.
                 Err(source) if source.kind() != io::ErrorKind::NotFound || !is_gone(path) => {
-                    return Err(RemoveError::Io { path: path.clone(), source });
+                    return Err((path.clone(), source));
                 }
                 _ => {}
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// The problem of the entry's directory, if any.
     fn directory(&self, directory: &CacheDirectory) -> Option<KeepReason> {
         let dir = &directory.dir;
         let Ok(metadata) = fs::symlink_metadata(dir) else {
-            return Some(KeepReason::Unreadable(dir.clone()));
+            return Some(KeepReason::unreadable(dir));
         };
         if metadata.is_symlink() {
-            return Some(KeepReason::Link(dir.clone()));
+            return Some(KeepReason::link(dir));
         }
         let Ok(real) = fs::canonicalize(dir) else {
-            return Some(KeepReason::Unreadable(dir.clone()));
+            return Some(KeepReason::unreadable(dir));
         };
         if self.is_unsafe(&real) {
-            return Some(KeepReason::Unsafe(dir.clone()));
+            return Some(KeepReason::unsafe_place(dir));
         }
         if let Some(why) = self.parents(&real) {
             return Some(why);
         }
         // The shared directory for temporary files belongs to nobody.
-        if directory.shared && metadata.mode() & STICKY != 0 && metadata.uid() == ROOT {
+        if directory.place.shared && metadata.mode() & STICKY != 0 && metadata.uid() == ROOT {
             return None;
         }
         if metadata.uid() != self.user {
-            return Some(KeepReason::Foreign(dir.clone()));
+            return Some(KeepReason::foreign(dir));
         }
         None
     }
@@ -237,11 +187,11 @@ impl CacheCleaner {
         let system = fs::symlink_metadata("/").map_or(ROOT, |root| root.uid());
         for parent in real.ancestors().skip(1) {
             let Ok(metadata) = fs::symlink_metadata(parent) else {
-                return Some(KeepReason::Unreadable(parent.to_owned()));
+                return Some(KeepReason::unreadable(parent));
             };
             let open = metadata.mode() & (OTHERS_WRITE | STICKY) == OTHERS_WRITE;
             if open || ![self.user, ROOT, system].contains(&metadata.uid()) {
-                return Some(KeepReason::Foreign(parent.to_owned()));
+                return Some(KeepReason::foreign(parent));
             }
         }
         None
@@ -254,28 +204,30 @@ impl CacheCleaner {
     /// The problem of any part of the entry.
     fn contents(&self, entry: &CacheEntry) -> Option<KeepReason> {
         if entry.is_link {
-            return Some(KeepReason::Link(entry.path.clone()));
+            return Some(KeepReason::link(&entry.path));
         }
         let Ok(real) = fs::canonicalize(&entry.path) else {
-            return Some(KeepReason::Unreadable(entry.path.clone()));
+            return Some(KeepReason::unreadable(&entry.path));
         };
         if self.is_unsafe(&real) {
-            return Some(KeepReason::Unsafe(entry.path.clone()));
+            return Some(KeepReason::unsafe_place(&entry.path));
         }
         let Ok(device) = fs::symlink_metadata(&entry.path).map(|metadata| metadata.dev()) else {
-            return Some(KeepReason::Unreadable(entry.path.clone()));
+            return Some(KeepReason::unreadable(&entry.path));
         };
         for path in entry.walk() {
             match fs::symlink_metadata(&path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(_) => return Some(KeepReason::Unreadable(path)),
+                Err(_) => return Some(KeepReason::unreadable(&path)),
                 Ok(metadata) if metadata.uid() != self.user => {
-                    return Some(KeepReason::Foreign(path));
+                    return Some(KeepReason::foreign(&path));
                 }
-                Ok(metadata) if metadata.dev() != device => return Some(KeepReason::Mount(path)),
+                Ok(metadata) if metadata.dev() != device => {
+                    return Some(KeepReason::of("mount", &path, "is on another file system"));
+                }
                 // A directory that can't be listed can't be checked.
                 Ok(metadata) if metadata.is_dir() && fs::read_dir(&path).is_err() => {
-                    return Some(KeepReason::Unreadable(path));
+                    return Some(KeepReason::unreadable(&path));
                 }
                 Ok(_) => {}
             }
@@ -292,13 +244,15 @@ impl CacheCleaner {
             let name = path.file_name().unwrap_or_default().as_encoded_bytes();
             RESULTS.iter().any(|end| name.ends_with(end.as_bytes()))
         };
-        entry.walk().find(is_result).map(KeepReason::TuningWithin)
+        let path = entry.walk().find(is_result)?;
+        let detail = "is a result of tuning: --tuning removes it too";
+        Some(KeepReason::of("tuning-within", &path, detail))
     }
 
     /// Whether another process is using any part of it.
     fn use_of(&self, entry: &CacheEntry) -> Option<KeepReason> {
         let used = |path: &PathBuf| self.open.has(path) || live::is_locked(path);
-        entry.walk().find(used).map(KeepReason::Live)
+        entry.walk().find(used).map(|path| KeepReason::of("live", &path, "is in use"))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Moves caches: the lines that a shell reads for it.
 
-use crate::known::Cache;
-use crate::location_variable::LocationVariable;
+use crate::cache::{Cache, LocationVariable};
 use crate::shell::Shell;
 
 /// This process's number on its machine, from the launchers: Slurm, Open MPI,
@@ -36,14 +35,14 @@ impl Destination {
     /// The lines that create the directories and set the variables of these
     /// caches, each variable once. Notes on their limits are comments.
     #[must_use]
-    pub fn lines(&self, caches: &[Cache], shell: Shell) -> Vec<String> {
+    pub fn lines(&self, caches: &[&Cache], shell: Shell) -> Vec<String> {
         let mut location_variables: Vec<LocationVariable> = Vec::new();
         let mut lines = Vec::new();
         for cache in caches {
             if !cache.location_note.is_empty() {
                 lines.push(format!("# {}: {}", cache.name, cache.location_note));
             }
-            for one in &cache.location_variables {
+            for one in cache.location_variables {
                 // Two caches may share a variable.
                 if !location_variables.contains(one) {
                     location_variables.push(*one);
@@ -76,20 +75,19 @@ impl Destination {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::CACHES;
     use crate::user_environment::UserEnvironment;
 
     #[test]
     fn the_variables_move_every_place_of_every_cache() {
-        let plain = UserEnvironment::new([("HOME", "/h")], None);
-        for cache in crate::known(&plain) {
+        for cache in &CACHES {
             let set =
                 cache.location_variables.iter().map(|one| (one.name, format!("/to/{}", one.below)));
             let variables = [("HOME", "/h".to_owned()), ("USER", "ada".to_owned())];
             let moved = UserEnvironment::new(variables.into_iter().chain(set), None);
-            let caches = crate::known(&moved);
-            let moved = caches.iter().find(|one| one.name == cache.name).expect(cache.name);
-            assert!(!moved.directories.is_empty(), "{}", cache.name);
-            for directory in &moved.directories {
+            let directories = cache.directories(&moved);
+            assert!(!directories.is_empty(), "{}", cache.name);
+            for directory in &directories {
                 // Locks stay in the place in which all processes of a machine
                 // look for them.
                 let locks = directory.dir.ends_with("miopen-lockfiles");
@@ -100,11 +98,8 @@ mod tests {
 
     #[test]
     fn lines_are_for_the_shell() {
-        let plain = UserEnvironment::new([("HOME", "/h")], None);
-        let caches: Vec<Cache> = crate::known(&plain)
-            .into_iter()
-            .filter(|cache| ["rocfft", "triton"].contains(&cache.name))
-            .collect();
+        let wanted = |cache: &&Cache| ["rocfft", "triton"].contains(&cache.name);
+        let caches: Vec<&Cache> = CACHES.iter().filter(wanted).collect();
         let lines = |dir: &str, per_rank, shell| {
             Destination { dir: dir.to_owned(), per_rank }.lines(&caches, shell).join("\n")
         };

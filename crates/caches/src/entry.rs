@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use walkdir::WalkDir;
 
-use crate::known::{CacheDirectory, Item};
+use crate::cache::{CacheDirectory, Item};
 
 /// Companion files that are removed with a file: SQLite's, and MIOpen's records
 /// of when a database was written.
@@ -133,7 +133,7 @@ impl CacheDirectory {
             files: 0,
             bytes: 0,
             changed: None,
-            tuning: self.tuning,
+            tuning: self.place.tuning,
         };
         let (mut files, mut bytes, mut changed) = (0, 0, None);
         for file in entry.walk() {

@@ -3,7 +3,7 @@
 //! clear it safely.
 //!
 //! - [`UserEnvironment`] are the inputs of these rules: variables and the user.
-//! - [`known()`] lists the caches, with their places and switches.
+//! - [`CACHES`] is the table of caches, with their places and switches.
 //! - [`CacheDirectory::scan`] lists a place and recognises the tool's entries; others
 //!   are never touched.
 //! - [`CacheCleaner`] decides whether an entry may be removed, and removes it;
@@ -15,32 +15,31 @@
 //! locks. It knows nothing of kernels, kdbs, or gfxpack's own cache.
 //!
 //! ```
-//! use gfxpack_caches::{UserEnvironment, known};
+//! use gfxpack_caches::{CACHES, UserEnvironment};
 //!
 //! let ada = UserEnvironment::new([("HOME", "/srv/ada")], None);
-//! let names: Vec<_> = known(&ada).iter().map(|cache| cache.name).collect();
-//! assert!(names.contains(&"miopen") && names.contains(&"pocl"), "{names:?}");
+//! let pocl = CACHES.iter().find(|cache| cache.name == "pocl").expect("it is known");
+//! assert_eq!(pocl.directories(&ada)[0].dir.to_str(), Some("/srv/ada/.cache/pocl/kcache"));
 //! ```
 
+mod cache;
 mod clear;
 mod clock;
 mod destination;
 mod entry;
-mod known;
 mod live;
-mod location_variable;
+mod patterns;
 mod shell;
-mod switch;
+mod table;
 mod user_environment;
 mod version;
 
-pub use clear::{CacheCleaner, KeepReason, RemoveError};
+pub use cache::{Cache, CacheDirectory, LocationVariable, Place, Switch, SwitchedOff};
+pub use clear::{CacheCleaner, KeepReason};
 pub use clock::now;
 pub use destination::Destination;
 pub use entry::{CacheEntry, Scan};
-pub use known::{Cache, CacheDirectory, NAMES, known};
-pub use location_variable::LocationVariable;
 pub use shell::Shell;
-pub use switch::{Switch, SwitchedOff};
+pub use table::CACHES;
 pub use user_environment::UserEnvironment;
 pub use version::{MiopenVersion, Versions};

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
 
-use crate::known::is_sqlite;
+use crate::patterns::is_sqlite;
 
 /// Files that other processes have open: those of this user, and readable ones
 /// of others.

@@ -91,15 +91,17 @@ impl Versions {
             return None;
         }
         let Some(version) = MiopenVersion::of_entry(entry) else {
-            return Some(KeepReason::NoVersion);
+            return Some(KeepReason::new("no-version", "its name does not tell a version"));
         };
         match self {
             Self::All => None,
-            Self::Only(wanted) => (!wanted.covers(&version)).then_some(KeepReason::OtherVersion),
+            Self::Only(wanted) => (!wanted.covers(&version))
+                .then(|| KeepReason::new("other-version", "it belongs to another version")),
             Self::AllButNewest => {
                 let all = scan.entries.iter().filter_map(MiopenVersion::of_entry);
                 let newest = all.map(|version| version.numbers).max();
-                (newest == Some(version.numbers)).then_some(KeepReason::NewestVersion)
+                (newest == Some(version.numbers))
+                    .then(|| KeepReason::new("newest-version", "it belongs to the newest version"))
             }
         }
     }

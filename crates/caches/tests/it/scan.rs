@@ -92,14 +92,3 @@ fn each_tools_entries_are_found() {
     user.write("home/fft.db", "a file of somebody's own");
     assert!(user.paths("rocfft").is_empty(), "not SQLite");
 }
-
-#[test]
-fn an_absent_place_is_not_an_error() {
-    let user = User::new();
-    for name in gfxpack_caches::NAMES {
-        for directory in &user.cache(name).directories {
-            let scan = directory.scan().expect("nothing is there");
-            assert!(scan.entries.is_empty(), "{name}");
-        }
-    }
-}

@@ -3,9 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_caches::{
-    Cache, CacheCleaner, CacheDirectory, CacheEntry, UserEnvironment, known, now,
-};
+use gfxpack_caches::{CACHES, CacheCleaner, CacheDirectory, CacheEntry, UserEnvironment, now};
 
 pub(crate) struct User {
     dir: tempfile::TempDir,
@@ -47,19 +45,18 @@ impl User {
         UserEnvironment::new(variables, Some("ada".to_owned()))
     }
 
-    pub(crate) fn cache(&self, name: &str) -> Cache {
-        let mut caches = known(&self.environment()).into_iter();
-        caches.find(|cache| cache.name == name).expect(name)
+    pub(crate) fn directories(&self, name: &str) -> Vec<CacheDirectory> {
+        let cache = CACHES.iter().find(|cache| cache.name == name).expect(name);
+        cache.directories(&self.environment())
     }
 
     /// Entries of a cache, with their places.
     pub(crate) fn entries(&self, name: &str) -> Vec<(CacheDirectory, CacheEntry)> {
-        let cache = self.cache(name);
-        let scan = |directory: &CacheDirectory| directory.scan().expect("readable").entries;
-        let directories = cache.directories.iter();
-        directories
-            .flat_map(|directory| scan(directory).into_iter().map(|e| (directory.clone(), e)))
-            .collect()
+        let scan = |directory: CacheDirectory| {
+            let entries = directory.scan().expect("readable").entries;
+            entries.into_iter().map(move |entry| (directory.clone(), entry))
+        };
+        self.directories(name).into_iter().flat_map(scan).collect()
     }
 
     /// The paths of a cache's entries, relative to the machine's root.
@@ -81,11 +78,11 @@ impl User {
         for (directory, entry) in self.entries(name) {
             match cleaner.reason_to_keep(&directory, &entry) {
                 Some(why) => {
-                    let refused = cleaner.remove(&directory, &entry);
-                    assert!(refused.is_err(), "what is kept is not removed");
-                    kept.push(format!("{}: {}", self.below(&entry.path), why.name()));
+                    let refused = cleaner.remove(&directory, &entry).expect("it is not tried");
+                    assert_eq!(refused.as_ref(), Some(&why), "what is kept is not removed");
+                    kept.push(format!("{}: {}", self.below(&entry.path), why.name));
                 }
-                None => cleaner.remove(&directory, &entry).expect("removed"),
+                None => assert_eq!(cleaner.remove(&directory, &entry).expect("removed"), None),
             }
         }
         kept

@@ -1,22 +1,21 @@
 //! Clearing the cache of one version of MIOpen, or of all but the newest.
 
-use gfxpack_caches::{CacheDirectory, Versions};
+use gfxpack_caches::Versions;
 
 use crate::support::User;
 
 /// The removed entries of MIOpen's cache, and `name: reason` of those kept.
 fn cleared(versions: &Versions, user: &User) -> (Vec<String>, Vec<String>) {
     let (mut gone, mut kept) = (Vec::new(), Vec::new());
-    let directories: Vec<CacheDirectory> = user.cache("miopen").directories;
     let mut cleaner = user.cleaner();
     cleaner.tuning = true;
-    for directory in &directories {
+    for directory in &user.directories("miopen") {
         let scan = directory.scan().expect("readable");
         for entry in &scan.entries {
             let path = user.below(&entry.path);
             match versions.keep(&scan, entry).or_else(|| cleaner.reason_to_keep(directory, entry)) {
                 None => gone.push(path),
-                Some(why) => kept.push(format!("{path}: {}", why.name())),
+                Some(why) => kept.push(format!("{path}: {}", why.name)),
             }
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use gfxpack_caches::{
-    Cache, CacheCleaner, CacheDirectory, CacheEntry, KeepReason, MiopenVersion, RemoveError, Scan,
+    Cache, CacheCleaner, CacheDirectory, CacheEntry, KeepReason, MiopenVersion, Scan,
     UserEnvironment, Versions, now,
 };
 use gfxpack_pipeline::text::age;
@@ -72,15 +72,15 @@ pub(crate) fn run(command: &Caches, output: &Output) -> Result {
     let user_environment = environment::user_environment();
     match command {
         Caches::List { chosen, entries } => {
-            list(&chosen.caches(&user_environment), &user_environment, *entries, output);
+            list(&chosen.caches(), &user_environment, *entries, output);
             Ok(())
         }
         Caches::Size { chosen } => {
-            sizes(&chosen.caches(&user_environment), output);
+            sizes(&chosen.caches(), &user_environment, output);
             Ok(())
         }
         Caches::Clear(args) => clear(args, &user_environment, output),
-        Caches::Env(args) => env::run(args, &user_environment, output),
+        Caches::Env(args) => env::run(args, output),
     }
 }
 
@@ -110,7 +110,7 @@ fn scan(directory: &CacheDirectory, output: &Output) -> Scan {
     })
 }
 
-fn list(caches: &[Cache], user_environment: &UserEnvironment, each: bool, output: &Output) {
+fn list(caches: &[&Cache], user_environment: &UserEnvironment, each: bool, output: &Output) {
     for cache in caches {
         let off = cache.switched_off(user_environment);
         let by: Vec<Value> = off
@@ -125,18 +125,19 @@ fn list(caches: &[Cache], user_environment: &UserEnvironment, each: bool, output
         if off.is_empty() {
             output.text("  not switched off");
         }
-        if cache.directories.is_empty() {
+        let directories = cache.directories(user_environment);
+        if directories.is_empty() {
             output.text("  keeps nothing here");
         }
-        for directory in &cache.directories {
+        for directory in &directories {
             let scan = scan(directory, output);
             message!(output, "caches-place", {
-                "cache": cache.name, "dir": display(&directory.dir), "rule": directory.rule, "tuning": directory.tuning,
+                "cache": cache.name, "dir": display(&directory.dir), "rule": directory.place.rule, "tuning": directory.place.tuning,
                 "exists": scan.exists, "entries": scan.entries.len(),
                 "bytes": scan.bytes(), "others": scan.others,
                 "age_seconds": scan.age(now()).map(|age| age.as_secs()),
             });
-            output.text(&format!("  {} ({})", directory.dir.display(), directory.rule));
+            output.text(&format!("  {} ({})", directory.dir.display(), directory.place.rule));
             output.text(&format!("    {}", contents(directory, &scan)));
             for entry in scan.entries.iter().filter(|_| each) {
                 output.message("caches-entry", &entry_body(cache, entry));
@@ -155,7 +156,7 @@ fn contents(directory: &CacheDirectory, scan: &Scan) -> String {
     if let Some(newest) = scan.age(now()) {
         text.push_str(&format!(", changed {} ago", age(newest)));
     }
-    if directory.tuning {
+    if directory.place.tuning {
         text.push_str(", results of tuning");
     }
     text
@@ -175,12 +176,12 @@ fn line(entry: &CacheEntry) -> String {
     format!("{:>9}  {age:>7}  {}", size(entry.bytes), entry.path.display())
 }
 
-fn sizes(caches: &[Cache], output: &Output) {
+fn sizes(caches: &[&Cache], user_environment: &UserEnvironment, output: &Output) {
     let mut total = 0;
     for cache in caches {
         let mut own = 0;
         let mut entries = 0;
-        for directory in &cache.directories {
+        for directory in &cache.directories(user_environment) {
             let scan = scan(directory, output);
             own += scan.bytes();
             entries += scan.entries.len();
@@ -201,9 +202,9 @@ fn clear(args: &Clear, user_environment: &UserEnvironment, output: &Output) -> R
         cleaner.tuning = args.tuning;
         cleaner
     };
-    let caches = args.chosen.caches(user_environment);
+    let caches = args.chosen.caches();
     let asked = std::io::stdin().is_terminal() && !output.json;
-    let going = removable(&caches, &cleaner(), &versions, output);
+    let going = removable(&caches, user_environment, &cleaner(), &versions, output);
     let total: u64 = going.iter().map(|(_, _, entry)| entry.bytes).sum();
     let sum = format!("{} entries, {}", going.len(), size(total));
     for (_, _, entry) in &going {
@@ -236,28 +237,29 @@ fn clear(args: &Clear, user_environment: &UserEnvironment, output: &Output) -> R
 }
 
 /// An entry, with its place and cache.
-type LocatedEntry<'a> = (&'a Cache, &'a CacheDirectory, CacheEntry);
+type LocatedEntry = (&'static Cache, CacheDirectory, CacheEntry);
 
 /// The entries to remove; reports those that are kept.
-fn removable<'a>(
-    caches: &'a [Cache],
+fn removable(
+    caches: &[&'static Cache],
+    user_environment: &UserEnvironment,
     cleaner: &CacheCleaner,
     versions: &Versions,
     output: &Output,
-) -> Vec<LocatedEntry<'a>> {
+) -> Vec<LocatedEntry> {
     let mut going = Vec::new();
     for cache in caches {
-        for directory in &cache.directories {
+        for directory in &cache.directories(user_environment) {
             let scan = scan(directory, output);
             for entry in &scan.entries {
                 match versions
                     .keep(&scan, entry)
                     .or_else(|| cleaner.reason_to_keep(directory, entry))
                 {
-                    None => going.push((cache, directory, entry.clone())),
+                    None => going.push((*cache, directory.clone(), entry.clone())),
                     Some(why) => {
                         report_kept(cache, entry, &why, output);
-                        output.info(&format!("keeping {}: {why}", entry.path.display()));
+                        output.info(&format!("keeping {}: {}", entry.path.display(), why.detail));
                     }
                 }
             }
@@ -266,24 +268,26 @@ fn removable<'a>(
     going
 }
 
-fn remove(going: &[LocatedEntry<'_>], cleaner: &CacheCleaner, output: &Output) -> Result {
+fn remove(going: &[LocatedEntry], cleaner: &CacheCleaner, output: &Output) -> Result {
     let mut removed = 0;
     let mut failed = None;
     for (cache, directory, entry) in going {
         match cleaner.remove(directory, entry) {
-            Ok(()) => {
+            Ok(None) => {
                 removed += entry.bytes;
                 output.message("caches-removed", &entry_body(cache, entry));
             }
+            Ok(Some(why)) => {
+                report_kept(cache, entry, &why, output);
+                let path = entry.path.display();
+                output.warn(&format!("failed to remove `{path}`: {}", why.detail));
+            }
             // Continue with the other entries.
-            Err(RemoveError::Io { path, source }) if failed.is_none() => {
+            Err((path, source)) if failed.is_none() => {
                 failed = Some(fail::io("remove", &path)(source));
             }
-            Err(error) => {
-                if let RemoveError::Kept { why, .. } = &error {
-                    report_kept(cache, entry, why, output);
-                }
-                output.warn(&fail::in_full(&error));
+            Err((path, source)) => {
+                output.warn(&format!("failed to remove `{}`: {source}", path.display()));
             }
         }
     }
@@ -293,8 +297,8 @@ fn remove(going: &[LocatedEntry<'_>], cleaner: &CacheCleaner, output: &Output) -
 
 fn report_kept(cache: &Cache, entry: &CacheEntry, why: &KeepReason, output: &Output) {
     let mut body = entry_body(cache, entry);
-    body["reason"] = why.name().into();
-    body["detail"] = why.to_string().into();
+    body["reason"] = why.name.into();
+    body["detail"] = why.detail.clone().into();
     output.message("caches-kept", &body);
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use gfxpack_caches::{Cache, Destination, NAMES, Shell, UserEnvironment};
+use gfxpack_caches::{CACHES, Cache, Destination, Shell};
 
 use crate::args::{SHELLS, one_of};
 use crate::fail::{self, Result};
@@ -13,17 +13,17 @@ use crate::output::{Output, message};
 #[derive(Debug, Args)]
 pub(crate) struct Chosen {
     /// Only these caches [default: all]
-    #[arg(value_name = "CACHE", value_parser = PossibleValuesParser::new(NAMES))]
+    #[arg(value_name = "CACHE", value_parser = PossibleValuesParser::new(CACHES.iter().map(|cache| cache.name)))]
     pub(super) names: Vec<String>,
 }
 
 impl Chosen {
     /// The selected caches.
-    pub(super) fn caches(&self, user_environment: &UserEnvironment) -> Vec<Cache> {
-        let wanted = |cache: &Cache| {
+    pub(super) fn caches(&self) -> Vec<&'static Cache> {
+        let wanted = |cache: &&Cache| {
             self.names.is_empty() || self.names.iter().any(|name| name == cache.name)
         };
-        gfxpack_caches::known(user_environment).into_iter().filter(wanted).collect()
+        CACHES.iter().filter(wanted).collect()
     }
 }
 
@@ -43,8 +43,8 @@ pub(crate) struct Env {
     shell: Shell,
 }
 
-pub(super) fn run(args: &Env, user_environment: &UserEnvironment, output: &Output) -> Result {
-    let caches = args.chosen.caches(user_environment);
+pub(super) fn run(args: &Env, output: &Output) -> Result {
+    let caches = args.chosen.caches();
     match &args.to {
         None => disable(&caches, args.shell, output),
         Some(dir) => {
@@ -62,9 +62,9 @@ pub(super) fn run(args: &Env, user_environment: &UserEnvironment, output: &Outpu
     Ok(())
 }
 
-fn relocate(caches: &[Cache], destination: &Destination, shell: Shell, output: &Output) {
+fn relocate(caches: &[&Cache], destination: &Destination, shell: Shell, output: &Output) {
     for cache in caches.iter().filter(|_| output.json) {
-        for one in &cache.location_variables {
+        for one in cache.location_variables {
             let value = format!("{}/{}", destination.root(), one.below);
             message!(output, "caches-variable", {
                 "cache": cache.name, "name": one.name, "value": value,
@@ -76,7 +76,7 @@ fn relocate(caches: &[Cache], destination: &Destination, shell: Shell, output: &
     }
 }
 
-fn disable(caches: &[Cache], shell: Shell, output: &Output) {
+fn disable(caches: &[&Cache], shell: Shell, output: &Output) {
     let mut printed: Vec<&str> = Vec::new();
     for cache in caches {
         if !cache.disable_note.is_empty() {
