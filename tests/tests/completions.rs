@@ -35,7 +35,6 @@ fn bash_completes_commands_targets_and_files() {
         has(&[command, "--target", "gfx90"], "gfx90a");
         has(&[command, "--target", "gfx90a"], "gfx90a@104");
     }
-    has(&["harvest", "--retarget", "gfx94"], "gfx942");
     has(&["dist", "--keys", "key"], "keys.jsonl");
     has(&["dist", "--manifest", "ker"], "kernels.toml");
     // Nothing of the script's own: it asks bash for directories.

@@ -27,8 +27,8 @@ pub(crate) use asking::{Ask, LibraryArgs, MiopenCommand, ProblemArgs, RocfftHelp
 pub(crate) use distribute::{FromPlan, Merge};
 pub(crate) use general::{Common, MessageFormat, When};
 pub(crate) use harvest::{
-    Harvest, HarvestCommand, HarvestCommands, HarvestKeys, HarvestPlans, Run, Sources, Tune,
-    TuneCollect, TuneEnv, TuneEnvMode, TunePlan,
+    Harvest, HarvestCommand, HarvestKeys, HarvestPlans, Run, Sources, Tune, TuneCollect, TuneEnv,
+    TuneEnvMode, TunePlan,
 };
 pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, KdbForm, SelectObject};
 pub(crate) use packaging::{Install, Package, Packaging, Recipe, Repo, Verify};

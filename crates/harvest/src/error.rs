@@ -1,7 +1,6 @@
 //! Errors of a harvest.
 
 use std::io;
-use std::path::PathBuf;
 
 use gfxpack_kdb::ReadError;
 
@@ -39,14 +38,6 @@ pub enum HarvestError {
     /// The standard input was given more than once.
     #[error("`-` is given twice")]
     StdinTwice,
-    /// Keys that do not fit into memory can't be written to a temporary file.
-    #[error("failed to use a temporary file in `{}`", .directory.display())]
-    Temporary {
-        /// The directory for temporary files.
-        directory: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
     /// The caller asked to stop.
     #[error("interrupted")]
     Interrupted,
@@ -65,18 +56,7 @@ impl HarvestError {
             Self::Kdb(error) => error.hint(),
             Self::PackedKdb { .. } => "unpack it, and name the file",
             Self::StdinTwice => "name `-` once: the standard input can only be read once",
-            Self::Temporary { .. } => "make room there, or choose another directory with TMPDIR",
             Self::Interrupted => "start it again",
         }
-    }
-
-    /// Whether the error concerns only one file, so that the others can still
-    /// be used.
-    #[must_use]
-    pub fn is_of_one_file(&self) -> bool {
-        matches!(
-            self,
-            Self::Read { .. } | Self::Damaged { .. } | Self::Kdb(_) | Self::PackedKdb { .. }
-        )
     }
 }

@@ -1,94 +1,95 @@
-//! Collects keys from many inputs in parallel, within a memory limit.
+//! Collects keys from many inputs in parallel.
 
-use std::io;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use gfxpack_model::key_record::KeyRecord;
+use gfxpack_model::KernelKey;
+use gfxpack_model::key_record::{Counts, KeyRecord};
 use rayon::prelude::*;
 
-use super::options::Options;
-use super::options::SharedState;
 use crate::error::HarvestError;
 use crate::input::Input;
+use crate::options::Options;
 use crate::read;
 use crate::report::FileReport;
-use crate::runs::Merge;
-use crate::table::Targets;
 
 /// The result of a harvest.
 #[non_exhaustive]
 pub struct Harvest {
     /// Report on each input, in the order of the inputs.
     pub files: Vec<FileReport>,
-    /// The keys.
-    pub keys: Keys,
+    /// The keys, in ascending order, each once.
+    pub keys: Vec<KeyRecord>,
 }
 
-/// The keys of a harvest. Those that did not fit into memory are in unnamed
-/// temporary files.
-pub struct Keys {
-    merge: Merge,
-    targets: Targets,
-    temporary: PathBuf,
+/// Keys by their text: the name, a NUL, the arguments. Its order is that of
+/// [`KernelKey`].
+#[derive(Debug, Default)]
+pub(crate) struct Table(BTreeMap<String, Found>);
+
+#[derive(Debug, Default)]
+struct Found {
+    counts: Counts,
+    /// Whether it was seen on the processor that it names.
+    of_key: bool,
+    targets: BTreeSet<String>,
+}
+
+impl Table {
+    /// Adds counts of a key, whose text is `key`. Without targets it was seen on the
+    /// processor that it names.
+    pub(crate) fn add(&mut self, key: &str, counts: &Counts, targets: &[String]) {
+        if !self.0.contains_key(key) {
+            self.0.insert(key.to_owned(), Found::default());
+        }
+        let found = self.0.get_mut(key).expect("it was inserted");
+        found.counts.add(counts);
+        found.of_key |= targets.is_empty();
+        found.targets.extend(targets.iter().cloned());
+    }
+
+    fn merge(&mut self, other: Self) {
+        if self.0.is_empty() {
+            return *self = other;
+        }
+        for (key, Found { counts, of_key, targets }) in other.0 {
+            let found = self.0.entry(key).or_default();
+            found.counts.add(&counts);
+            found.of_key |= of_key;
+            found.targets.extend(targets);
+        }
+    }
+
+    fn into_records(self) -> Vec<KeyRecord> {
+        let record = |(text, Found { counts, of_key, mut targets }): (String, Found)| {
+            let (name, args) = text.split_once('\0').unwrap_or((&text, ""));
+            let key = KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() };
+            let device = key.split_device().filter(|_| of_key);
+            targets.extend(device.map(|(_, device)| device.to_owned()));
+            KeyRecord { key, counts, targets: targets.into_iter().collect() }
+        };
+        self.0.into_iter().map(record).collect()
+    }
 }
 
 /// Collects the keys of all inputs. Errors of single files are in their
 /// reports; what was read of such a file before the error is in the harvest.
 ///
 /// # Errors
-/// [`HarvestError::Temporary`] or [`HarvestError::Interrupted`].
+/// [`HarvestError::Interrupted`].
 pub fn harvest(inputs: &[Input], options: &Options<'_>) -> Result<Harvest, HarvestError> {
-    let threads = rayon::current_num_threads().min(inputs.len()).max(1);
-    let shared = SharedState {
-        options,
-        targets: Targets::default(),
-        tables: Mutex::default(),
-        runs: Mutex::default(),
-        limit: options.memory_bytes / threads / options.retarget.len().max(1),
-    };
+    let all = Mutex::new(Table::default());
     let one = |input: &Input| {
-        let tables = || shared.tables.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut table = tables().pop().unwrap_or_default();
-        let report = read::keys(input, &mut table, &shared);
-        tables().push(table);
+        let mut table = Table::default();
+        let report = read::keys(input, &mut table, options);
+        all.lock().unwrap_or_else(PoisonError::into_inner).merge(table);
         report
     };
     // One input per task, since any may be the largest.
-    let mut files: Vec<FileReport> = inputs.par_iter().with_max_len(1).map(one).collect();
-    let fatal = |report: &&mut FileReport| {
-        report.error.as_ref().is_some_and(|error| !error.is_of_one_file())
-    };
-    if let Some(error) = files.iter_mut().find(fatal).and_then(|report| report.error.take()) {
-        return Err(error);
+    let files: Vec<FileReport> = inputs.par_iter().with_max_len(1).map(one).collect();
+    if files.iter().any(|report| matches!(report.error, Some(HarvestError::Interrupted))) {
+        return Err(HarvestError::Interrupted);
     }
-    let SharedState { targets, tables, runs, .. } = shared;
-    let mut tables = tables.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let memory = tables.iter_mut().map(|table| table.take(&options.retarget, &targets)).collect();
-    let runs = runs.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let temporary = options.temporary.clone();
-    let merge = Merge::new(memory, runs)
-        .map_err(|source| HarvestError::Temporary { directory: temporary.clone(), source })?;
-    Ok(Harvest { files, keys: Keys { merge, targets, temporary } })
-}
-
-impl Keys {
-    /// Passes every key to `each`, in ascending order.
-    ///
-    /// # Errors
-    /// [`HarvestError::Temporary`], or an error of `each`.
-    pub fn for_each<E: From<HarvestError>>(
-        mut self,
-        mut each: impl FnMut(KeyRecord) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let failed = |source: io::Error| HarvestError::Temporary {
-            directory: self.temporary.clone(),
-            source,
-        };
-        while let Some(row) = self.merge.next().map_err(failed)? {
-            let targets = self.targets.names(&row.targets);
-            each(KeyRecord { key: row.key(), counts: row.counts, targets })?;
-        }
-        Ok(())
-    }
+    let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(Harvest { files, keys: all.into_records() })
 }

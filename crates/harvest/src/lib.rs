@@ -1,37 +1,29 @@
 //! Collects what programs request from MIOpen: kernel keys from logs, kdbs and
 //! earlier harvests, and MIOpenDriver's commands from logs.
 //!
-//! Inputs of any size are read as streams, several files in parallel. Memory is
-//! limited, whatever the size of the inputs and the number of keys: the rest
-//! goes to sorted temporary files. Equal inputs give equal harvests, whatever
-//! their order and the number of threads.
+//! Inputs of any size are read as streams, several files in parallel; only the
+//! keys are kept in memory. Equal inputs give equal harvests, whatever their
+//! order and the number of threads.
 //!
 //! - [`list`] finds the files in the given paths.
 //! - [`harvest()`] collects keys, [`commands()`] collects commands.
 //! - [`read_text()`] unpacks a text for other uses.
 //! - [`run_log`] summarizes a program's log while the program runs.
-//! - [`may_ask_for()`] tells whether MIOpen may look up a kernel on a
-//!   processor.
-//! - [`script`] writes commands as a shell script.
+//! - [`script`] writes commands as a shell script that makes MIOpen tune.
 //! - [`settings()`] returns the environment in which a program makes MIOpen
 //!   tune.
 //!
 //! ```
-//! use gfxpack_harvest::{HarvestError, Options, harvest, list};
+//! use gfxpack_harvest::{Options, harvest, list};
 //!
 //! let directory = tempfile::tempdir()?;
 //! let log = directory.path().join("keys.jsonl");
 //! std::fs::write(&log, r#"{"kernel_name": "conv.cl.o", "kernel_args": " -DX=1 -mcpu=gfx906"}"#)?;
-//! let mut names = Vec::new();
-//! harvest(&list(&[log])?, &Options::default())?.keys.for_each(|record| {
-//!     names.push(record.key.kernel_name);
-//!     Ok::<(), HarvestError>(())
-//! })?;
-//! assert_eq!(names, ["conv.cl.o"]);
+//! let keys = harvest(&list(&[log])?, &Options::default())?.keys;
+//! assert_eq!(keys[0].key.kernel_name, "conv.cl.o");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod applicability;
 mod commands;
 mod error;
 mod gather;
@@ -42,15 +34,12 @@ mod options;
 mod read;
 mod report;
 pub mod run_log;
-mod runs;
 pub mod script;
-mod table;
 mod tuning_environment;
 
-pub use applicability::may_ask_for;
 pub use commands::{SeenCommand, commands};
 pub use error::HarvestError;
-pub use gather::{Harvest, Keys, harvest};
+pub use gather::{Harvest, harvest};
 pub use input::{Input, list};
 pub use open::read_text;
 pub use options::Options;

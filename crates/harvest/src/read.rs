@@ -9,12 +9,12 @@ use gfxpack_model::Target;
 use gfxpack_model::key_record::{Counts, KeyRecord};
 
 use crate::error::HarvestError;
+use crate::gather::Table;
 use crate::input::Input;
 use crate::log::{Event, Log, LogRecord};
 use crate::open::{Opened, first_line, open, pieces};
-use crate::options::SharedState;
+use crate::options::Options;
 use crate::report::{ContentKind, FileReport, Skip};
-use crate::table::{SeenOn, Table, put_key};
 
 /// Longest line of a harvest that is read, in bytes: the largest key that a kdb
 /// accepts, with every byte escaped, and the rest.
@@ -22,11 +22,10 @@ const MAX_RECORD_BYTES: u64 = 8 << 20;
 /// Rows of a kdb between two checks for cancellation.
 const ROWS_AT_ONCE: u64 = 1024;
 
-/// Adds an input's keys to the table, or to the shared files if the table is
-/// full.
-pub(crate) fn keys(input: &Input, table: &mut Table, shared: &SharedState<'_>) -> FileReport {
-    let mut reader =
-        Keys { table, shared, report: FileReport::new(input.name()), buffer: Vec::new() };
+/// Adds an input's keys to the table.
+pub(crate) fn keys(input: &Input, table: &mut Table, options: &Options<'_>) -> FileReport {
+    let report = FileReport::new(input.name());
+    let mut reader = Keys { table, options, report, buffer: String::new() };
     if let Err(error) = reader.read(input) {
         reader.report.error = Some(error);
     }
@@ -35,14 +34,14 @@ pub(crate) fn keys(input: &Input, table: &mut Table, shared: &SharedState<'_>) -
 
 struct Keys<'a> {
     table: &'a mut Table,
-    shared: &'a SharedState<'a>,
+    options: &'a Options<'a>,
     report: FileReport,
-    buffer: Vec<u8>,
+    buffer: String,
 }
 
 impl Keys<'_> {
     fn read(&mut self, input: &Input) -> Result<(), HarvestError> {
-        let options = self.shared.options;
+        let options = self.options;
         let Opened::Text { stream, failed } = open(input, options)? else {
             return self.kdb(input);
         };
@@ -60,7 +59,6 @@ impl Keys<'_> {
         let mut log = Log::default();
         pieces(stream, failed, |piece| {
             log.push(piece, &mut |record| self.log_record(&record));
-            self.shared.spill(self.table)?;
             options.check()
         })?;
         self.report.lines = log.finish(&mut |record| self.log_record(&record));
@@ -83,8 +81,15 @@ impl Keys<'_> {
             Event::Missed => counts.misses = 1,
             Event::Saved => counts.saved = 1,
         }
-        put_key(&mut self.buffer, message.name_parts(), message.args);
-        self.table.add(&self.buffer, &counts, SeenOn::ProcessorOfKey);
+        let [name, suffix] = message.name_parts();
+        self.add([name, suffix, "\0", message.args], &counts, &[]);
+    }
+
+    /// Adds a key, whose text is in parts: the name, a NUL, the arguments.
+    fn add<const N: usize>(&mut self, key: [&str; N], counts: &Counts, targets: &[String]) {
+        self.buffer.clear();
+        key.iter().for_each(|part| self.buffer.push_str(part));
+        self.table.add(&self.buffer, counts, targets);
     }
 
     fn records(
@@ -112,8 +117,7 @@ impl Keys<'_> {
                 Ok(record) => self.record(&record),
                 Err(_) => self.report.skip(self.report.lines, Skip::Record),
             }
-            self.shared.spill(self.table)?;
-            self.shared.options.check()?;
+            self.options.check()?;
         }
     }
 
@@ -122,16 +126,7 @@ impl Keys<'_> {
             return self.report.skip(self.report.lines, Skip::Nul);
         }
         self.report.used += 1;
-        let targets: Vec<u32> =
-            targets.iter().map(|target| self.shared.targets.number(target)).collect();
-        // A plain list of keys has no information on their origin.
-        let origin = if targets.is_empty() {
-            SeenOn::ProcessorOfKey
-        } else {
-            SeenOn::Targets(targets.as_slice())
-        };
-        put_key(&mut self.buffer, [&key.kernel_name, ""], &key.kernel_args);
-        self.table.add(&self.buffer, counts, origin);
+        self.add([&key.kernel_name, "\0", &key.kernel_args], counts, targets);
     }
 
     fn kdb(&mut self, input: &Input) -> Result<(), HarvestError> {
@@ -140,7 +135,7 @@ impl Keys<'_> {
         self.report.kind = if is_users { ContentKind::Ukdb } else { ContentKind::Kdb };
         let mut options = ReadOptions::default();
         options.wal = true;
-        options.max_object_bytes = self.shared.options.max_object_bytes;
+        options.max_object_bytes = self.options.max_object_bytes;
         let reader = match Reader::open_with(path, options) {
             Err(ReadError::Schema { .. }) if !named => {
                 self.report.kind = ContentKind::Other;
@@ -152,9 +147,7 @@ impl Keys<'_> {
         *(if is_users { &mut counts.ukdbs } else { &mut counts.kdbs }) = 1;
         let target = path.file_stem().and_then(OsStr::to_str);
         let target = target.and_then(|stem| stem.parse::<Target>().ok());
-        let target = target.map(|target| [self.shared.targets.number(&target.to_string())]);
-        let origin =
-            target.as_ref().map_or(SeenOn::ProcessorOfKey, |target| SeenOn::Targets(target));
+        let targets: Vec<String> = target.iter().map(Target::to_string).collect();
         let read = reader.for_each_key(|key| {
             self.report.lines += 1;
             if key.kernel_name.contains('\0') || key.kernel_args.contains('\0') {
@@ -162,15 +155,13 @@ impl Keys<'_> {
                 return Ok(());
             }
             self.report.used += 1;
-            put_key(&mut self.buffer, [&key.kernel_name, ""], &key.kernel_args);
-            self.table.add(&self.buffer, &counts, origin);
-            self.shared.spill(self.table)?;
+            self.add([&key.kernel_name, "\0", &key.kernel_args], &counts, &targets);
             if self.report.lines.is_multiple_of(ROWS_AT_ONCE) {
-                self.shared.options.check()?;
+                self.options.check()?;
             }
             Ok::<(), HarvestError>(())
         });
-        self.shared.options.count(*bytes);
+        self.options.count(*bytes);
         read
     }
 }

@@ -1,5 +1,5 @@
-//! Scripts that run MIOpenDriver's commands one after another, and can be
-//! resumed.
+//! Scripts that make MIOpen tune for MIOpenDriver's commands, one after another,
+//! and can be resumed.
 
 use std::fmt::Write as _;
 
@@ -50,15 +50,6 @@ export MIOPEN_FIND_MODE=1 MIOPEN_FIND_MODE_FUSION=1
     }
 }
 
-/// A script that runs the commands unchanged.
-#[must_use]
-pub fn plain(commands: &[DriverCommand]) -> String {
-    let head = "\
-# MIOpenDriver's commands, each once, in the order in which they were seen.
-";
-    script(head, "done=$0.done\nfailures=$0.failed\n", commands)
-}
-
 /// A script that makes MIOpen tune for the commands, all of which should be
 /// [tunable](DriverCommand::is_tunable). It keeps everything in its own
 /// directory, which may be moved: lists of finished and failed commands, and
@@ -66,43 +57,31 @@ pub fn plain(commands: &[DriverCommand]) -> String {
 /// that is in the user's find database.
 #[must_use]
 pub fn tuning(commands: &[DriverCommand], tuning: Tuning) -> String {
-    let head = "\
+    let name = tuning.name();
+    let environment = tuning.environment();
+    let total = commands.len();
+    let mut text = format!(
+        "\
+#!/bin/sh
 # Tunes MIOpen for these problems, on the GPU that the results are for. They go
 # to this script's directory, for `gfxpack tune collect`.
-";
-    let name = tuning.name();
-    let state = format!(
-        "\
+# What is done is noted, and not done again by the next run; what fails is
+# listed, and tried again. MIOPEN_DRIVER says where MIOpenDriver is.
+# Written by gfxpack {version}.
+set -u
+total={total}
 dir=$(cd \"$(dirname \"$0\")\" && pwd) || exit
 done=$dir/{name}.done
 failures=$dir/{name}.failed
 
-{}\
+{environment}\
 export MIOPEN_USER_DB_PATH=\"$dir/{name}-db\"
 # These would keep MIOpen from searching, from noting what it finds, or from
 # keeping what it compiles. MIOPEN_SYSTEM_DB_PATH stays as it is.
 unset MIOPEN_DEBUG_DISABLE_FIND_DB MIOPEN_DEBUG_FIND_ONLY_SOLVER
 unset MIOPEN_DEBUG_FORCE_IMMED_MODE_FALLBACK MIOPEN_DISABLE_CACHE
 mkdir -p \"$MIOPEN_USER_DB_PATH\" || exit
-",
-        tuning.environment()
-    );
-    let commands: Vec<DriverCommand> = commands.iter().map(DriverCommand::for_tuning).collect();
-    script(head, &state, &commands)
-}
 
-fn script(head: &str, state: &str, commands: &[DriverCommand]) -> String {
-    let total = commands.len();
-    let mut text = format!(
-        "\
-#!/bin/sh
-{head}\
-# What is done is noted, and not done again by the next run; what fails is
-# listed, and tried again. MIOPEN_DRIVER says where MIOpenDriver is.
-# Written by gfxpack {version}.
-set -u
-total={total}
-{state}
 driver=${{MIOPEN_DRIVER:-}}
 if [ -z \"$driver\" ]; then
     driver=$(command -v MIOpenDriver) || driver=/opt/rocm/bin/MIOpenDriver
@@ -140,7 +119,7 @@ MIOpenDriver() {{
 ",
         version = env!("CARGO_PKG_VERSION"),
     );
-    for command in commands {
+    for command in commands.iter().map(DriverCommand::for_tuning) {
         writeln!(text, "MIOpenDriver {command}").expect("a String takes all");
     }
     text.push_str(

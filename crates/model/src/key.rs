@@ -152,27 +152,6 @@ impl KernelKey {
         self.split_device().map_or("", |(options, _)| options)
     }
 
-    /// The same kernel's key for another processor: every ` -mcpu=` with the
-    /// old processor gets the new one. Other options are unchanged, even those
-    /// that a solver chose for the old processor; so is a key without a
-    /// processor.
-    #[must_use]
-    pub fn retargeted(&self, processor: &str) -> Self {
-        let Some((_, device)) = self.split_device() else { return self.clone() };
-        let old = format!(" -mcpu={device}");
-        let mut args = String::with_capacity(self.kernel_args.len() + 8);
-        let mut rest = self.kernel_args.as_str();
-        while let Some((before, after)) = rest.split_once(&old) {
-            let whole = after.is_empty() || after.starts_with(' ');
-            args.push_str(before);
-            args.push_str(if whole { " -mcpu=" } else { &old });
-            args.push_str(if whole { processor } else { "" });
-            rest = after;
-        }
-        args.push_str(rest);
-        Self { kernel_name: self.kernel_name.clone(), kernel_args: args }
-    }
-
     /// Checks that MIOpen could find the key, and that it can be compiled. Returns
     /// the language of its source.
     ///
@@ -228,18 +207,6 @@ mod tests {
         assert_eq!(built, key("a.cl.o", "  -DX=1   -DY -mcpu=gfx906"));
         assert_eq!(built.split_device(), Some(("  -DX=1   -DY", "gfx906")));
         assert_eq!(KernelKey::for_source("a.s", "", "gfx906").kernel_args, " -mcpu=gfx906");
-    }
-
-    #[test]
-    fn retargeted_changes_only_the_processor() {
-        let check = |args: &str, expected: &str| {
-            assert_eq!(key("a.cl.o", args).retargeted("gfx942").kernel_args, expected);
-        };
-        check("  -DX=1 -mcpu=gfx906", "  -DX=1 -mcpu=gfx942");
-        check(" -mcpu=gfx906 -DY -mcpu=gfx906", " -mcpu=gfx942 -DY -mcpu=gfx942");
-        check(" -mcpu=gfx9061 -DY=gfx906 -mcpu=gfx906", " -mcpu=gfx9061 -DY=gfx906 -mcpu=gfx942");
-        check(" -mcpu=gfx900 -mcpu=gfx906", " -mcpu=gfx900 -mcpu=gfx942");
-        check(" --operation conv2d", " --operation conv2d");
     }
 
     #[test]

@@ -301,7 +301,6 @@ fn library_kind(error: &LibraryError) -> ErrorKind {
 
 fn harvest_kind(error: &HarvestError) -> ErrorKind {
     match error {
-        HarvestError::Temporary { .. } => Internal,
         HarvestError::Interrupted => Interrupted,
         _ => Usage,
     }

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use gfxpack_caches::Shell;
 use gfxpack_harvest::script::Tuning;
-use gfxpack_model::Target;
 
 use super::{Choice, MaxObject, SHELLS, one_of};
 
@@ -44,9 +43,6 @@ pub(crate) struct Harvest {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum HarvestCommand {
-    /// Gather MIOpenDriver's commands (MIOPEN_ENABLE_LOGGING_CMD=1) as a script
-    /// that runs each once
-    Commands(HarvestCommands),
     /// Gather the plans of rocFFT from its logs of calls (ROCFFT_LAYER=1,
     /// ROCFFT_LOG_TRACE_PATH=FILE) as a list for --plans of `dist`
     Plans(HarvestPlans),
@@ -66,10 +62,6 @@ pub(crate) struct HarvestPlans {
 pub(crate) struct HarvestKeys {
     #[command(flatten)]
     pub(crate) sources: Sources,
-    /// Give every key for this processor, as gfx942, in place of its own;
-    /// repeatable, or with commas
-    #[arg(long, value_name = "GFX", value_delimiter = ',', value_parser = parse_processor)]
-    pub(crate) retarget: Vec<String>,
     /// Only keys that MIOpen had to compile, as far as the log shows
     #[arg(long)]
     pub(crate) missed: bool,
@@ -80,21 +72,12 @@ pub(crate) struct HarvestKeys {
     pub(crate) out: Option<PathBuf>,
 }
 
-#[derive(Debug, ClapArgs)]
-pub(crate) struct HarvestCommands {
-    #[command(flatten)]
-    pub(crate) sources: Sources,
-    /// Where to write the script [default: stdout]
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
-}
-
 /// What is read.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Sources {
     /// MIOpen's logs, also packed by gzip, zstd or xz, and directories; to gather
     /// keys also kdbs, users' kdbs and earlier harvests, to gather commands also
-    /// scripts of commands; `-` is the standard input [default: -]
+    /// lists of commands; `-` is the standard input [default: -]
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     /// Skip damaged parts of files
@@ -149,9 +132,6 @@ pub(crate) struct TunePlan {
     /// What is searched for
     #[arg(long, value_parser = one_of(&MODES), default_value = "incremental", value_name = "MODE")]
     pub(crate) mode: Tuning,
-    /// Also run commands that MIOpen can't tune
-    #[arg(long)]
-    pub(crate) all: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -184,17 +164,3 @@ const MODES: [Choice<Tuning>; 2] = [
         Tuning::Exhaustive,
     ),
 ];
-
-/// A processor without features, as in keys.
-fn parse_processor(text: &str) -> Result<String, String> {
-    let target: Target = super::parse_target(text)?;
-    if target.to_string() == target.id().processor() {
-        Ok(target.id().processor().to_owned())
-    } else {
-        Err(format!(
-            "a key names a processor alone\nhint: write {}; keys are the same whatever the \
-             compute units and features",
-            target.id().processor()
-        ))
-    }
-}

@@ -31,13 +31,8 @@ fn with_value(arg: Arg) -> Arg {
     if !arg.get_action().takes_values() {
         return arg;
     }
-    match arg.get_id().as_str() {
-        "target" => return arg.value_parser(PossibleValuesParser::new(targets())),
-        "retarget" => {
-            let names = PROCESSORS.iter().map(|processor| processor.name);
-            return arg.value_parser(PossibleValuesParser::new(names));
-        }
-        _ => {}
+    if arg.get_id() == "target" {
+        return arg.value_parser(PossibleValuesParser::new(targets()));
     }
     let name = arg.get_value_names().and_then(|names| names.first()).map(ToString::to_string);
     match name.as_deref() {

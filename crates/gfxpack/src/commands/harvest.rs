@@ -3,16 +3,14 @@
 
 mod sources;
 
-use gfxpack_harvest::log::DriverCommand;
-use gfxpack_harvest::{SeenCommand, harvest, script};
-use gfxpack_model::processors;
-use gfxpack_pipeline::destination::{Destination, replace, replace_executable};
+use gfxpack_harvest::{SeenCommand, harvest};
+use gfxpack_pipeline::destination::replace;
 use gfxpack_pipeline::fft_plans;
 use gfxpack_pipeline::harvest_sums::HarvestSums;
-use gfxpack_pipeline::line_file::{LineFile, directory_of};
+use gfxpack_pipeline::line_file::LineFile;
 
 use self::sources::{names, read};
-use crate::args::{Harvest, HarvestCommand, HarvestCommands, HarvestKeys, HarvestPlans, Sources};
+use crate::args::{Harvest, HarvestCommand, HarvestKeys, HarvestPlans, Sources};
 use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::output::{Output, counted, display, message, to_file};
@@ -22,7 +20,6 @@ pub(crate) fn run(args: &Harvest, context: &Context) -> Result {
     let Context { output, .. } = context;
     match &args.command {
         None => keys(&args.keys, context),
-        Some(HarvestCommand::Commands(args)) => commands(args, context),
         Some(HarvestCommand::Plans(args)) => plans(args, output),
     }
 }
@@ -55,43 +52,21 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
 
 fn keys(args: &HarvestKeys, context: &Context) -> Result {
     let Context { output, .. } = context;
-    for name in args.retarget.iter().filter(|name| processors::by_name(name).is_none()) {
-        output.warn(&format!(
-            "no processor `{name}` is known here: `gfxpack targets` lists those that are"
-        ));
-    }
-    let mut temporary = None;
-    if let Some(out) = to_file(args.out.as_ref()) {
-        // The system's temporary directory may be in memory, which is to be saved
-        // here.
-        if let Destination::File(out) = Destination::follow(out).map_err(fail::io("write", out))? {
-            temporary = Some(directory_of(&out).to_owned());
-            std::fs::create_dir_all(directory_of(&out)).map_err(fail::io("write", &out))?;
-        }
-    }
     let (keys, files) = read(&args.sources, context, |inputs, mut options| {
         options.max_object_bytes = args.max_object.bytes;
-        options.retarget.clone_from(&args.retarget);
-        options.retarget.sort();
-        options.retarget.dedup();
-        options.temporary = temporary.unwrap_or(options.temporary);
         harvest(inputs, &options).map(|gathered| (gathered.keys, gathered.files))
     })?;
-    let mut sums = HarvestSums::new(args.missed, !args.retarget.is_empty());
+    let mut sums = HarvestSums::new(args.missed);
     let mut out = to_file(args.out.as_ref()).map(LineFile::create).transpose()?;
-    keys.for_each(|record| {
-        if !sums.take(&record) {
-            return Ok(());
-        }
+    for record in keys.iter().filter(|record| sums.take(record)) {
         match &mut out {
-            Some(out) => out.line(&record),
+            Some(out) => out.line(record)?,
             None => {
-                output.message("key", &record);
-                output.text(&serde_json::to_string(&record)?);
-                Ok(())
+                output.message("key", record);
+                output.text(&serde_json::to_string(record)?);
             }
         }
-    })?;
+    }
     if sums.read == 0 {
         return Err(fail::usage(
             format!("failed to find a key in {}", names(&args.sources)),
@@ -104,25 +79,6 @@ fn keys(args: &HarvestKeys, context: &Context) -> Result {
     let file = to_file(args.out.as_ref()).map(display);
     output.message("harvested", &sums.message(file, files));
     sums.remarks().iter().for_each(|remark| output.info(remark));
-    sums.warning().iter().for_each(|warning| output.warn(warning));
-    Ok(())
-}
-
-fn commands(args: &HarvestCommands, context: &Context) -> Result {
-    let Context { output, .. } = context;
-    let found = gather_commands(&args.sources, context)?;
-    let commands: Vec<DriverCommand> = found.iter().map(|found| found.command.clone()).collect();
-    let text = script::plain(&commands);
-    match to_file(args.out.as_ref()) {
-        Some(path) => replace_executable(path, &text)?,
-        // They were already written as messages.
-        None if output.json => {}
-        None => output.bytes(text.as_bytes()),
-    }
-    message!(output, "harvested-commands", {
-        "file": to_file(args.out.as_ref()).map(display), "commands": commands.len(),
-    });
-    output.info(&counted(commands.len(), "command"));
     Ok(())
 }
 

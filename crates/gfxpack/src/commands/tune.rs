@@ -1,6 +1,5 @@
 //! `tune`: makes MIOpen tune for what programs compute.
 
-use gfxpack_harvest::SeenCommand;
 use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::script::{self, Tuning};
 use gfxpack_pipeline::destination::replace_executable;
@@ -50,15 +49,13 @@ fn environment(args: &TuneEnv, output: &Output) -> Result {
 fn plan(args: &TunePlan, context: &Context) -> Result {
     let Context { output, .. } = context;
     let found = gather_commands(&args.sources, context)?;
-    let wanted = |found: &&SeenCommand| args.all || found.command.is_tunable();
-    let commands: Vec<DriverCommand> =
-        found.iter().filter(wanted).map(|found| found.command.clone()).collect();
+    let tunable = found.iter().map(|found| &found.command).filter(|one| one.is_tunable());
+    let commands: Vec<DriverCommand> = tunable.cloned().collect();
     let left_out = found.len() - commands.len();
     if commands.is_empty() {
         return Err(fail::usage(
             format!("failed to find a command that MIOpen tunes for among {left_out}"),
-            "it tunes convolutions, what is fused with them, and batch normalization; --all takes \
-             the others too",
+            "it tunes convolutions, what is fused with them, and batch normalization",
         ));
     }
     std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;

@@ -46,10 +46,6 @@ fn commands_are_collected_in_order_without_duplicates() {
     assert_eq!(counts, expected);
     let (_, reports) = commands(&list(&[at("b.log")]).unwrap(), &Options::default()).unwrap();
     assert_eq!((reports[0].lines, reports[0].used, reports[0].skipped[0].first), (7, 5, 7));
-    // A script is a list of commands too.
-    let script = at("commands.sh");
-    std::fs::write(&script, script::plain(&only(&both))).unwrap();
-    assert_eq!(only(&found(&[script])), only(&both));
 }
 
 /// Replaces MIOpenDriver, which needs a GPU: records its arguments and
@@ -101,20 +97,20 @@ fn a_script_resumes_where_it_stopped() {
     let at = |name: &str| directory.path().join(name);
     std::fs::write(at("app.log"), LOG).unwrap();
     let commands = only(&found(&[at("app.log")]));
-    std::fs::write(at("run.sh"), script::plain(&commands)).unwrap();
+    std::fs::write(at("run.sh"), script::tuning(&commands, Tuning::Incremental)).unwrap();
     let first = run(&at("run.sh"), "convfp16", 139);
     assert_eq!((first.code, first.asked.len()), (Some(1), 3), "{}", first.stderr);
     assert!(first.stderr.contains("1 of 3 commands failed"), "{}", first.stderr);
-    let failed = std::fs::read_to_string(at("run.sh.failed")).unwrap();
-    assert_eq!(failed, "139 MIOpenDriver convfp16 -n 1 -c 3 -F 1 -t 1\n");
+    let failed = std::fs::read_to_string(at("incremental.failed")).unwrap();
+    assert_eq!(failed, "139 MIOpenDriver convfp16 -n 1 -c 3 -F 1 -t 1 -V 0\n");
     // Finished commands are not run again, failed ones are.
     let second = run(&at("run.sh"), "none", 0);
     assert_eq!((second.code, second.asked.len()), (Some(0), 1), "{}", second.stderr);
     assert!(second.asked[0].starts_with("convfp16 "));
-    assert_eq!(std::fs::read_to_string(at("run.sh.failed")).unwrap(), "");
+    assert_eq!(std::fs::read_to_string(at("incremental.failed")).unwrap(), "");
     assert_eq!(run(&at("run.sh"), "none", 0).asked.len(), 0);
     // An interrupted driver ends the script.
-    std::fs::remove_file(at("run.sh.done")).unwrap();
+    std::fs::remove_file(at("incremental.done")).unwrap();
     let stopped = run(&at("run.sh"), "convfp16", 130);
     assert_eq!((stopped.code, stopped.asked.len()), (Some(130), 2), "{}", stopped.stderr);
     assert_eq!(run(&at("run.sh"), "none", 0).asked.len(), 2);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gfxpack_harvest::log::LogError;
-use gfxpack_harvest::{ContentKind, Options, Skip};
+use gfxpack_harvest::{ContentKind, Skip};
 use gfxpack_kdb::Layout;
 use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::{Counts, KeyRecord};
@@ -35,7 +35,7 @@ fn a_log_and_kdbs_give_the_same_keys_alone_and_together() {
     kdb(&at("gfx906_64.kdb"), &keys, Layout::Dense);
     let gather = |names: &[&str]| {
         let paths: Vec<PathBuf> = names.iter().map(|name| at(name)).collect();
-        harvested(&paths, &Options::default())
+        harvested(&paths)
     };
     let (of_log, reports) = gather(&["app.log"]);
     assert_eq!(keys_of(&of_log), keys);
@@ -50,7 +50,7 @@ fn a_log_and_kdbs_give_the_same_keys_alone_and_together() {
     assert_eq!(of_all[0], KeyRecord { key: keys[0].clone(), counts, targets });
     // A directory gives the keys of its files, and its harvest is a valid
     // input.
-    assert_eq!(harvested(&[directory.path().into()], &Options::default()).0, of_all);
+    assert_eq!(harvested(&[directory.path().into()]).0, of_all);
     let lines = |records: &[KeyRecord]| -> String {
         records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect()
     };
@@ -67,14 +67,14 @@ fn compressed_and_split_logs_give_the_same_keys() {
     let keys = keys(40);
     let text = log(&keys);
     let (_directory, path) = written("plain.log", text.as_bytes());
-    let expected = harvested(&[path], &Options::default()).0;
+    let expected = harvested(&[path]).0;
     for codec in ["gzip", "zstd", "xz"] {
         // The name does not show the codec, and a file may consist of several
         // packed parts.
         let (head, tail) = text.split_at(text.len() / 3);
         let bytes = [packed(head, codec), packed(tail, codec)].concat();
         let (_directory, path) = written("rotated.log.1", &bytes);
-        let (records, reports) = harvested(&[path], &Options::default());
+        let (records, reports) = harvested(&[path]);
         assert!(reports[0].error.is_none(), "{codec}: {:?}", reports[0].error);
         assert_eq!(records, expected, "{codec}");
     }
@@ -82,7 +82,7 @@ fn compressed_and_split_logs_give_the_same_keys() {
     for (number, part) in text.split_inclusive("step").enumerate() {
         std::fs::write(directory.path().join(number.to_string()), part).unwrap();
     }
-    assert_eq!(harvested(&[directory.path().into()], &Options::default()).0, expected);
+    assert_eq!(harvested(&[directory.path().into()]).0, expected);
 }
 
 #[test]
@@ -92,14 +92,14 @@ fn a_truncated_or_unreadable_file_is_an_error_of_its_report() {
         let mut bytes = packed(&text, codec);
         bytes.truncate(bytes.len() - 20);
         let (_directory, path) = written("app.log", &bytes);
-        let (_, reports) = harvested(&[path], &Options::default());
+        let (_, reports) = harvested(&[path]);
         let error = reports[0].error.as_ref().expect(codec);
-        assert!(error.is_of_one_file() && error.to_string().contains(codec), "{error}");
+        assert!(error.to_string().contains(codec), "{error}");
     }
     // The file's content is not an SQLite database, whatever its name.
     for (name, text) in [("gfx906.kdb", "version https://git-lfs"), ("a.ukdb", &text[..600])] {
         let (_directory, path) = written(name, text.as_bytes());
-        let error = harvested(&[path], &Options::default()).1.remove(0).error.unwrap();
+        let error = harvested(&[path]).1.remove(0).error.unwrap();
         assert!(error.to_string().contains(name), "{error}");
     }
     let directory = tempfile::tempdir().unwrap();
@@ -107,7 +107,7 @@ fn a_truncated_or_unreadable_file_is_an_error_of_its_report() {
     kdb(&path, &keys(3), Layout::Miopen);
     let bytes = zstd::encode_all(&std::fs::read(&path).unwrap()[..], 1).unwrap();
     let (_directory, path) = written("gfx906.kdb.zst", &bytes);
-    let error = harvested(&[path], &Options::default()).1.remove(0).error.unwrap();
+    let error = harvested(&[path]).1.remove(0).error.unwrap();
     assert!(error.hint().contains("unpack"), "{error}");
 }
 
@@ -117,7 +117,7 @@ fn unusable_lines_are_counted() {
     let cut = &good[..good.len() - 3];
     let text = format!("{good}{good}{cut}\n{cut}\n{}{good}", good.trim_end());
     let (_directory, path) = written("app.log", text.as_bytes());
-    let (records, reports) = harvested(&[path], &Options::default());
+    let (records, reports) = harvested(&[path]);
     assert_eq!((records.len(), records[0].counts.misses), (1, 3));
     let skipped: Vec<_> =
         reports[0].skipped.iter().map(|skip| (skip.why, skip.lines, skip.first)).collect();
@@ -127,48 +127,19 @@ fn unusable_lines_are_counted() {
     let good = r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906"}"#;
     let text = format!("{good}\n\n{{\"kernel_name\":1}}\n{good}\n{good}x\n");
     let (_directory, path) = written("keys", text.as_bytes());
-    let (records, reports) = harvested(&[path], &Options::default());
+    let (records, reports) = harvested(&[path]);
     assert_eq!((records.len(), reports[0].used, reports[0].skipped[0].lines), (1, 2, 2));
     assert_eq!(records[0].targets, ["gfx906"]);
-}
-
-#[test]
-fn retargeted_keys_keep_their_origins() {
-    let mut keys = keys(20);
-    keys.extend((0..20).map(|number| key(number, "gfx90a")));
-    keys.push(KernelKey {
-        kernel_name: "rock.mlir.o".to_owned(),
-        kernel_args: " --operation conv2d".to_owned(),
-    });
-    let (_directory, path) = written("app.log", log(&keys).as_bytes());
-    for memory in [Options::default().memory_bytes, 1] {
-        let mut options = Options::default();
-        options.memory_bytes = memory;
-        options.retarget = vec!["gfx942".to_owned(), "gfx1100".to_owned()];
-        let (records, _) = harvested(std::slice::from_ref(&path), &options);
-        assert_eq!(records.len(), 41);
-        for record in &records {
-            match record.key.split_device() {
-                None => assert_eq!((record.counts.misses, &record.targets[..]), (1, &[][..])),
-                Some((_, device)) => {
-                    assert!(["gfx942", "gfx1100"].contains(&device));
-                    assert_eq!(record.targets, ["gfx906", "gfx90a"]);
-                    assert_eq!(record.counts.misses, 2);
-                }
-            }
-        }
-    }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever the memory limit, a harvest equals a plain map.
+    /// Whatever the number of files, a harvest equals a plain map.
     #[test]
-    fn the_memory_limit_does_not_change_the_result(
+    fn the_number_of_files_does_not_change_the_result(
         numbers in prop::collection::vec(0_u64..40, 1..300),
         files in 1_usize..5,
-        memory in 1_usize..20_000,
     ) {
         let directory = tempfile::tempdir().unwrap();
         let mut expected: BTreeMap<KernelKey, Counts> = BTreeMap::new();
@@ -188,16 +159,12 @@ proptest! {
         for (number, text) in texts.iter().enumerate() {
             std::fs::write(directory.path().join(number.to_string()), text).unwrap();
         }
-        let mut options = Options::default();
-        options.memory_bytes = memory;
-        let (records, _) = harvested(&[directory.path().into()], &options);
-        // Read again, with every line in its own temporary file.
+        let (records, _) = harvested(&[directory.path().into()]);
         let lines: String =
             records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect();
         let path = directory.path().join("keys.jsonl");
         std::fs::write(&path, lines).unwrap();
-        options.memory_bytes = 1;
-        prop_assert_eq!(&harvested(&[path], &options).0, &records);
+        prop_assert_eq!(&harvested(&[path]).0, &records);
         let found: Vec<_> = records.into_iter().map(|record| (record.key, record.counts)).collect();
         prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
     }

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use gfxpack_harvest::{FileReport, Harvest, HarvestError, Options, harvest, list};
+use gfxpack_harvest::{FileReport, Harvest, Options, harvest, list};
 use gfxpack_kdb::{Layout, Row, WriteOptions, write};
 use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::KeyRecord;
@@ -79,16 +79,10 @@ pub(crate) fn packed(text: &str, codec: &str) -> Vec<u8> {
 
 pub(crate) type Harvested = (Vec<KeyRecord>, Vec<FileReport>);
 
-pub(crate) fn harvested(paths: &[PathBuf], options: &Options<'_>) -> Harvested {
-    let Harvest { files, keys, .. } = harvest(&list(paths).unwrap(), options).unwrap();
-    let mut records = Vec::new();
-    let each = |record| {
-        records.push(record);
-        Ok::<(), HarvestError>(())
-    };
-    keys.for_each(each).unwrap();
-    assert!(records.is_sorted_by(|a, b| a.key < b.key), "in order, each once");
-    (records, files)
+pub(crate) fn harvested(paths: &[PathBuf]) -> Harvested {
+    let Harvest { files, keys, .. } = harvest(&list(paths).unwrap(), &Options::default()).unwrap();
+    assert!(keys.is_sorted_by(|a, b| a.key < b.key), "in order, each once");
+    (keys, files)
 }
 
 pub(crate) fn keys_of(records: &[KeyRecord]) -> Vec<KernelKey> {

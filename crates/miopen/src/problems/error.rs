@@ -118,9 +118,6 @@ impl ProblemsError {
 impl LineError {
     fn hint(&self) -> &'static str {
         match self {
-            Self::Log(LogError::Interleaved) => {
-                "`gfxpack harvest commands` gathers a log's commands and skips such lines"
-            }
             Self::Log(error) => error.hint(),
             Self::Problem(error) => error.hint(),
             Self::Other => "in a list, every line is a command, a comment (#) or empty",

@@ -100,8 +100,8 @@ fn no_key_for(processor: &str, name: &str, devices: &BTreeSet<&str>) -> Error {
     error::usage(
         format!("failed to find a key for {processor} in `{name}`"),
         format!(
-            "its keys are for {}: give that as --target, or rewrite the list with `gfxpack harvest \
-             --retarget {processor}`; each list needs a key for every target",
+            "its keys are for {}: give that as --target; what MIOpen needs on another GPU, it says \
+             itself (--problems in place of --keys)",
             joined(devices)
         ),
     )
