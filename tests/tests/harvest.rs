@@ -146,24 +146,21 @@ fn a_harvest_becomes_a_package_of_exactly_what_was_missing() {
     // whose source nobody has, and for one without a source file.
     let gone = KernelKey {
         kernel_name: "gone.cl.o".to_owned(),
-        kernel_args: " -DX=1 -mcpu=gfx90a".to_owned(),
+        kernel_args: " -DX=1 -mcpu=gfx906".to_owned(),
     };
     let text =
         KernelKey { kernel_name: "93b885adfe0da089cdf634904fd59f71.o".to_owned(), ..gone.clone() };
     let mut log = Vec::new();
     for key in keys.iter().chain([&gone, &text]) {
-        log_requests(&mut log, &key.retargeted("gfx90a"));
+        log_requests(&mut log, key);
     }
     project.write("app.log", &String::from_utf8(log).unwrap());
-    let harvest = ["harvest", "app.log", "--retarget", "gfx906", "--missed", "-o", "keys.jsonl"];
+    let harvest = ["harvest", "app.log", "--missed", "-o", "keys.jsonl"];
     let stderr = project.run(&harvest).expect_code(0).stderr;
     let expected = format!("{} keys ({0} for gfx906)", keys.len() + 2);
     assert!(
         stderr.contains(&expected) && stderr.contains("1 of them are of no source"),
         "{stderr}"
-    );
-    assert!(
-        project.text("keys.jsonl").lines().all(|line| line.contains(r#""targets":["gfx90a"]"#))
     );
 
     let dist = ["dist", "--keys", "keys.jsonl", "--missing-from", old, "--license", "MIT"];
@@ -176,7 +173,7 @@ fn a_harvest_becomes_a_package_of_exactly_what_was_missing() {
     let groups = refused.of_type("unbuildable");
     let kinds: Vec<&Value> = groups.iter().map(|group| &group["kind"]).collect();
     assert_eq!(kinds, ["not-compilable", "no-source"], "{groups:?}");
-    assert_eq!(key_of(&groups[1]["keys"][0]), gone.retargeted("gfx906"));
+    assert_eq!(key_of(&groups[1]["keys"][0]), gone);
     assert!(!has_package(&project, "none"));
 
     let more = ["--out", "new", "--format", "deb", "--allow-partial", "--report", "report.html"];
@@ -253,10 +250,6 @@ fn errors_are_reported_once_and_existing_files_are_kept() {
     project.write("quiet.log", r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906"}"#);
     project.write("quiet.log", "MIOpen(HIP): Info [x] y\n");
     check(&["quiet.log", "bad.kdb"], &["bad.kdb", "git lfs pull"]);
-    let unknown = project.run(&["harvest", "quiet.log", "--retarget", "gfx1999", "-o", "k.jsonl"]);
-    assert!(unknown.stderr.contains("no processor `gfx1999` is known"), "{}", unknown.stderr);
-    check(&["--retarget", "gfx90a@104", "quiet.log"], &["a key names a processor alone"]);
-    check(&["commands", "quiet.log"], &["driver command", "MIOPEN_ENABLE_LOGGING_CMD"]);
 
     // The good ones are worth it where that is said.
     let cut = log.lines().last().unwrap().trim_end_matches("gfx906");
@@ -287,7 +280,7 @@ fn errors_are_reported_once_and_existing_files_are_kept() {
 }
 
 #[test]
-fn driver_commands_become_scripts() {
+fn driver_commands_become_a_script() {
     let project = Project::new();
     project.write(
         "app.log",
@@ -295,21 +288,18 @@ fn driver_commands_become_scripts() {
          MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 1 -c 3 -t 1 -S 0\n\
          MIOpen(HIP): Command [LogCmdPooling] ./bin/MIOpenDriver pool -n 1\n",
     );
-    project.run(&["harvest", "commands", "app.log", "-o", "commands.sh"]).expect_code(0);
-    let script = project.text("commands.sh");
     let commands = |script: &str| -> Vec<String> {
         let commands = script.lines().filter_map(|line| line.strip_prefix("MIOpenDriver "));
         commands.map(str::to_owned).collect()
     };
-    assert_eq!(commands(&script), ["conv -n 1 -c 3 -t 1 -S 0", "pool -n 1"]);
-    let run = project.run(&["tune", "plan", "commands.sh", "-o", "tune"]).expect_code(0);
+    let run = project.run(&["tune", "plan", "app.log", "-o", "tune"]).expect_code(0);
     assert!(run.stderr.contains("1 others have nothing to tune"), "{}", run.stderr);
     assert_eq!(commands(&project.text("tune/tune.sh")), ["conv -n 1 -c 3 -t 1 -V 0"]);
     assert!(project.text("tune/tune.sh").contains("MIOPEN_FIND_ENFORCE=3"));
-    let args = ["tune", "plan", "app.log", "-o", "tune", "--mode", "exhaustive", "--all"];
+    let args = ["tune", "plan", "app.log", "-o", "tune", "--mode", "exhaustive"];
     let json = ["--message-format", "json"];
     let run = project.run(&[&args[..], &json].concat()).expect_code(0);
-    assert_eq!(run.of_type("tune-planned")[0]["commands"], 2);
+    assert_eq!(run.of_type("tune-planned")[0]["commands"], 1);
     assert_eq!(run.of_type("command")[0]["seen"], 2);
     assert!(project.text("tune/tune.sh").contains("MIOPEN_FIND_ENFORCE=4"));
     // Without a driver it says so, as the shell runs it.
@@ -319,7 +309,7 @@ fn driver_commands_become_scripts() {
     assert!(run.stderr.contains("hint: install it"), "{}", run.stderr);
     project.write("pool.log", "./bin/MIOpenDriver pool -n 1\n");
     let run = project.run(&["tune", "plan", "pool.log", "-o", "none"]).expect_code(2);
-    assert!(run.stderr.contains("--all") && !project.path().join("none").exists());
+    assert!(run.stderr.contains("batch normalization") && !project.path().join("none").exists());
 }
 
 #[test]
@@ -386,7 +376,7 @@ fn tuning_results_become_the_systems() {
     );
     assert_eq!(project.text("out/gfx906_60.db.txt"), expected);
     let lint = ["perfdb", "lint", "out/gfx906_60.db.txt", "out/gfx906_60.HIP.fdb.txt"];
-    project.run(&[&lint[..], &["--target", "gfx906_60"]].concat()).expect_code(0);
+    project.run(&lint).expect_code(0);
     let run = project.run(&["tune", "collect", "system", "-o", "none"]).expect_code(2);
     assert!(run.stderr.contains("tune.sh") && !project.path().join("none").exists());
 }

@@ -157,7 +157,6 @@ fn paths_need_not_be_utf8() {
         ([args("lookup"), asked.clone()].concat(), &[0]),
         ([args("explain"), asked].concat(), &[0, 3]),
         ([args("perfdb lint"), vec![perf.clone()]].concat(), &[0]),
-        ([args("perfdb stats"), vec![perf.clone()]].concat(), &[0]),
         ([args("perfdb merge -o"), vec![perf_out, perf]].concat(), &[0, 2]),
         ([args("perfdb lint"), vec![merged]].concat(), &[1, 2]),
         (args("env"), &[0]),

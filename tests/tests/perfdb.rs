@@ -74,33 +74,19 @@ fn invalid_lines_of_databases_are_reported_with_their_number() {
     project.write(PERF, PERF_TEXT);
     let sound = project.run(&["perfdb", "lint", PERF]).expect_code(0);
     assert_eq!(sound.stdout, format!("{PERF}: sound, 2 records\n"));
-    project.run(&["perfdb", "lint", PERF, "--target", "gfx906_64"]).expect_code(101);
     project.write(PERF, PERF_TEXT.trim_end());
-    project.run(&["perfdb", "lint", PERF]).expect_code(0);
-    project.run(&["perfdb", "lint", "--strict", PERF]).expect_code(101);
+    let warned = project.run(&["perfdb", "lint", PERF]).expect_code(0);
+    assert!(warned.stdout.contains("sound, 2 records, 1 warnings"), "{}", warned.stdout);
+    project.write(PERF, "nothing\n");
     let missing = project.run(&["perfdb", "lint", "gfx900_64.db.txt"]).expect_code(2);
     assert!(missing.stderr.contains("hint: "), "{}", missing.stderr);
     // One that can't be read keeps none from being checked.
-    let both = project.run(&["perfdb", "lint", "gfx900_64.db.txt", PERF, "--strict"]);
+    let both = project.run(&["perfdb", "lint", "gfx900_64.db.txt", PERF]);
     let both = both.expect_code(101);
     assert!(
         both.stdout.contains(PERF) && both.stderr.contains(&format!("failed to verify `{PERF}`"))
     );
     assert!(both.stderr.contains("failed to read `gfx900_64.db.txt`"), "{}", both.stderr);
-}
-
-#[test]
-fn solvers_are_counted() {
-    let project = Project::new();
-    project.write(FIND, &format!("{FIND_TEXT}l=A:2,0,miopenX;GemmFwd1x1_0_1:3,0,miopenX\n"));
-    let run = project.run(&["perfdb", "stats", FIND, "--message-format", "json"]).expect_code(0);
-    let stats = &run.of_type("perfdb-stats")[0];
-    assert_eq!(stats["records"], 2);
-    assert_eq!(stats["solvers"]["GemmFwd1x1_0_1"], 2);
-    assert_eq!(stats["fastest"], serde_json::json!({ "A": 1, "GemmFwd1x1_0_1": 1 }));
-    assert_eq!(stats["workspace_bytes"], 1024);
-    let run = project.run(&["perfdb", "stats", FIND]).expect_code(0);
-    assert!(run.stdout.contains("GemmFwd1x1_0_1  2, the fastest in 1"), "{}", run.stdout);
 }
 
 #[test]
@@ -157,8 +143,8 @@ fn models_are_listed_and_checked_where_they_are_installed() {
     let place = env.of_type("database-place").into_iter().find(of_models).unwrap();
     assert_eq!(place["files"].as_array().unwrap().len(), 3, "{place}");
 
-    project.run(&["perfdb", "lint", "--strict", "db/gfx906.tn.model"]).expect_code(0);
-    let lone = project.run(&["perfdb", "lint", "--strict", "db/gfx90a.tn.model"]).expect_code(101);
+    project.run(&["perfdb", "lint", "db/gfx906.tn.model"]).expect_code(0);
+    let lone = project.run(&["perfdb", "lint", "db/gfx90a.tn.model"]).expect_code(0);
     let expected = "can't use it without `gfx90a_metadata.tn.model` in the same directory";
     assert!(lone.stdout.contains(expected), "{}", lone.stdout);
 

@@ -68,7 +68,6 @@ pub mod text;
 mod text_file;
 pub mod toolchains;
 pub mod tune;
-pub mod tuning_text;
 pub mod unbuildable;
 pub mod usual_directories;
 pub mod write_packages;

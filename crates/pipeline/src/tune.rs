@@ -99,7 +99,7 @@ fn collect_one(
     }
     let inputs: Vec<PathBuf> = system.iter().chain(&users).cloned().collect();
     let file = options.out.join(name);
-    let merged = gfxpack_tuning::merge(&inputs, &file, false, |path, line, fault| {
+    let merged = gfxpack_tuning::merge(&inputs, &file, |path, line, fault| {
         if options.keep_going {
             progress.warning(&format!("`{}`: line {line}: {fault}", path.display()));
         }

@@ -34,7 +34,6 @@ mod problems;
 mod read;
 mod record;
 mod sqlite;
-mod stats;
 
 pub use database::{Database, Overlaid};
 pub use error::{ReadError, WriteError};
@@ -45,4 +44,3 @@ pub use name::{DatabaseKind, DatabaseName, DatabaseOwner, Storage};
 pub use problems::{sqlite_keys, sqlite_lines};
 pub use read::{Line, RecordReader};
 pub use record::{DbRecord, RecordFault};
-pub use stats::{Stats, stats};

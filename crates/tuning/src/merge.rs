@@ -56,9 +56,7 @@ impl MergeError {
                 "name it as MIOpen does, as gfx906_60.db.txt, gfx90a68.HIP.fdb.txt or \
                  gfx906_60.HIP.3_3_0_.ufdb.txt"
             }
-            Self::Unlike { .. } => {
-                "merge databases of one kind and one device; --any-device merges those of several"
-            }
+            Self::Unlike { .. } => "merge databases of one kind and one device",
             Self::Fault { .. } => {
                 "correct the line, or leave out what MIOpen can't read with --keep-going"
             }
@@ -89,8 +87,7 @@ pub struct Merged {
 ///
 /// `see` is called for each fault that loses a part of a line, with the file
 /// and the line's number. If it returns false, the merge ends with
-/// [`MergeError::Fault`]. Databases of different devices are merged only with
-/// `any_device`.
+/// [`MergeError::Fault`].
 ///
 /// # Errors
 /// [`MergeError`]. `output` is written completely or not at all; it may be one
@@ -98,7 +95,6 @@ pub struct Merged {
 pub fn merge(
     inputs: &[impl AsRef<Path>],
     output: &Path,
-    any_device: bool,
     mut see: impl FnMut(&Path, u64, &RecordFault) -> bool,
 ) -> Result<Merged, MergeError> {
     let mut names = Vec::new();
@@ -121,7 +117,7 @@ pub fn merge(
         if other.storage != name.storage {
             return Err(unlike("one is SQLite and the other is text"));
         }
-        if other.target != name.target && !any_device {
+        if other.target != name.target {
             return Err(unlike("they are for different devices"));
         }
     }

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 
 use gfxpack_miopen::{
-    Problem, ProblemFile, ReadOptions, Selection, network_names, network_problems,
-    read_problems,
+    Problem, ProblemFile, ReadOptions, Selection, network_names, network_problems, read_problems,
 };
 
 use crate::args::ProblemsCommand;
