@@ -289,21 +289,3 @@ fn objects_beyond_the_size_limit_are_refused() {
         }
     }
 }
-
-#[test]
-fn lost_rows_of_a_performance_database_are_reported() {
-    let project = Project::new();
-    let sql = "CREATE TABLE config (id INTEGER PRIMARY KEY, in_h INT); \
-         CREATE TABLE perf_db (id INTEGER PRIMARY KEY, config INT, solver TEXT, params TEXT); \
-         INSERT INTO config VALUES (1, 7); \
-         INSERT INTO perf_db VALUES (1, 1, 'ConvAsm1x1U', '1'), (2, 9, 'ConvAsm1x1U', '2')";
-    tool("sqlite3", &["gfx906_60.db", sql], project.path());
-    let args = ["perfdb", "merge", "-o", "out", "gfx906_60.db"];
-    fs::create_dir(project.path().join("out")).unwrap();
-    let run = project.run(&args).expect_code(0);
-    assert!(
-        run.stderr.contains("left out 1 row of perf_db that belongs to no problem"),
-        "{}",
-        run.stderr
-    );
-}

@@ -28,7 +28,7 @@ pub(crate) use distribute::{FromPlan, Merge};
 pub(crate) use general::{Common, MessageFormat, When};
 pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestKeys, HarvestPlans, Run, Sources, Tune, TuneCollect, TuneEnv,
-    TuneEnvMode, TunePlan,
+    TunePlan,
 };
 pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, KdbForm, SelectObject};
 pub(crate) use packaging::{Install, Package, Packaging, Recipe, Repo, Verify};

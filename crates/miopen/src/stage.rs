@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use bzip2::read::MultiBzDecoder;
 use gfxpack_model::{Digest, Target};
 use gfxpack_stock_library::sha256;
-use gfxpack_tuning::{DatabaseKind, DatabaseName, DatabaseOwner, Storage, sqlite_lines};
+use gfxpack_tuning::{DatabaseKind, DatabaseName, DatabaseOwner, sqlite_lines};
 
 use crate::error::AskError;
 
@@ -54,8 +54,7 @@ impl StagedDatabases {
     /// Stages the databases of `from` for the target, below `to`; `None` if there are none.
     ///
     /// Only databases for exactly the target's compute units are used. A performance database in
-    /// SQLite is also converted to text, for builds that read that; for these, the one with the
-    /// nearest number of compute units is used, as builds that read SQLite do.
+    /// SQLite, as MIOpen's sources have it, is also converted to text, as MIOpen's build does.
     ///
     /// # Errors
     /// [`AskError::Database`] or [`AskError::Probe`].
@@ -84,10 +83,10 @@ impl StagedDatabases {
         }
         let text = format!("{}.db.txt", target.db_basename());
         let has_text = candidates.iter().any(|candidate| candidate.name == text);
-        let nearest = nearest(&candidates, target);
+        let sqlite = format!("{}.db", target.db_basename());
         for candidate in &candidates {
             let path = staged.take(candidate)?;
-            if !has_text && nearest == Some(&candidate.name) {
+            if !has_text && candidate.name == sqlite {
                 staged.convert(&path, &text)?;
             }
         }
@@ -189,16 +188,15 @@ fn candidates(from: &Path, target: &Target, models: bool) -> io::Result<Vec<Cand
 /// Whether a library on such a device may read the database.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `GetPerfDbPathFile` in execution_context.hpp:
-/// the nearest count of compute units is looked for in SQLite only; the search
-/// among text files compares with an extension that no path has.
+/// the nearest count of compute units is looked for in SQLite only, which no
+/// package's MIOpen reads.
 fn is_read(database: &DatabaseName, target: &Target) -> bool {
     let same_device = database.target.id().db_id() == target.id().db_id();
-    let exact = database.target.compute_units() == target.compute_units();
     let for_hip = database.kind == DatabaseKind::Perf || database.suffix == "HIP";
     database.owner == DatabaseOwner::System
         && for_hip
         && same_device
-        && (exact || (database.storage == Storage::Sqlite && database.prefix.is_empty()))
+        && database.target.compute_units() == target.compute_units()
 }
 
 /// Whether the file is a heuristic model for the device, or for all devices.
@@ -208,20 +206,6 @@ fn is_model(name: &str, target: &Target) -> bool {
     let Some(stem) = name.strip_suffix(".model") else { return false };
     let device = stem.split(['_', '.']).next().unwrap_or_default();
     !device.starts_with("gfx") || device == target.id().processor()
-}
-
-/// The performance database of convolutions in SQLite with the nearest number of compute units.
-fn nearest<'a>(candidates: &'a [Candidate], target: &Target) -> Option<&'a String> {
-    let wanted = target.compute_units()?;
-    let counts = candidates.iter().filter_map(|candidate| match &candidate.kind {
-        CandidateKind::Database(database)
-            if database.storage == Storage::Sqlite && database.prefix.is_empty() =>
-        {
-            Some((database.target.compute_units()?.abs_diff(wanted), &candidate.name))
-        }
-        _ => None,
-    });
-    counts.min().map(|(_, name)| name)
 }
 
 #[cfg(test)]

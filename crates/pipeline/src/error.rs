@@ -236,7 +236,7 @@ error_kinds! {
     gfxpack_rocfft::WriteError, |error| kind_and_hint(Internal, error.hint());
     gfxpack_tuning::ReadError, |error| kind_and_hint(Usage, error.hint());
     gfxpack_tuning::MergeError, |error| {
-        let is_usage = !matches!(error, gfxpack_tuning::MergeError::Write(_));
+        let is_usage = !matches!(error, gfxpack_tuning::MergeError::Write { .. });
         kind_and_hint(usage_if(is_usage), error.hint())
     };
 

@@ -6,9 +6,9 @@ use std::collections::btree_map::Entry;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use gfxpack_sqlite::NewFile;
+use gfxpack_sqlite::{NewFile, NewFileError};
 
-use crate::error::{ReadError, WriteError};
+use crate::error::ReadError;
 use crate::name::DatabaseKind;
 use crate::read::RecordReader;
 use crate::record::{DbRecord, RecordFault, Solvers, line};
@@ -131,14 +131,13 @@ impl Database {
     /// Writes the file, completely or not at all.
     ///
     /// # Errors
-    /// [`WriteError::Io`].
-    pub fn save(&self, path: &Path) -> Result<(), WriteError> {
-        let io = |source| WriteError::Io { path: path.to_owned(), source };
+    /// The file or directory that can't be written, with the system's error.
+    pub(crate) fn save(&self, path: &Path) -> Result<(), NewFileError> {
+        let io = |source| NewFileError { action: "write", path: path.to_owned(), source };
         let mut file = NewFile::beside(path)?;
         let mut out = BufWriter::with_capacity(1 << 16, file.as_file_mut());
         self.write_to(&mut out).and_then(|()| out.flush()).map_err(io)?;
         drop(out);
-        file.persist()?;
-        Ok(())
+        file.persist().map(drop)
     }
 }

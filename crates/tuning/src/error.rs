@@ -3,8 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_sqlite::NewFileError;
-
 /// Why a database could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -102,56 +100,4 @@ fn pending_hint(path: &Path) -> String {
          `sqlite3 {} 'pragma wal_checkpoint(truncate)'`",
         path.display()
     )
-}
-
-/// Why a database could not be written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriteError {
-    /// The existing file has a log or journal, which would be applied to the
-    /// new file and damage it.
-    #[error("failed to write `{path}`: `{beside}` belongs to the file that exists")]
-    Pending {
-        /// The file.
-        path: PathBuf,
-        /// The log or journal.
-        beside: PathBuf,
-    },
-    /// The operating system reports an error.
-    #[error("failed to write `{path}`")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The operating system's error.
-        source: io::Error,
-    },
-    /// SQLite reports an error.
-    #[error("failed to write `{path}`")]
-    Sqlite {
-        /// The file.
-        path: PathBuf,
-        /// SQLite's error.
-        source: rusqlite::Error,
-    },
-}
-
-impl From<NewFileError> for WriteError {
-    fn from(error: NewFileError) -> Self {
-        Self::Io { path: error.path, source: error.source }
-    }
-}
-
-impl WriteError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Pending { path, .. } => {
-                format!("{}; or choose another output", pending_hint(path))
-            }
-            Self::Io { .. } | Self::Sqlite { .. } => {
-                "check that the directory is there, and that there is room on that disk".to_owned()
-            }
-        }
-    }
 }

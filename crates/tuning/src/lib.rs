@@ -3,7 +3,8 @@
 //! database). This crate reads them, checks them, merges a user's into the
 //! system's, and writes them so that equal contents are equal bytes.
 //!
-//! Most are text, one line per problem; performance databases may be SQLite.
+//! They are text, one line per problem; of performance databases in SQLite, which
+//! MIOpen's sources have, the problems can be read.
 //! `docs/tuning.md` describes the format. This crate knows records, files and
 //! their names. It knows nothing of kernels, packages, or system directories.
 //!
@@ -36,7 +37,7 @@ mod record;
 mod sqlite;
 
 pub use database::{Database, Overlaid};
-pub use error::{ReadError, WriteError};
+pub use error::ReadError;
 pub use heuristic_model::{ModelName, check_model};
 pub use lint::{Finding, Linted, Severity, lint};
 pub use merge::{MergeError, Merged, merge};

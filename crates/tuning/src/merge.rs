@@ -1,12 +1,14 @@
 //! Merges databases, as MIOpen merges a user's into the system's.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
+use gfxpack_sqlite::NewFileError;
+
 use crate::database::{Database, Overlaid};
-use crate::error::{ReadError, WriteError};
+use crate::error::ReadError;
 use crate::name::{DatabaseKind, DatabaseName, Storage};
 use crate::record::RecordFault;
-use crate::sqlite::SqliteDatabase;
 
 /// Why databases could not be merged.
 #[derive(Debug, thiserror::Error)]
@@ -15,8 +17,8 @@ pub enum MergeError {
     /// There is nothing to merge.
     #[error("failed to merge databases: none is given")]
     Nothing,
-    /// The file's name is not one of MIOpen's databases.
-    #[error("failed to tell what `{0}` is by its name")]
+    /// The file's name is not one of MIOpen's text databases.
+    #[error("failed to tell by its name which text database `{0}` is")]
     Name(PathBuf),
     /// The two databases can't be merged.
     #[error("failed to merge `{first}` and `{second}`: {what}")]
@@ -42,8 +44,13 @@ pub enum MergeError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The result could not be written.
-    #[error(transparent)]
-    Write(#[from] WriteError),
+    #[error("failed to write `{path}`")]
+    Write {
+        /// The file or directory.
+        path: PathBuf,
+        /// The operating system's error.
+        source: io::Error,
+    },
 }
 
 impl MergeError {
@@ -61,7 +68,9 @@ impl MergeError {
                 "correct the line, or leave out what MIOpen can't read with --keep-going"
             }
             Self::Read(error) => return error.hint(),
-            Self::Write(error) => return error.hint(),
+            Self::Write { .. } => {
+                "check that the directory is there, and that there is room on that disk"
+            }
         };
         fixed.to_owned()
     }
@@ -100,9 +109,8 @@ pub fn merge(
     let mut names = Vec::new();
     for input in inputs {
         let input = input.as_ref();
-        let name =
-            DatabaseName::from_path(input).ok_or_else(|| MergeError::Name(input.to_owned()))?;
-        names.push((input, name));
+        let name = DatabaseName::from_path(input).filter(|name| name.storage == Storage::Text);
+        names.push((input, name.ok_or_else(|| MergeError::Name(input.to_owned()))?));
     }
     let Some(((first, name), over)) = names.split_first() else { return Err(MergeError::Nothing) };
     for (input, other) in over {
@@ -114,28 +122,14 @@ pub fn merge(
         if other.kind != name.kind || other.prefix != name.prefix {
             return Err(unlike("they hold different things"));
         }
-        if other.storage != name.storage {
-            return Err(unlike("one is SQLite and the other is text"));
-        }
         if other.target != name.target {
             return Err(unlike("they are for different devices"));
         }
     }
-    match name.storage {
-        Storage::Text => text(&names, name.kind, output, &mut see),
-        Storage::Sqlite => sqlite(first, over, output),
-    }
-}
-
-fn text(
-    inputs: &[(&Path, DatabaseName)],
-    kind: DatabaseKind,
-    output: &Path,
-    see: &mut impl FnMut(&Path, u64, &RecordFault) -> bool,
-) -> Result<Merged, MergeError> {
+    let kind = name.kind;
     let mut merged = Database::new(kind);
     let (mut overlaid, mut faults) = (Overlaid::default(), 0);
-    for (index, (path, _)) in inputs.iter().enumerate() {
+    for (index, (path, _)) in names.iter().enumerate() {
         let mut fatal = None;
         let over = Database::read(path, kind, |line, fault| {
             // Only the carriage return of such a line is lost.
@@ -159,26 +153,8 @@ fn text(
             overlaid.add(done);
         }
     }
-    merged.save(output)?;
+    let failed =
+        |NewFileError { path, source, .. }: NewFileError| MergeError::Write { path, source };
+    merged.save(output).map_err(failed)?;
     Ok(Merged { kind, records: merged.count(), overlaid, faults })
-}
-
-fn sqlite(
-    first: &Path,
-    over: &[(&Path, DatabaseName)],
-    output: &Path,
-) -> Result<Merged, MergeError> {
-    let mut merged = SqliteDatabase::read(first)?;
-    let mut overlaid = Overlaid::default();
-    for (path, _) in over {
-        let done = merged.lay_all_over(SqliteDatabase::read(path)?);
-        overlaid.add(done.ok_or_else(|| MergeError::Unlike {
-            first: first.to_owned(),
-            second: (*path).to_owned(),
-            what: "their problems have different columns",
-        })?);
-    }
-    merged.save(output)?;
-    let records = merged.problems.len() as u64;
-    Ok(Merged { kind: DatabaseKind::Perf, records, overlaid, faults: merged.orphans })
 }

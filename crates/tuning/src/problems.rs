@@ -6,7 +6,7 @@ use std::path::Path;
 use rusqlite::Connection;
 
 use crate::error::ReadError;
-use crate::sqlite::{connect, problem_columns, quoted};
+use crate::sqlite::{connect, problem_columns};
 
 /// Columns of the table of problems, in the order of the keys of text
 /// databases.
@@ -111,12 +111,12 @@ pub fn sqlite_lines(path: &Path, mut each: impl FnMut(&str)) -> Result<(), ReadE
 fn key_expression(connection: &Connection, path: &Path) -> Result<String, ReadError> {
     let existing = problem_columns(connection, path)?;
     for needed in COLUMNS {
-        if !existing.iter().any(|column| column.name == needed) {
+        if !existing.iter().any(|column| column == needed) {
             let what = format!("the table `config` has no column `{needed}`");
             return Err(ReadError::Schema { path: path.to_owned(), what });
         }
     }
-    let names = COLUMNS.map(|name| format!("CAST(config.{} AS TEXT)", quoted(name)));
+    let names = COLUMNS.map(|name| format!("CAST(config.`{name}` AS TEXT)"));
     Ok(names.join(" || 'x' || "))
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, Subcommand};
 use gfxpack_caches::Shell;
 use gfxpack_harvest::script::Tuning;
 
@@ -101,8 +101,8 @@ pub(crate) enum Tune {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct TuneEnv {
     /// What to tune; `off` unsets the variables
-    #[arg(value_enum, value_name = "MODE")]
-    pub(crate) mode: TuneEnvMode,
+    #[arg(value_parser = one_of(&ENV_MODES), value_name = "MODE")]
+    pub(crate) mode: TunedFor,
     /// Where the results go [default: MIOPEN_USER_DB_PATH, else
     /// ~/.config/miopen]
     #[arg(long, value_name = "DIR")]
@@ -112,15 +112,19 @@ pub(crate) struct TuneEnv {
     pub(crate) shell: Shell,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TuneEnvMode {
-    /// For what neither the system's databases nor the user's have.
-    Incremental,
-    /// For everything again, which takes long.
-    Exhaustive,
-    /// Stop tuning.
-    Off,
-}
+/// What a program has MIOpen tune for, if anything. Not written as an `Option`, which clap would take
+/// for an argument that may be missing.
+type TunedFor = std::option::Option<Tuning>;
+
+const ENV_MODES: [Choice<TunedFor>; 3] = [
+    (
+        "incremental",
+        "For what neither the system's databases nor the user's have",
+        Some(Tuning::Incremental),
+    ),
+    ("exhaustive", "For everything again, which takes long", Some(Tuning::Exhaustive)),
+    ("off", "Stop tuning", None),
+];
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct TunePlan {

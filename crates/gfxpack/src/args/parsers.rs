@@ -19,8 +19,7 @@ pub(super) fn parse_timeout(text: &str) -> Result<u64, String> {
     })
 }
 
-/// A possible value: its name with aliases, separated by bars; its help; and what
-/// it stands for.
+/// A possible value: its name, its help, and what it stands for.
 pub(crate) type Choice<T> = (&'static str, &'static str, T);
 
 /// Parses one of these values.
@@ -28,13 +27,11 @@ pub(crate) fn one_of<T>(choices: &'static [Choice<T>]) -> impl TypedValueParser<
 where
     T: Clone + Send + Sync + 'static,
 {
-    let word = |(names, help, _): &Choice<T>| {
-        let mut names = names.split('|');
-        let word = PossibleValue::new(names.next().unwrap_or_default()).aliases(names);
-        word.help((!help.is_empty()).then_some(*help))
+    let word = |(name, help, _): &Choice<T>| {
+        PossibleValue::new(*name).help((!help.is_empty()).then_some(*help))
     };
     PossibleValuesParser::new(choices.iter().map(word)).map(|given| {
-        let is_meant = |(names, ..): &&Choice<T>| names.split('|').any(|name| name == given);
+        let is_meant = |(name, ..): &&Choice<T>| *name == given;
         choices.iter().find(is_meant).expect("clap lets no other through").2.clone()
     })
 }

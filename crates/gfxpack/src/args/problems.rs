@@ -57,11 +57,7 @@ const NO_DIRECTION: Directions =
     Directions { forward: false, backward_data: false, backward_weights: false };
 
 const DIRECTIONS: [Choice<Directions>; 4] = [
-    (
-        "forward|f",
-        "The output alone: inference; also written f",
-        Directions { forward: true, ..NO_DIRECTION },
-    ),
+    ("forward", "The output alone: inference", Directions { forward: true, ..NO_DIRECTION }),
     (
         "training",
         "Output and gradients",

@@ -9,7 +9,7 @@ use gfxpack_tuning::{DatabaseName, MergeError, Overlaid};
 
 use crate::args::whole_file;
 use crate::fail::{Result, in_full};
-use crate::output::{Output, counted, display, if_any, message};
+use crate::output::{Output, display, if_any, message};
 use crate::tuning_findings;
 
 #[derive(Debug, Subcommand)]
@@ -53,10 +53,8 @@ fn merge(inputs: &[PathBuf], out: &Path, keep_going: bool, output: &Output) -> R
         out.push(name.of_system().file_name());
     }
     let real = destination::database(&out)?;
-    let mut reported = 0;
     let merged = gfxpack_tuning::merge(inputs, &real, |path, line, fault| {
         if keep_going {
-            reported += 1;
             output.warn(&format!("`{}`: line {line}: {fault}", path.display()));
         }
         keep_going
@@ -66,14 +64,6 @@ fn merge(inputs: &[PathBuf], out: &Path, keep_going: bool, output: &Output) -> R
         "file": display(&out), "kind": merged.kind.name(), "records": merged.records, "added": added,
         "changed": changed, "same": same, "left_out": merged.faults,
     });
-    if merged.faults > reported {
-        let count = merged.faults - reported;
-        output.warn(&format!(
-            "left out {} of perf_db that {} to no problem",
-            counted(count, "row"),
-            if count == 1 { "belongs" } else { "belong" }
-        ));
-    }
     output.info(&format!(
         "{} records, {added} added, {changed} changed, {same} the same: {}",
         merged.records,

@@ -1,13 +1,13 @@
 //! `tune`: makes MIOpen tune for what programs compute.
 
 use gfxpack_harvest::log::DriverCommand;
-use gfxpack_harvest::script::{self, Tuning};
+use gfxpack_harvest::script;
 use gfxpack_pipeline::destination::replace_executable;
-use gfxpack_pipeline::tune::{self, CollectOptions, WrittenDatabase};
+use gfxpack_pipeline::tune::{self, WrittenDatabase};
 use gfxpack_runtime::{Environment, user_database_dir};
 
 use super::harvest::gather_commands;
-use crate::args::{Tune, TuneCollect, TuneEnv, TuneEnvMode, TunePlan};
+use crate::args::{Tune, TuneCollect, TuneEnv, TunePlan};
 use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::output::{Output, display, if_any, message};
@@ -31,9 +31,8 @@ fn environment(args: &TuneEnv, output: &Output) -> Result {
     };
     let dir = display(&dir);
     let settings = match args.mode {
-        TuneEnvMode::Incremental => gfxpack_harvest::settings(Tuning::Incremental, &dir),
-        TuneEnvMode::Exhaustive => gfxpack_harvest::settings(Tuning::Exhaustive, &dir),
-        TuneEnvMode::Off => gfxpack_harvest::unsettings(),
+        Some(tuning) => gfxpack_harvest::settings(tuning, &dir),
+        None => gfxpack_harvest::unsettings(),
     };
     for setting in settings {
         message!(output, "tune-variable", { "name": setting.name, "value": setting.value });
@@ -73,15 +72,10 @@ fn plan(args: &TunePlan, context: &Context) -> Result {
 /// Merges users' databases into system databases.
 fn collect(args: &TuneCollect, context: &Context) -> Result {
     let Context { output, .. } = context;
-    let options = CollectOptions {
-        dirs: args.dirs.clone(),
-        system: args.system.clone(),
-        out: args.out.clone(),
-        keep_going: args.keep_going,
-    };
     output.building();
     let reporter = Reporter::new(context);
-    tune::collect(&options, &reporter, |written| {
+    let system = args.system.as_deref();
+    tune::collect(&args.dirs, system, &args.out, args.keep_going, &reporter, |written| {
         let WrittenDatabase { file, system, users, records, added, changed } = written;
         message!(output, "tune-collected", {
             "file": display(file), "system": system.as_ref().map(display),

@@ -81,12 +81,14 @@ fn a_fault_that_would_lose_values_ends_the_merge() {
 fn databases_of_different_kinds_are_not_merged() {
     let other = "gfx906_64.db.txt";
     let dir = Dir::new(&[(PERF, "k=A:1\n"), (FIND, "k=A:1,2,miopenX\n"), (other, "l=A:1\n")]);
-    for second in [FIND, other, "gfx906_60.db"] {
+    for second in [FIND, other] {
         let error = dir.merge(&[PERF, second], "out").expect_err(second);
         assert!(matches!(error, MergeError::Unlike { .. }), "{error}");
     }
-    let error = dir.merge(&[PERF, "no-such.txt"], "out").expect_err("no name");
-    assert!(matches!(error, MergeError::Name(_)), "{error}");
+    for second in ["no-such.txt", "gfx906_60.db"] {
+        let error = dir.merge(&[PERF, second], "out").expect_err(second);
+        assert!(matches!(error, MergeError::Name(_)), "{error}");
+    }
 }
 
 /// A field of `/proc/self/status`, in KiB.
