@@ -23,7 +23,7 @@ use gfxpack_plan::license::Allowed;
 
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
-pub(crate) use asking::{Ask, LibraryArgs, MiopenCommand, ProblemArgs, RocfftHelperArgs};
+pub(crate) use asking::{Ask, LibraryArgs, MiopenCommand, ProblemArgs};
 pub(crate) use distribute::{FromPlan, Merge};
 pub(crate) use general::{Common, MessageFormat, When};
 pub(crate) use harvest::{
@@ -104,11 +104,6 @@ pub(crate) enum Command {
     Kdb(KdbCommand),
     /// Run a program, and report which kernels MIOpen compiled
     Run(Run),
-    /// Compile for rocFFT at run time, and keep the object
-    ///
-    /// Reads a source from stdin and writes the object to stdout. Set
-    /// ROCFFT_RTC_PROCESS_HELPER to a program that calls it.
-    RocfftHelper(Box<RocfftHelperArgs>),
     /// Collect kernel keys from MIOpen's logs and kdbs, for --keys
     Harvest(Harvest),
     /// List the problems of networks, logs and databases for MIOpen

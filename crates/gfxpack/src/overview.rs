@@ -11,7 +11,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Install and look up", &["detect", "install", "lookup", "explain", "doctor", "env", "caches"]),
     ("Databases", &["kdb", "perfdb", "tune"]),
     ("Several machines", &["merge"]),
-    ("Other", &["rocfft-helper", "completions", "manual", "help"]),
+    ("Other", &["completions", "manual", "help"]),
 ];
 
 /// Replaces the long list of commands by groups.

@@ -59,7 +59,6 @@ mod refused_list;
 pub mod remote;
 pub mod report;
 pub mod rocfft;
-pub mod rocfft_helper;
 pub mod shards;
 mod shipped_databases;
 pub mod source_tree;

@@ -282,7 +282,7 @@ pub fn write_sources(answer: &RocfftAnswer, dir: &Path) -> Result<()> {
 }
 
 /// The source for a compiler other than hipRTC.
-pub(crate) fn source_text(source: &str) -> String {
+fn source_text(source: &str) -> String {
     format!("{PREAMBLE}{source}")
 }
 

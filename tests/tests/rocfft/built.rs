@@ -251,42 +251,6 @@ fn locate_nothing(directory: &Path) -> String {
     error.unwrap_err().to_string()
 }
 
-/// The very way in which rocFFT starts a helper: the processor as argument, the
-/// source through stdin, the object through stdout.
-#[test]
-fn the_helper_compiles_each_source_of_rocfft_once() {
-    let Some(library) = library() else { return };
-    let project = Project::new();
-    let (answer, kernels) = asked(&library, &plans(&["c2c sp ip 64 fwd"]), "gfx90a");
-    let kernel = &kernels[0];
-    let compile = |text: &str, cache: &Path, code: i32| -> Vec<u8> {
-        project.write("source", text);
-        let mut command = project.command(&["rocfft-helper", "gfx90a"]);
-        command.env("GFXPACK_CACHE_DIR", cache);
-        command.stdin(fs::File::open(project.path().join("source")).unwrap());
-        let output = command.output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(code), "{stderr}");
-        output.stdout
-    };
-    let cache = project.path().join("cache");
-    let object = compile(&kernel.source, &cache, 0);
-    let key = gfxpack_rocfft::CacheKey {
-        kernel_name: kernel.name.clone(),
-        arch: "gfx90a".to_owned(),
-        hip_version: answer.hip_version,
-        generator_sum: answer.generator_sum,
-    };
-    assert_eq!(gfxpack_rocfft::check_row(&key, &object), Ok(()));
-    assert_eq!(project.objects(), 1);
-    assert!(compile(&kernel.source, &cache, 0) == object);
-    assert_eq!(project.objects(), 1, "it was there");
-    // Without a directory for the cache it compiles all the same.
-    project.write("no-directory", "");
-    assert!(compile(&kernel.source, &project.path().join("no-directory/x"), 0) == object);
-    assert_eq!(compile("this is no C++\n", &cache, 100), b"");
-}
-
 /// A message of `lookup` for the library whose directory is `dir`.
 fn lookup(project: &Project, args: &[&str], variables: &[(&str, &Path)], code: i32) -> Value {
     let fixed = ["lookup", "--target", "gfx90a", "--message-format", "json"];

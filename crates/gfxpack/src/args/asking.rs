@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 use gfxpack_miopen::{LibrarySource, Uses, UsesError};
 use gfxpack_model::Target;
 
-use super::{CacheDir, CompilerArgs, parse_target};
+use super::{CacheDir, parse_target};
 
 /// Which kernels a build wants, said by what programs compute.
 #[derive(Debug, Clone, Default, ClapArgs)]
@@ -36,16 +36,6 @@ pub(crate) struct RocfftArgs {
     /// lock:FILE [default: the installed one]
     #[arg(long, value_name = "LIBRARY", requires = "plans")]
     pub(crate) rocfft: Option<LibrarySource>,
-}
-
-/// `rocfft-helper`: what rocFFT starts to compile a kernel.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct RocfftHelperArgs {
-    /// The processor, as rocFFT gives it: gfx90a
-    #[arg(value_name = "PROCESSOR", value_parser = parse_target)]
-    pub(crate) processor: Target,
-    #[command(flatten)]
-    pub(crate) compilers: CompilerArgs,
 }
 
 /// `miopen`: the libMIOpen that would be asked.

@@ -23,7 +23,6 @@ mod plan;
 mod problems;
 mod recipe;
 mod repo;
-mod rocfft_helper;
 mod rocfft_lookup;
 mod run;
 mod targets;
@@ -56,7 +55,6 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8> {
         Command::Package(args) => package::run(&args, context.cancellable()?),
         Command::Recipe(recipe) => recipe::run(&recipe, output),
         Command::Merge(args) => merge::run(&args, context.cancellable()?),
-        Command::RocfftHelper(args) => rocfft_helper::run(&args, context.cancellable()?),
         Command::Run(args) => return run::run(&args, context),
         Command::Repo(args) => repo::run(&args, context),
         Command::Install(args) => install::run(&args, output),
