@@ -154,12 +154,11 @@ fn paths_need_not_be_utf8() {
             &[0],
         ),
         ([args("harvest -o"), vec![name(b"keys\xff"), input]].concat(), &[0]),
-        ([args("lookup"), asked.clone()].concat(), &[0]),
-        ([args("explain"), asked].concat(), &[0, 3]),
+        ([args("lookup"), asked].concat(), &[0]),
         ([args("perfdb lint"), vec![perf.clone()]].concat(), &[0]),
         ([args("perfdb merge -o"), vec![perf_out, perf]].concat(), &[0, 2]),
         ([args("perfdb lint"), vec![merged]].concat(), &[1, 2]),
-        (args("env"), &[0]),
+        (args("doctor --env"), &[0]),
         (args("caches list --verbose"), &[0]),
         (args("caches clear --dry-run"), &[0]),
     ];
@@ -274,7 +273,6 @@ fn objects_beyond_the_size_limit_are_refused() {
         (&["package", FILE, "--out", "packages"], 101),
         (&[&missing[..], &["--missing-from", FILE]].concat(), 2),
         (&lookup, 3),
-        (&[&["explain"], &lookup[1..]].concat(), 0),
     ];
     // These read keys alone.
     project.run(&["kdb", "info", FILE, "--max-object", "2kB"]).expect_code(0);

@@ -136,7 +136,7 @@ fn models_are_listed_and_checked_where_they_are_installed() {
     project.write("db/gfx906.tn.model", "{}");
     project.write("db/gfx906_metadata.tn.model", "{}");
     project.write("db/gfx90a.tn.model", "{}");
-    let mut env = project.command(&["env", "--message-format", "json"]);
+    let mut env = project.command(&["doctor", "--env", "--message-format", "json"]);
     env.env("MIOPEN_SYSTEM_DB_PATH", project.path().join("db"));
     let env = finish(env).expect_code(0);
     let of_models = |place: &Value| place["database"] == "models";

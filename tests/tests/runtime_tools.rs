@@ -1,4 +1,4 @@
-//! `gfxpack lookup`, `explain`, `doctor` and `env` with small kdbs: intact, damaged, misnamed,
+//! `gfxpack lookup` and `doctor` with small kdbs: intact, damaged, misnamed,
 //! missing.
 
 use std::fs;
@@ -95,9 +95,10 @@ impl Machine {
         self.run(&["lookup", "--target", "gfx906@60", "--system-dir", "db", name, args])
     }
 
+    /// What is said of a kernel that no file has.
     fn explain(&self, name: &str, args: &str) -> String {
-        let arguments = ["explain", "--target", "gfx906@60", "--system-dir", "db", name, args];
-        self.run(&arguments).expect_code(0).stdout
+        let run = self.lookup(name, args).expect_code(3);
+        run.stdout + &run.stderr
     }
 
     /// The messages of `doctor`, as `level about: message`, and its exit code.
@@ -155,10 +156,13 @@ fn files_that_miopen_does_not_open_are_not_searched() {
     assert!(hidden.stderr.contains("--for runtime"), "{}", hidden.stderr);
 
     let asked = ["--target", "gfx906@60", "--system-dir", "db", "--message-format", "json"];
-    let run = |command: &str, more: &[&str], code: i32| {
-        machine.run(&[&[command], &asked[..], more, &[NAME, WIDE]].concat()).expect_code(code)
+    let run = |more: &[&str], code: i32| {
+        let run = machine.run(&[&["lookup"], &asked[..], more, &[NAME, WIDE]].concat());
+        let run = run.expect_code(code);
+        assert!(run.of_type("nearest").is_empty(), "the runtime finds it");
+        run.of_type("lookup").remove(0)
     };
-    let lookup = &run("lookup", &[], 3).of_type("lookup")[0];
+    let lookup = run(&[], 3);
     assert_eq!((&lookup["found"], &lookup["file"]), (&false.into(), &Value::Null));
     assert_eq!(
         (&lookup["miopen"]["outcome"], &lookup["miopen"]["found"]),
@@ -170,20 +174,8 @@ fn files_that_miopen_does_not_open_are_not_searched() {
         (&lookup["miopen"]["not_opened"], &lookup["runtime"]["file"]),
         (&wide.clone().into(), &wide.into())
     );
-    let lookup = &run("lookup", &["--for", "runtime"], 0).of_type("lookup")[0];
+    let lookup = run(&["--for", "runtime"], 0);
     assert_eq!((&lookup["found"], &lookup["miopen"]["found"]), (&true.into(), &false.into()));
-    let explain = run("explain", &[], 0);
-    let explained = &explain.of_type("explained")[0];
-    assert_eq!(
-        (&explained["found"], &explained["runtime"]["found"]),
-        (&false.into(), &true.into())
-    );
-    let opens: Vec<bool> =
-        explain.of_type("file").iter().map(|file| file["miopen_opens"] == true).collect();
-    assert_eq!(opens[..2], [true, false]);
-    let text = machine.explain(NAME, WIDE);
-    assert!(text.contains("MIOpen does not open it"), "{text}");
-    assert!(text.contains(&format!("kernel  `{NAME}` with the arguments `{WIDE}`")), "{text}");
     machine.finds("warning", "kdb", "gfx906_60.kdb` exists: it hides 1 of 2 kernels");
 
     let (checks, _) = machine.doctor(&[], &[]);
@@ -206,7 +198,7 @@ fn files_that_miopen_does_not_open_are_not_searched() {
 fn without_miopen_the_users_cache_is_not_known() {
     let machine = Machine::installed();
     let own = env!("CARGO_PKG_VERSION");
-    for command in [&["env"][..], &["doctor", "--target", "gfx906", "--system-dir", "db"]] {
+    for command in [&["doctor", "--env"][..], &["doctor", "--target", "gfx906", "--system-dir", "db"]] {
         let run = machine.run_with(command, &[("ROCM_PATH", "/no/rocm")]);
         assert!(!run.stdout.contains(&format!("miopen/{own}")), "{}", run.stdout);
     }
@@ -216,7 +208,7 @@ fn without_miopen_the_users_cache_is_not_known() {
     machine.0.write("rocm/include/miopen/version.h", header);
     machine.0.write("rocm/lib/libMIOpen.so.1", "");
     let rocm = machine.path("rocm").display().to_string();
-    let run = machine.run_with(&["env"], &[("ROCM_PATH", &rocm)]).expect_code(0);
+    let run = machine.run_with(&["doctor", "--env"], &[("ROCM_PATH", &rocm)]).expect_code(0);
     assert!(run.stdout.contains("/.cache/miopen/3.4.1./*.ukdb"), "{}", run.stdout);
 }
 
@@ -227,12 +219,13 @@ fn a_miss_has_a_code_of_its_own_and_a_reason_for_each_file() {
         .unwrap();
     // Keys are byte-exact: one blank less is another key.
     let miss = machine.lookup(NAME, BOTH.trim_start()).expect_code(3);
-    assert_eq!(miss.stdout, "MIOpen:            compiles it\ngfxpack's runtime: no file has it\n");
+    let answers = "MIOpen:            compiles it\ngfxpack's runtime: no file has it\n";
+    assert!(miss.stdout.starts_with(answers), "{}", miss.stdout);
     for expected in [
         "gfx906_60.kdb: failed to use the file",
         "gfx906.kdb: failed to find the kernel",
         "error: failed to find `conv.cl.o` with the arguments `-DN=1 -DC=64 -mcpu=gfx906` for gfx906@60\n",
-        "gfxpack explain",
+        "gfxpack dist --keys FILE",
     ] {
         assert!(miss.stderr.contains(expected), "`{expected}` is not in:\n{}", miss.stderr);
     }
@@ -288,9 +281,9 @@ fn the_environment_and_the_users_cache_count() {
     let only = run(&["lookup", NAME, " -DU -mcpu=gfx906"]).expect_code(0).stdout;
     assert!(only.contains("runtime: user "), "{only}");
 
-    run(&["explain", NAME, BOTH]).expect_code(0);
+    run(&["lookup", NAME, "-DNONE"]).expect_code(3);
     run(&["doctor"]);
-    run(&["env"]).expect_code(0);
+    run(&["doctor", "--env"]).expect_code(0);
     let mode = |path: &str| fs::metadata(machine.path(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("cache"), mode("cache/gfx906_60.ukdb")), (0o775, 0o664), "nothing is changed");
 
@@ -304,10 +297,8 @@ fn the_environment_and_the_users_cache_count() {
 fn without_a_gpu_a_lookup_asks_for_a_target() {
     let machine = Machine::installed();
     fs::create_dir(machine.path("sys")).unwrap();
-    for command in ["lookup", "explain"] {
-        let run = machine.run(&[command, "--no-hip", "--sysfs", "sys", NAME, BOTH]).expect_code(2);
-        assert!(run.stderr.contains("--target gfx90a@104"), "{}", run.stderr);
-    }
+    let run = machine.run(&["lookup", "--no-hip", "--sysfs", "sys", NAME, BOTH]).expect_code(2);
+    assert!(run.stderr.contains("--target gfx90a@104"), "{}", run.stderr);
     let node = "simd_count 240\nsimd_per_cu 4\ngfx_target_version 90006\n";
     machine.0.write("sys/class/kfd/kfd/topology/nodes/1/properties", node);
     let arguments = ["lookup", "--no-hip", "--sysfs", "sys", "--system-dir", "db", NAME, BOTH];
@@ -319,8 +310,8 @@ fn the_nearest_keys_are_shown_with_what_differs() {
     let machine = Machine::installed();
     let text = machine.explain(NAME, " -DN=3 -DC=64 -mcpu=gfx906");
     for expected in [
-        "gfx906_60.kdb\n        failed to find the kernel in the file",
-        "gfx906.kdb\n        failed to find the kernel in the file",
+        "gfx906_60.kdb: failed to find the kernel in the file",
+        "gfx906.kdb: failed to find the kernel in the file",
         "3 kernels have that name; the nearest:",
         "1 word differs in ",
         "  asked    {-DN=3} -DC=64 -mcpu=gfx906\n  stored   {-DN=1} -DC=64 -mcpu=gfx906\n",
@@ -343,9 +334,6 @@ fn the_nearest_keys_are_shown_with_what_differs() {
         "{name}"
     );
     assert!(name.contains("does not end in `.o`"), "{name}");
-    let found = machine.explain(NAME, WIDE);
-    assert!(found.contains("gfx906.kdb\n        has it: "), "{found}");
-    assert!(!found.contains("nearest"), "{found}");
 }
 
 #[test]
@@ -359,15 +347,15 @@ fn a_long_key_is_printed_once() {
     let stored = [long(1), long(2), long(3)];
     let keys: Vec<(&str, &str)> = stored.iter().map(|args| (NAME, args.as_str())).collect();
     machine.kdb("db/gfx906_60.kdb", GFX906, 1, &keys);
-    let text = machine.explain(NAME, &long(4));
-    assert_eq!(text.matches("-DMLO_OPTION_7=7 ").count(), 1, "{text}");
+    let text = machine.lookup(NAME, &long(4)).expect_code(3).stdout;
+    assert_eq!(text.matches("-DMLO_OPTION_7=7 ").count(), 0, "the error has it:\n{text}");
     let differs = "  asked   … -DMLO_OPTION_43=43 {-DN=4} -mcpu=gfx906\n  \
                    stored  … -DMLO_OPTION_43=43 {-DN=1} -mcpu=gfx906\n";
     assert!(text.contains(differs), "{text}");
     // Machines get all of it.
-    let arguments = ["explain", "--message-format", "json", "--target", "gfx906@60"];
+    let arguments = ["lookup", "--message-format", "json", "--target", "gfx906@60"];
     let more = ["--system-dir", "db", NAME, &long(4)];
-    let run = machine.run(&[&arguments[..], &more].concat()).expect_code(0);
+    let run = machine.run(&[&arguments[..], &more].concat()).expect_code(3);
     assert_eq!(run.of_type("nearest")[0]["kernel_args"], stored[0]);
     assert!(run.of_type("nearest")[0]["asked"].as_str().unwrap().contains("-DMLO_OPTION_7=7 "));
 }
@@ -386,24 +374,11 @@ fn a_key_in_a_file_that_is_not_searched_is_reported() {
     }
     assert!(!text.contains("gfx908_60.kdb has"), "another processor's code is of no use:\n{text}");
 
-    let arguments = [
-        "explain",
-        "--message-format",
-        "json",
-        "--nearest",
-        "1",
-        "--target",
-        "gfx906@60",
-        "--system-dir",
-        "db",
-        NAME,
-        args,
-    ];
-    let run = machine.run(&arguments).expect_code(0);
-    assert_eq!(run.of_type("file").len(), 3);
-    assert_eq!(run.of_type("nearest").len(), 1);
+    let arguments = ["lookup", "--message-format", "json", "--target", "gfx906@60"];
+    let more = ["--system-dir", "db", NAME, args];
+    let run = machine.run(&[&arguments[..], &more].concat()).expect_code(3);
+    assert_eq!(run.of_type("nearest").len(), 3);
     assert_eq!(run.of_type("elsewhere").len(), 2);
-    assert_eq!(run.of_type("explained")[0]["found"], false);
 }
 
 #[test]
@@ -429,8 +404,7 @@ fn the_newest_versions_user_cache_is_searched_unless_another_is_given() {
     let named = with("lookup", &[&asked[..], &[NAME, args]].concat());
     assert!(named.contains("/3.9.0./gfx906_60.ukdb"), "{named}");
     assert!(with("doctor", &asked).contains("/3.9.0.`: "));
-    assert!(with("env", &[]).contains("/3.9.0./*.ukdb"));
-    assert!(with("explain", &[&asked[..], &[NAME, args]].concat()).contains("/3.9.0./"));
+    assert!(with("doctor", &["--env"]).contains("/3.9.0./*.ukdb"));
 }
 
 #[test]
@@ -465,12 +439,14 @@ fn a_custom_cache_has_versions_since_3_5() {
     let older = lookup("3.4.0");
     assert_eq!((&older["found"], &older["rules"]), (&false.into(), &"3.3 to 3.4".into()));
     let env = |version: &str| {
-        machine.run_with(&["env", "--miopen-version", version], &custom).expect_code(0).stdout
+        let arguments = ["doctor", "--env", "--miopen-version", version];
+        machine.run_with(&arguments, &custom).expect_code(0).stdout
     };
     assert!(env("3.5.1.5b2d").contains("/own/3.5.1.5b2d/*.ukdb"));
     assert!(env("3.4.0").contains("/own/*.ukdb"));
     let find_mode = |version: &str| {
-        let arguments = ["env", "--message-format", "json", "--miopen-version", version];
+        let arguments =
+            ["doctor", "--env", "--message-format", "json", "--miopen-version", version];
         let run = machine.run_with(&arguments, &[("MIOPEN_FIND_MODE", "6")]).expect_code(0);
         let variables = run.of_type("variable");
         let found = variables.iter().find(|one| one["name"] == "MIOPEN_FIND_MODE").unwrap();
@@ -710,10 +686,10 @@ fn doctor_reports_a_missing_gpu() {
 }
 
 #[test]
-fn env_lists_every_variable_with_its_meaning() {
+fn every_variable_is_listed_with_its_meaning() {
     let machine = Machine::new();
     let variables = [("MIOPEN_DISABLE_CACHE", "ON"), ("MIOPEN_SYSTEM_DB_PATH", "/kdbs")];
-    let run = machine.run_with(&["env", "--message-format", "json"], &variables).expect_code(0);
+    let run = machine.run_with(&["doctor", "--env", "--message-format", "json"], &variables).expect_code(0);
     let variable = |name: &str| {
         let all = run.of_type("variable");
         all.into_iter().find(|variable| variable["name"] == name).expect("it is listed")
@@ -726,7 +702,7 @@ fn env_lists_every_variable_with_its_meaning() {
     for name in ["MIOPEN_LOG_LEVEL", "MIOPEN_DEVICE_ARCH", "MIOPEN_DEVICE_CU", "HOME"] {
         assert_ne!(variable(name)["effect"], "");
     }
-    let human = machine.run_with(&["env"], &variables).expect_code(0).stdout;
+    let human = machine.run_with(&["doctor", "--env"], &variables).expect_code(0).stdout;
     assert!(human.contains("MIOPEN_DISABLE_CACHE") && human.contains("`ON`"), "{human}");
 }
 
@@ -738,7 +714,7 @@ fn all_databases_are_listed_with_path_and_content() {
     machine.0.write(user, "k=ConvAsm1x1U:1,0,miopenConvolutionFwdAlgoDirect\nnothing\n");
     let db = machine.path("db").display().to_string();
     let variables = [("MIOPEN_SYSTEM_DB_PATH", db.as_str())];
-    let run = machine.run_with(&["env", "--message-format", "json"], &variables).expect_code(0);
+    let run = machine.run_with(&["doctor", "--env", "--message-format", "json"], &variables).expect_code(0);
     let files: Vec<String> = run
         .of_type("database-place")
         .iter()
@@ -756,9 +732,6 @@ fn all_databases_are_listed_with_path_and_content() {
 #[test]
 fn a_kernel_of_miopen_is_not_looked_up_without_its_arguments() {
     let project = Project::new();
-    for command in ["lookup", "explain"] {
-        let run = project.run(&[command, "MIOpenSoftmax.cl.o", "--target", "gfx906"]);
-        let run = run.expect_code(2);
-        assert!(run.stderr.contains("its arguments are missing"), "{}", run.stderr);
-    }
+    let run = project.run(&["lookup", "MIOpenSoftmax.cl.o", "--target", "gfx906"]).expect_code(2);
+    assert!(run.stderr.contains("its arguments are missing"), "{}", run.stderr);
 }

@@ -221,7 +221,7 @@ fn device_libs_without(project: &Project, installed: &Path, names: &[&str]) -> P
 }
 
 fn installed_libs(project: &Project, clang: &str) -> PathBuf {
-    let run = project.run(&["toolchains", "--clang", clang, "--message-format", "json"]);
+    let run = project.run(&["targets", "--toolchains", "--clang", clang, "--message-format", "json"]);
     let listed = run.expect_code(0).of_type("toolchain");
     listed[0]["device_libs"].as_str().expect("a directory").into()
 }
@@ -315,7 +315,7 @@ fn listing_toolchains_leaves_no_files() {
 #[test]
 fn toolchains_are_listed_with_their_targets() {
     let project = Project::new();
-    let run = project.run(&["toolchains", "--message-format", "json"]).expect_code(0);
+    let run = project.run(&["targets", "--toolchains", "--message-format", "json"]).expect_code(0);
     let listed = run.of_type("toolchain");
     let builds = |toolchain: &Value, language: &str, gfx: &str| {
         let processors = toolchain["builds"][language].as_array().expect("a list").clone();
@@ -333,7 +333,7 @@ fn toolchains_are_listed_with_their_targets() {
         let installed = libs.join("oclc_isa_version_1201.bc").is_file();
         assert_eq!(own["supplied"], !installed, "{toolchain}");
     }
-    let human = project.run(&["toolchains"]).expect_code(0).stdout;
+    let human = project.run(&["targets", "--toolchains"]).expect_code(0).stdout;
     assert!(human.contains("HIP headers") && human.contains("gfx1201"), "{human}");
     let targets = project.run(&["targets", "--buildable"]).expect_code(0).stdout;
     assert!(targets.contains("gfx1201") && !targets.contains("gfx9999"), "{targets}");

@@ -37,8 +37,7 @@ pub(crate) use parsers::{Choice, SHELLS, one_of, parse_target, whole_file};
 pub(crate) use problems::ProblemsCommand;
 pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
 pub(crate) use runtime::{
-    Detect, Doctor, Explain, Hardware, Lookup, LookupArgs, MiopenVersion, Program, SYSFS,
-    WantedKernel, Which,
+    Detect, Doctor, Hardware, Lookup, LookupArgs, Program, SYSFS, Which,
 };
 pub(crate) use shared::{CacheArgs, CacheDir, CompilerArgs, MaxObject, ToolchainArgs};
 
@@ -67,7 +66,7 @@ const ENVIRONMENT: &str = "Environment: GFXPACK_CACHE_DIR or XDG_CACHE_HOME (whe
     GFXPACK_NO_LANDLOCK (compilers run without Landlock, to find faults), GFXPACK_DEBIAN_MIRROR \
     (Debian's archive), http_proxy, https_proxy and no_proxy (for downloads), \
     GITHUB_ACTIONS (annotations), NO_COLOR, SOURCE_DATE_EPOCH (time stamps), DEBFULLNAME and DEBEMAIL (the packages' maintainer), GFXPACK_LOG \
-    (diagnostics, as gfxpack_compile=debug). `gfxpack env` lists those that count at run time.";
+    (diagnostics, as gfxpack_compile=debug). `gfxpack doctor --env` lists those that count at run time.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -124,20 +123,14 @@ pub(crate) enum Command {
     Caches(Caches),
     /// List the known GPUs, and what can be built for them here
     Targets(Targets),
-    /// List the compilers found, and what each builds
-    Toolchains(CompilerArgs),
     /// Print this machine's GPUs, or the packages for them
     Detect(Detect),
     /// Look a kernel up as MIOpen and gfxpack's runtime do
     ///
-    /// Says which file has it, or why each has not.
+    /// Says which file has it, or why each has not, with the nearest keys.
     Lookup(Lookup),
-    /// Explain why a kernel is not found, with the nearest keys
-    Explain(Explain),
     /// Find what is wrong on this machine, and what to do about it
     Doctor(Doctor),
-    /// List the environment variables that count at run time
-    Env(MiopenVersion),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -384,6 +377,9 @@ pub(crate) struct Targets {
     /// Only those that can be built here
     #[arg(long)]
     pub(crate) buildable: bool,
+    /// List the compilers that were found, and what each builds
+    #[arg(long, conflicts_with = "buildable")]
+    pub(crate) toolchains: bool,
 }
 
 #[cfg(test)]

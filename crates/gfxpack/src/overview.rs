@@ -5,10 +5,10 @@ use clap::builder::Styles;
 
 /// Every command that is not hidden, by purpose.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Build", &["dist", "build", "plan", "targets", "toolchains", "cache"]),
+    ("Build", &["dist", "build", "plan", "targets", "cache"]),
     ("Find out what to build", &["problems", "ask", "harvest", "run", "miopen"]),
     ("Package", &["package", "repo", "verify", "recipe"]),
-    ("Install and look up", &["detect", "install", "lookup", "explain", "doctor", "env", "caches"]),
+    ("Install and look up", &["detect", "install", "lookup", "doctor", "caches"]),
     ("Databases", &["kdb", "perfdb", "tune"]),
     ("Several machines", &["merge"]),
     ("Other", &["completions", "manual", "help"]),

@@ -41,7 +41,7 @@ fn bash_completes_commands_targets_and_files() {
         let run = Command::new("bash").args(["-c", &script_text]).output().expect("bash starts");
         String::from_utf8(run.stdout).expect("words are text")
     };
-    assert!(complete(&["gfxpack", "toolch"]).contains("toolchains"));
+    assert!(complete(&["gfxpack", "targ"]).contains("targets"));
     let targets = complete(&["gfxpack", "build", "--target", "gfx90"]);
     assert!(targets.lines().any(|word| word == "gfx90a"), "{targets}");
     assert!(!targets.contains("gfx1030"), "{targets}");

@@ -5,10 +5,9 @@ use std::path::Path;
 
 use gfxpack_model::code_object;
 use gfxpack_runtime::{
-    Hit, KernelCache, KernelKey, Layer, Lookup, MiopenKdb, MiopenLookup, MiopenOutcome, Miss,
+    Hit, KernelCache, KernelKey, Lookup, MiopenKdb, MiopenLookup, MiopenOutcome, Miss,
     UserDirectory, ask_as_miopen,
 };
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::error::in_full;
@@ -25,23 +24,6 @@ pub struct LookupAnswers {
     note: Option<String>,
     /// The versions of MIOpen that have these rules.
     rules: &'static str,
-}
-
-/// The result for one of the runtime's files, as in JSON.
-#[derive(Debug, Clone, Serialize)]
-pub struct FileAnswer {
-    /// Whether it is an installed kdb or the user's.
-    pub layer: &'static str,
-    /// The file.
-    pub file: String,
-    /// The result: `has-kernel`, `not-asked`, or the name of a reason.
-    pub state: &'static str,
-    /// The result as text.
-    pub detail: String,
-    /// What to do about a fault.
-    pub hint: Option<&'static str>,
-    /// Whether MIOpen opens the file.
-    pub miopen_opens: bool,
 }
 
 impl LookupAnswers {
@@ -134,31 +116,6 @@ impl LookupAnswers {
     /// The runtime's result for machines.
     pub fn runtime_message(&self) -> Value {
         message(self.runtime.found.as_ref(), &self.runtime.misses)
-    }
-
-    /// The result for one of the runtime's files.
-    pub fn of_file(&self, layer: Layer, file: &Path) -> FileAnswer {
-        let miss = self.runtime.misses.iter().find(|miss| miss.file == file);
-        let found = self.runtime.found.as_ref();
-        let found = found.filter(|found| found.file.as_deref() == Some(file));
-        let (state, detail) = match (found, miss) {
-            (Some(found), _) => ("has-kernel", format!("has it: {}", hit_in_words(found))),
-            (None, Some(miss)) => (miss.reason.name(), in_full(&miss.reason)),
-            (None, None) => ("not-asked", "not asked: the kernel was found before".to_owned()),
-        };
-        let miopen_opens = match layer {
-            Layer::System => self.miopen.kdb.as_ref().is_some_and(|kdb| kdb.file == file),
-            _ => self.miopen.user.as_deref() == Some(file),
-        };
-        let fault = miss.filter(|miss| miss.reason.is_fault());
-        FileAnswer {
-            layer: layer.name(),
-            file: display(file),
-            state,
-            detail,
-            hint: fault.map(|miss| miss.reason.hint()),
-            miopen_opens,
-        }
     }
 }
 

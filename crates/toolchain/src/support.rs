@@ -85,7 +85,7 @@ pub(crate) fn unbuildable(
              --hipcc, --rocm-path or --clang{others}"
         ),
         None => format!(
-            "`gfxpack toolchains` lists what was found and what each builds; for {processor} install a \
+            "`gfxpack targets --toolchains` lists what was found and what each builds; for {processor} install a \
              newer hipcc, or give one with --hipcc{others}"
         ),
     };

@@ -132,7 +132,7 @@ impl Library {
     pub(crate) fn plain(&self, changed: bool) -> Outcome {
         let first = |args: &[&str]| finish(self.command(args)).messages().remove(0);
         let plan = first(&[&["plan"], &INPUT[..]].concat());
-        let toolchain = first(&["toolchains"]);
+        let toolchain = first(&["targets", "--toolchains"]);
         let has_object = |kernel: &&Kernel| kernel.right(changed) == Right::Object;
         let kernels: Vec<&Kernel> = self.kernels.iter().filter(has_object).collect();
         let objects = self.root.join(format!("plain-{changed}"));

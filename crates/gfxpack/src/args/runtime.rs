@@ -59,22 +59,15 @@ pub(crate) struct LookupArgs {
     pub(crate) target: Option<Target>,
     #[command(flatten)]
     pub(crate) hardware: Hardware,
-    #[command(flatten)]
-    pub(crate) version: MiopenVersion,
+    /// The MIOpen whose user cache is read, by the name of its directory: 3.4.0
+    /// [default: the newest that has one, else that of the MIOpen installed]
+    #[arg(long, value_name = "VERSION", value_parser = parse_version)]
+    pub(crate) miopen_version: Option<String>,
     /// Where installed kdbs are, instead of the usual places; repeatable
     #[arg(long, value_name = "DIR")]
     pub(crate) system_dir: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) max_object: MaxObject,
-}
-
-/// Whose user cache is meant.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct MiopenVersion {
-    /// The MIOpen whose user cache is read, by the name of its directory: 3.4.0
-    /// [default: the newest that has one, else that of the MIOpen installed]
-    #[arg(long, value_name = "VERSION", value_parser = parse_version)]
-    pub(crate) miopen_version: Option<String>,
 }
 
 fn parse_version(text: &str) -> Result<String, String> {
@@ -85,7 +78,7 @@ fn parse_version(text: &str) -> Result<String, String> {
 
 /// The kernel that is looked up, and where.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct WantedKernel {
+pub(crate) struct Lookup {
     #[command(flatten)]
     pub(crate) asked: LookupArgs,
     /// The librocfft that looks the kernel up: a file, a directory with one,
@@ -98,12 +91,6 @@ pub(crate) struct WantedKernel {
     /// is one, and the ` -mcpu=gfx…` at the end; a kernel of rocFFT has none
     #[arg(allow_hyphen_values = true)]
     pub(crate) args: Option<String>,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Lookup {
-    #[command(flatten)]
-    pub(crate) kernel: WantedKernel,
     /// Whose result counts for the exit code and --out: MIOpen's, or that of
     /// gfxpack's runtime; both are printed
     #[arg(long = "for", value_enum, default_value_t, value_name = "PROGRAM")]
@@ -128,18 +115,13 @@ pub(crate) enum Program {
 }
 
 #[derive(Debug, ClapArgs)]
-pub(crate) struct Explain {
-    #[command(flatten)]
-    pub(crate) kernel: WantedKernel,
-    /// How many of the nearest keys are shown
-    #[arg(long, value_name = "N", default_value_t = 3)]
-    pub(crate) nearest: usize,
-}
-
-#[derive(Debug, ClapArgs)]
 pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) asked: LookupArgs,
+    /// List the environment variables that count at run time, set or not, and
+    /// the places of databases, in place of the checks
+    #[arg(long, conflicts_with = "deep")]
+    pub(crate) env: bool,
     /// Decode and hash every kernel of this GPU's kdbs, as `kdb verify` does
     #[arg(long)]
     pub(crate) deep: bool,

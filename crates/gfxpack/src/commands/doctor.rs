@@ -8,16 +8,20 @@ use gfxpack_pipeline::doctor::{
 };
 use gfxpack_runtime::Environment;
 
-use super::{detect, lookup};
+use super::{detect, env, lookup};
 use crate::args::{CacheDir, Doctor, SYSFS, ToolchainArgs};
 use crate::context::Context;
 use crate::fail::{Error, ErrorKind, Result};
 use crate::options;
 use crate::output::{Output, counted};
 
-/// Runs all checks, and fails if there is a problem.
+/// Runs all checks, and fails if there is a problem; or lists the environment.
 pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
     let Context { environment: machine, cancel, output } = context;
+    if args.env {
+        env::run(&args.asked, output);
+        return Ok(());
+    }
     let environment = Environment::read();
     let mut report = |finding: &Finding| print(finding, output);
     let mut findings = Findings::new(&mut report);

@@ -1,17 +1,16 @@
-//! `env`: lists the variables that matter at run time, and the places in which
-//! MIOpen looks for databases.
+//! `doctor --env`: lists the variables that matter at run time, and the places in
+//! which MIOpen looks for databases.
 
 use gfxpack_runtime::{Environment, KdbDirectories, database_directories};
 
 use super::lookup;
-use crate::args::MiopenVersion;
-use crate::fail::Result;
+use crate::args::LookupArgs;
 use crate::output::{Output, display, message};
 
 /// Lists all variables, set or not.
-pub(crate) fn run(version: &MiopenVersion, output: &Output) -> Result {
+pub(super) fn run(asked: &LookupArgs, output: &Output) {
     let environment = Environment::read();
-    let directories = lookup::usual_directories(version, &environment, output);
+    let directories = lookup::usual_directories(asked, &environment, output);
     let variables = environment.variables();
     let width = variables.iter().map(|variable| variable.name.len()).max().unwrap_or_default();
     for mut variable in variables {
@@ -26,7 +25,6 @@ pub(crate) fn run(version: &MiopenVersion, output: &Output) -> Result {
         output.text(&format!("{:<width$}    {}", "", variable.effect));
     }
     databases(&environment, &directories, output);
-    Ok(())
 }
 
 /// Lists the places of databases, each kind in the order of lookup.

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &MiopenCommand, context: &Context) -> Result {
         }
     };
     let sources = Sources::in_library(&library)?;
-    print(&library, Some(&sources), output)?;
+    print(&library, &sources, output)?;
     for unnamed in &sources.unnamed {
         output.warn(&format!("the text `{unnamed}` is left out: its file's name is not known"));
     }
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &MiopenCommand, context: &Context) -> Result {
 }
 
 /// Prints facts about a library.
-pub(crate) fn print(library: &Library, sources: Option<&Sources>, output: &Output) -> Result {
+fn print(library: &Library, sources: &Sources, output: &Output) -> Result {
     let needs = library.needs()?;
     let paths = |paths: &[PathBuf]| paths.iter().map(display).collect::<Vec<_>>();
     message!(output, "miopen", {
@@ -63,8 +63,8 @@ pub(crate) fn print(library: &Library, sources: Option<&Sources>, output: &Outpu
         "databases": paths(&library.databases),
         "stood_in": needs.stood_in,
         "missing": needs.missing,
-        "sources": sources.map(|sources| sources.kernels.len()),
-        "includes": sources.map(|sources| sources.includes.len()),
+        "sources": sources.kernels.len(),
+        "includes": sources.includes.len(),
     });
     let line = |label: &str, value: &str| output.text(&format!("  {label:<12} {value}"));
     let path = |label: &str, path: &Path| line(label, &path.display().to_string());
@@ -80,13 +80,8 @@ pub(crate) fn print(library: &Library, sources: Option<&Sources>, output: &Outpu
     }
     library.databases.iter().for_each(|dir| path("databases", dir));
     line("stood in", &Vec::from_iter(needs.stood_in).join(" "));
-    if let Some(sources) = sources {
-        let (kernels, includes) = (sources.kernels.len(), sources.includes.len());
-        line(
-            "sources",
-            &format!("{}, {}", counted(kernels, "kernel"), counted(includes, "include")),
-        );
-    }
+    let (kernels, includes) = (sources.kernels.len(), sources.includes.len());
+    line("sources", &format!("{}, {}", counted(kernels, "kernel"), counted(includes, "include")));
     if !needs.missing.is_empty() {
         line("missing", &Vec::from_iter(needs.missing).join(" "));
     }

@@ -9,7 +9,6 @@ mod detect;
 mod dist;
 mod doctor;
 mod env;
-mod explain;
 mod harvest;
 mod install;
 mod kdb;
@@ -67,18 +66,12 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8> {
         Command::Caches(command) => caches::run(&command, output),
         Command::Perfdb(command) => perfdb::run(&command, output),
         Command::Targets(args) => targets::run(&args, context.cancellable()?),
-        Command::Toolchains(args) => toolchains::run(&args, context.cancellable()?),
         Command::Detect(args) => detect::run(&args, output),
-        Command::Lookup(args) => match &args.kernel.args {
+        Command::Lookup(args) => match &args.args {
             Some(kernel_args) => lookup::run(&args, kernel_args, output),
-            None => rocfft_lookup::lookup(&args, context.cancellable()?),
-        },
-        Command::Explain(args) => match &args.kernel.args {
-            Some(kernel_args) => explain::run(&args, kernel_args, output),
-            None => rocfft_lookup::explain(&args, context.cancellable()?),
+            None => rocfft_lookup::run(&args, context.cancellable()?),
         },
         Command::Doctor(args) => doctor::run(&args, context.cancellable()?),
-        Command::Env(version) => env::run(&version, output),
         Command::Manual { dir } => manual::run(&dir),
         Command::Completions { shell } => completions::run(shell, output),
     }?;

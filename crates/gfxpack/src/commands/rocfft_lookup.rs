@@ -1,13 +1,12 @@
-//! `lookup` and `explain` for rocFFT's kernels.
+//! `lookup` for rocFFT's kernels.
 
-use gfxpack_model::Target;
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::fft_lookup::{FftFile, FftLibrary};
 use gfxpack_pipeline::rocfft::locate;
 use gfxpack_runtime::Environment as RuntimeEnvironment;
 
 use super::lookup::{not_found, target_of};
-use crate::args::{CacheDir, Explain, LibraryArgs, Lookup, WantedKernel};
+use crate::args::{CacheDir, LibraryArgs, Lookup};
 use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::options::{cache_dir, rocfft_options};
@@ -19,24 +18,9 @@ const MISS_HINT: &str =
     "build it by `gfxpack dist --plans FILE`, from the plans of the program's log";
 
 /// Shows which file has the kernel; fails if none has it.
-pub(crate) fn lookup(args: &Lookup, context: &Context) -> Result {
-    let (target, found) = look(&args.kernel, context)?;
-    match (found, &args.out) {
-        (Some(code), Some(path)) => destination::replace(path, &code),
-        (Some(_), None) => Ok(()),
-        (None, _) => Err(not_found(&format!("`{}`", args.kernel.name), &target, MISS_HINT)),
-    }
-}
-
-/// Shows the result for every file.
-pub(crate) fn explain(args: &Explain, context: &Context) -> Result {
-    look(&args.kernel, context).map(|_| ())
-}
-
-/// The GPU, and the code object that rocFFT finds for it.
-fn look(wanted: &WantedKernel, context: &Context) -> Result<(Target, Option<Vec<u8>>)> {
+pub(crate) fn run(args: &Lookup, context: &Context) -> Result {
     let Context { environment, cancel, output } = context;
-    let kernel = &wanted.name;
+    let kernel = &args.name;
     // Only names of MIOpen's kernels contain a dot: they end like files.
     if kernel.contains('.') {
         return Err(fail::usage(
@@ -44,17 +28,17 @@ fn look(wanted: &WantedKernel, context: &Context) -> Result<(Target, Option<Vec<
             "give them after the name, as `gfxpack kdb list --keys` or a log has them",
         ));
     }
-    if !wanted.asked.system_dir.is_empty() {
+    if !args.asked.system_dir.is_empty() {
         return Err(fail::usage(
             "failed to accept --system-dir: rocFFT looks for its files beside its library",
             "name that library, as --rocfft DIR; ROCFFT_RTC_SYS_CACHE_PATH names another file",
         ));
     }
-    let target = target_of(&wanted.asked, &RuntimeEnvironment::read(), output)?;
+    let target = target_of(&args.asked, &RuntimeEnvironment::read(), output)?;
     let cache = cache_dir(&CacheDir::default(), environment).directory()?;
     let reporter = Reporter::new(context);
     let default = LibraryArgs::default();
-    let library = rocfft_options(&default, wanted.rocfft.as_ref(), environment);
+    let library = rocfft_options(&default, args.rocfft.as_ref(), environment);
     let library = locate(&library, &cache, &reporter)?;
     let library = FftLibrary::ask(library, &target, cancel)?;
     let variables = &environment.rocfft;
@@ -73,7 +57,9 @@ fn look(wanted: &WantedKernel, context: &Context) -> Result<(Target, Option<Vec<
         output.text(&format!("{:<6}  {}", file.layer, file.file.display()));
         output.text(&format!("        {}", file.detail));
     }
-    let at = found.map(|found| found.file.clone());
-    let code = files.into_iter().find(|file| at.as_ref() == Some(&file.file));
-    Ok((target, code.and_then(|file| file.code)))
+    match (found.and_then(|found| found.code.as_ref()), &args.out) {
+        (Some(code), Some(path)) => destination::replace(path, code),
+        (Some(_), None) => Ok(()),
+        (None, _) => Err(not_found(&format!("`{kernel}`"), &target, MISS_HINT)),
+    }
 }

@@ -8,24 +8,31 @@ use gfxpack_pipeline::toolchains::{buildable, survey};
 use gfxpack_toolchain::ToolchainError;
 use serde_json::json;
 
+use super::toolchains;
 use crate::args::Targets;
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_dir, search};
 use crate::output::{joined, message};
 
-/// Lists all processors.
+/// Lists all processors, or all toolchains.
 pub(crate) fn run(args: &Targets, context: &Context) -> Result {
     let Context { environment, cancel, output } = context;
     let compilers = &args.compilers;
     let (search, cache) =
         (search(&compilers.toolchain, environment), cache_dir(&compilers.cache.dir, environment));
     let listed = match survey(&search, &cache, cancel) {
+        Ok(listed) if args.toolchains => {
+            toolchains::print(&listed, output);
+            return Ok(());
+        }
         Ok(listed) => Some(listed),
         // The list is useful even without a compiler. A compiler that was given must
         // work.
         Err(error)
-            if !args.buildable && matches!(error, Error::Toolchain(ToolchainError::NoHipcc)) =>
+            if !args.buildable
+                && !args.toolchains
+                && matches!(error, Error::Toolchain(ToolchainError::NoHipcc)) =>
         {
             output.warn(&format!("{error}; what can be built here is not known"));
             None

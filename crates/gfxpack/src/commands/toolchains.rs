@@ -1,34 +1,20 @@
-//! `toolchains`: lists the compilers that were found, and what each builds.
+//! `targets --toolchains`: lists the compilers that were found, and what each builds.
 
 use gfxpack_compile::landlock_abi;
-use gfxpack_miopen::{Library, LibraryError, MIOPEN};
 use gfxpack_model::Language;
-use gfxpack_pipeline::error::in_full;
-use gfxpack_pipeline::toolchains::{self, survey};
+use gfxpack_pipeline::toolchains::{self, processors};
 use gfxpack_toolchain::ToolchainReport;
 
-use super::miopen;
-use crate::args::CompilerArgs;
-use crate::context::Context;
-use crate::fail::Result;
-use crate::options::{cache_dir, search};
 use crate::output::Output;
 
-/// Lists all toolchains, in order of preference.
-pub(crate) fn run(args: &CompilerArgs, context: &Context) -> Result {
-    let Context { environment, cancel, output } = context;
-    let (search, cache) =
-        (search(&args.toolchain, environment), cache_dir(&args.cache.dir, environment));
-    for (index, listed) in survey(&search, &cache, cancel)?.iter().enumerate() {
+/// Prints all toolchains, in order of preference.
+pub(super) fn print(found: &[ToolchainReport], output: &Output) {
+    for listed in found {
         output.message("toolchain", &toolchains::message(listed));
-        if index > 0 {
-            output.text("");
-        }
-        print(listed, output);
+        print_one(listed, output);
+        output.text("");
     }
-    output.text("");
     output.text(&format!("kernel: {}", landlock()));
-    library(context)
 }
 
 /// Whether the kernel restricts compilers to the directories that they may write
@@ -44,22 +30,7 @@ fn landlock() -> String {
     }
 }
 
-/// Shows the libMIOpen that is asked which kernels problems want.
-fn library(context: &Context) -> Result {
-    let Context { environment, output, .. } = context;
-    let found = Library::installed(&MIOPEN, environment.rocm_path.as_deref());
-    output.text("");
-    match found {
-        Ok(library) => miopen::print(&library, None, output)?,
-        Err(LibraryError::NotInstalled { .. }) => output.text(
-            "libMIOpen: none is installed; `gfxpack miopen --miopen debian:sid` fetches Debian's",
-        ),
-        Err(error) => output.warn(&in_full(&error)),
-    }
-    Ok(())
-}
-
-fn print(listed: &ToolchainReport, output: &Output) {
+fn print_one(listed: &ToolchainReport, output: &Output) {
     let line = |label: &str, value: &str| output.text(&format!("  {label:<12} {value}"));
     let toolchain = match &listed.toolchain {
         Ok(toolchain) => toolchain,
@@ -99,7 +70,7 @@ fn print(listed: &ToolchainReport, output: &Output) {
 
 /// The processors; a star marks those for which a constant must be supplied.
 fn builds(listed: &ToolchainReport, language: Language) -> String {
-    let processors = toolchains::processors(listed, language);
+    let processors = processors(listed, language);
     if processors.is_empty() {
         return "nothing".to_owned();
     }
