@@ -214,15 +214,13 @@ fn without_missing_kernels_there_is_nothing_to_do() {
     assert_eq!(none.of_type("harvested")[0]["keys"], 0);
 
     let dist = ["dist", "--keys", "keys", "--source-dir", ".", "-t", "gfx906_60", "--out", "o"];
-    let error = project.run(&dist).expect_code(2).stderr;
-    assert!(error.contains("keys:1: ") && error.contains("--if-empty=ok"), "{error}");
-    let done = project.run(&[&dist[..], &["--if-empty=ok"]].concat()).expect_code(0);
-    assert!(done.stderr.contains("nothing to do"), "{}", done.stderr);
-    let json = ["--if-empty=ok", "--message-format", "json"];
+    let done = project.run(&dist).expect_code(0);
+    assert_eq!(done.stderr, "nothing to do: there is no key in the lists\n");
+    let json = ["--message-format", "json"];
     let done = project.run(&[&dist[..], &json].concat()).expect_code(0);
     assert_eq!(done.of_type("nothing-to-do")[0]["reason"], "no-keys");
     assert!(!project.path().join("o").exists());
-    let plan = ["plan", "--keys", "keys", "--source-dir", ".", "-t", "gfx906", "--if-empty=ok"];
+    let plan = ["plan", "--keys", "keys", "--source-dir", ".", "-t", "gfx906"];
     project.run(&plan).expect_code(0);
 }
 

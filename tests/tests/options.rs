@@ -102,7 +102,7 @@ fn an_option_that_accesses_files_is_refused_by_name_and_others_are_built() {
 #[test]
 fn an_object_that_no_device_loads_fails_only_its_key() {
     let project = project(&["-mcode-object-version=3".to_owned()]);
-    for (via, out) in [("auto", "a"), ("direct", "d"), ("hipcc", "h")] {
+    for (via, out) in [("auto", "a"), ("hipcc", "h")] {
         let more = ["--via", via, "--out", out, "--message-format", "json"];
         let dist: Vec<&str> =
             DIST.iter().copied().filter(|arg| !["--out", "o"].contains(arg)).collect();
@@ -126,7 +126,7 @@ fn options_too_long_for_a_program_are_refused_by_every_route() {
     let project =
         project(&[define(200_000), [define(120_000), "-ULONG".to_owned()].join(" ").repeat(6)]);
     let mut trees = Vec::new();
-    for (via, out) in [("auto", "a"), ("direct", "d"), ("hipcc", "h")] {
+    for (via, out) in [("auto", "a"), ("hipcc", "h")] {
         let dist: Vec<&str> =
             DIST.iter().copied().filter(|arg| !["--out", "o"].contains(arg)).collect();
         let more = ["--via", via, "--out", out, "--message-format", "json"];

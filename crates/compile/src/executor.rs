@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
 use gfxpack_launch::{
-    DriverLauncher, FastLauncher, HeaderOptions, Session, Shortcuts, ToolchainPathRoles,
+    DriverLauncher, FastLauncher, HeaderOptions, Session, ToolchainPathRoles,
 };
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::Plan;
@@ -45,8 +45,8 @@ pub struct ExecutorOptions {
     pub time_limit: Duration,
     /// The directory for scratch directories and for the costs of jobs.
     pub cache_dir: PathBuf,
-    /// Which shortcuts to take.
-    pub shortcuts: Shortcuts,
+    /// Whether compilers may be started by shortcuts.
+    pub shortcuts: bool,
     /// Remote workers that run jobs too.
     pub remote: Option<Remote>,
     /// A cache of objects that other machines share.

@@ -40,7 +40,6 @@ pub use error::CompileError;
 pub use event::{Event, JobRun};
 pub use executor::{Executor, ExecutorOptions, Origin, Remote, Summary};
 pub use explain::{Change, ChangeKind, ChangedPart, Explanation, State, explain};
-pub use gfxpack_launch::{Shortcut, Shortcuts};
 pub use gfxpack_process::default_jobs;
 pub use gfxpack_process::watch::{FileSystemCache, landlock_abi, switch_off_landlock};
 pub use gfxpack_process::{Cancel, FileDigests, Usage, kill_children, touch, write_atomic};

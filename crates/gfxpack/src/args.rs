@@ -15,8 +15,7 @@ mod shared;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use gfxpack_compile::{Shortcut, Shortcuts};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use gfxpack_model::Target;
 use gfxpack_pipeline::exit_code::MEANINGS;
 use gfxpack_plan::license::Allowed;
@@ -33,7 +32,7 @@ pub(crate) use harvest::{
 pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, KdbForm, SelectObject};
 pub(crate) use packaging::{Install, Package, Packaging, Recipe, Repo, Verify};
 use parsers::parse_timeout;
-pub(crate) use parsers::{Choice, SHELLS, one_of, parse_target, whole_file};
+pub(crate) use parsers::{SHELLS, parse_target, whole_file};
 pub(crate) use problems::ProblemsCommand;
 pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
 pub(crate) use runtime::{
@@ -221,18 +220,10 @@ pub(crate) struct Build {
     /// Write the kernels as test results in JUnit's XML, for CI services
     #[arg(long, help_heading = "Build", value_name = "FILE.xml", conflicts_with = "dry_run")]
     pub(crate) junit: Option<PathBuf>,
-    /// Print failures as annotations of a CI service, one for each reason; auto
-    /// does so where GITHUB_ACTIONS is true
-    #[arg(long, value_enum, default_value_t, help_heading = "Build", value_name = "SERVICE")]
-    pub(crate) annotations: Annotations,
     /// How compilers are started; all ways give the same objects, so this is
     /// for debugging
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) via: Via,
-    /// A shortcut to switch off: direct, fork-server or precompiled-header;
-    /// repeatable, or with commas
-    #[arg(long, value_name = "NAME", value_delimiter = ',', help_heading = "Build")]
-    pub(crate) no_shortcut: Vec<Shortcut>,
     /// Another directory that compilers may read; objects depend on what they
     /// read there; repeatable
     #[arg(long, value_name = "DIR", help_heading = "Build")]
@@ -250,40 +241,14 @@ pub(crate) struct Build {
     pub(crate) dry_run: bool,
 }
 
-/// Which CI service reads annotations from the log.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Annotations {
-    /// The one that this runs on, if any.
-    #[default]
-    Auto,
-    /// GitHub Actions.
-    Github,
-    /// None.
-    None,
-}
-
 /// How compilers are started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Via {
     /// The compiler itself, with every shortcut that gives the same bytes.
     #[default]
     Auto,
-    /// The compiler itself, started for every job.
-    Direct,
     /// hipcc, and clang's driver for the languages that are not hipcc's.
     Hipcc,
-}
-
-impl Build {
-    /// The shortcuts that may be taken.
-    pub(crate) fn shortcuts(&self) -> Shortcuts {
-        let all = match self.via {
-            Via::Auto => Shortcuts::default(),
-            Via::Direct => Shortcuts { direct: true, ..Shortcuts::NONE },
-            Via::Hipcc => Shortcuts::NONE,
-        };
-        self.no_shortcut.iter().fold(all, |left, &shortcut| left.without(shortcut))
-    }
 }
 
 #[derive(Debug, ClapArgs)]
@@ -297,10 +262,6 @@ pub(crate) struct InputArgs {
     /// stdin
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
-    /// What to do if a key list is empty: fail, or do nothing and exit with 0
-    #[arg(long = "if-empty", value_name = "HOW", action = ArgAction::Set,
-          value_parser = one_of(&IF_EMPTY), default_value = "error", requires = "keys")]
-    pub(crate) allow_empty_keys: bool,
     /// Build only keys that are not in this kdb; repeatable
     #[arg(long, value_name = "KDB")]
     pub(crate) missing_from: Vec<PathBuf>,
@@ -328,19 +289,12 @@ pub(crate) struct InputArgs {
     /// Compile only sources under these SPDX licences
     #[arg(
         long,
-        visible_alias = "licence-allow",
         value_name = "SPDX",
         value_delimiter = ',',
         help_heading = "Input"
     )]
     pub(crate) license_allow: Vec<Allowed>,
 }
-
-/// What to do about an empty key list.
-const IF_EMPTY: [Choice<bool>; 2] = [
-    ("error", "Fail: something is wrong with the list", false),
-    ("ok", "Do nothing, and exit with 0", true),
-];
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheCommand {

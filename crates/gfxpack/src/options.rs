@@ -11,8 +11,8 @@ use gfxpack_pipeline::options::{
 use gfxpack_toolchain::Search;
 
 use crate::args::{
-    self, Annotations, Build, CacheArgs, CacheDir, CompilerArgs, InputArgs, LibraryArgs, Packaging,
-    ProblemArgs, RemoteArgs, SharedCacheArgs, ToolchainArgs,
+    self, Build, CacheArgs, CacheDir, CompilerArgs, InputArgs, LibraryArgs, Packaging,
+    ProblemArgs, RemoteArgs, SharedCacheArgs, ToolchainArgs, Via,
 };
 use crate::environment::Environment;
 use crate::fail::Result;
@@ -29,7 +29,6 @@ pub(crate) fn prepare_options(
         inputs: InputOptions {
             manifests: inputs.manifest.clone(),
             keys: inputs.keys.clone(),
-            allow_empty_keys: inputs.allow_empty_keys,
             missing_from: inputs.missing_from.clone(),
             skip_refused: inputs.skip_refused.clone(),
             max_object_bytes: inputs.max_object.bytes,
@@ -122,12 +121,8 @@ pub(crate) fn build_options(args: &Build, environment: &Environment) -> BuildOpt
         form: kdb_form(args.form),
         report: args.report.clone(),
         junit: args.junit.clone(),
-        annotations: match args.annotations {
-            Annotations::Auto => environment.github_actions,
-            Annotations::Github => true,
-            Annotations::None => false,
-        },
-        shortcuts: args.shortcuts(),
+        annotations: environment.github_actions,
+        shortcuts: args.via == Via::Auto,
         allow_read: args.allow_read.clone(),
         retry_refused: args.retry_refused,
         write_refused: args.write_refused.clone(),
@@ -187,7 +182,6 @@ pub(crate) fn package_options(
         deb_compression: args.deb_compression,
         md5sums: !args.no_md5sums,
         rpm_compression: args.rpm_compression,
-        memory: args.memory,
         sign_key: args.sign_key.clone(),
         source_date_epoch: environment.epoch()?,
     })

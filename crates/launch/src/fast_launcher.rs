@@ -13,7 +13,6 @@ use crate::drivers::Direct;
 use crate::headers::{HeaderMaker, HeaderOptions, UsedHeader, groups};
 use crate::launcher::{Command, CompilerRun, Launcher, RunPaths};
 use crate::session::Session;
-use crate::shortcuts::Shortcuts;
 use crate::starter::Starter;
 use crate::template::TemplateValues;
 
@@ -26,7 +25,7 @@ const MAX_DIRECT_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub struct FastLauncher<'a> {
     session: &'a Session<'a>,
-    shortcuts: Shortcuts,
+    is_on: bool,
     headers: HeaderOptions<'a>,
     starter: Starter<'a>,
     /// The precompiled header of each job that uses one, by the job's digest.
@@ -34,11 +33,11 @@ pub struct FastLauncher<'a> {
 }
 
 impl<'a> FastLauncher<'a> {
-    /// For the commands of a build, with only these shortcuts.
+    /// For the commands of a build. If `is_on` is false, no command has a shortcut.
     #[must_use]
-    pub fn new(session: &'a Session<'a>, shortcuts: Shortcuts, headers: HeaderOptions<'a>) -> Self {
-        let starter = Starter::new(session, shortcuts.fork_server);
-        Self { session, shortcuts, headers, starter, made: RwLock::default() }
+    pub fn new(session: &'a Session<'a>, is_on: bool, headers: HeaderOptions<'a>) -> Self {
+        let starter = Starter::new(session);
+        Self { session, is_on, headers, starter, made: RwLock::default() }
     }
 
     /// A command's macros and the commands that its driver would run.
@@ -46,7 +45,7 @@ impl<'a> FastLauncher<'a> {
         // A fork server takes any number of bytes, so the driver has to find out whether a program
         // can be started with this many.
         let size = || command.arguments.iter().map(|arg| arg.len()).sum::<usize>();
-        if !self.shortcuts.direct || size() > MAX_DIRECT_BYTES {
+        if !self.is_on || size() > MAX_DIRECT_BYTES {
             return None;
         }
         self.session.drivers.direct(command)
@@ -57,7 +56,7 @@ impl<'a> FastLauncher<'a> {
     /// none.
     #[must_use]
     pub fn groups(&self, commands: &[Command<'_>]) -> Vec<Vec<usize>> {
-        if self.shortcuts.precompiled_header { groups(commands) } else { Vec::new() }
+        if self.is_on { groups(commands) } else { Vec::new() }
     }
 
     /// Makes what the commands of a group share, and returns the resources used.

@@ -2,18 +2,10 @@
 //! it, forked from a loaded compiler, with precompiled headers.
 //!
 //! The interface is [`Launcher`], which runs a [`Command`] in the directories of [`RunPaths`] and returns a [`CompilerRun`].
-//! [`DriverLauncher`] starts the driver; [`FastLauncher`] takes the shortcuts. Every shortcut can
-//! be turned off, and none is taken if it might change the output.
+//! [`DriverLauncher`] starts the driver; [`FastLauncher`] takes the shortcuts. None is
+//! taken if it might change the output.
 //!
 //! This crate knows nothing of plans, jobs, object stores and names of kernels.
-//!
-//! ```
-//! use gfxpack_launch::{Shortcut, Shortcuts};
-//!
-//! // To find out whether a shortcut causes a problem:
-//! let shortcuts = Shortcuts::default().without(Shortcut::ForkServer);
-//! assert!(shortcuts.direct && !shortcuts.fork_server);
-//! ```
 
 mod arguments;
 mod driver_launcher;
@@ -24,7 +16,6 @@ mod headers;
 mod launcher;
 mod path_roles;
 mod session;
-mod shortcuts;
 mod starter;
 mod template;
 mod wrappers;
@@ -37,5 +28,4 @@ pub use headers::HeaderOptions;
 pub use launcher::{Command, CompilerRun, Launcher, ReadBefore, RunPaths, SourceFiles};
 pub use path_roles::{ToolchainPathRoles, searched_twice, with_searched};
 pub use session::Session;
-pub use shortcuts::{Shortcut, Shortcuts};
 pub use template::{CommandTemplate, Define, Defines, TemplateArg, TemplateValues};

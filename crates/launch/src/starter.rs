@@ -105,13 +105,12 @@ impl ForkServers {
 #[derive(Debug)]
 pub(crate) struct Starter<'a> {
     session: &'a Session<'a>,
-    /// `None` if fork servers are turned off.
-    servers: Option<ForkServers>,
+    servers: ForkServers,
 }
 
 impl<'a> Starter<'a> {
-    pub(crate) fn new(session: &'a Session<'a>, fork_server: bool) -> Self {
-        Self { session, servers: fork_server.then(ForkServers::default) }
+    pub(crate) fn new(session: &'a Session<'a>) -> Self {
+        Self { session, servers: ForkServers::default() }
     }
 
     /// Runs a toolchain's program to its end, its time limit, or cancellation. `args` are the
@@ -136,7 +135,7 @@ impl<'a> Starter<'a> {
             record,
         };
         let cancel = self.session.cancel;
-        let served = self.servers.as_ref().and_then(|it| it.run(toolchain, &program, cancel));
+        let served = self.servers.run(toolchain, &program, cancel);
         served.map_or_else(|| Ok(run(&program, cancel)?), Ok)
     }
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gfxpack_compile::{FileDigests, Shortcuts};
+use gfxpack_compile::FileDigests;
 use gfxpack_debian::Proxies;
 use gfxpack_kdb::{Blob, Layout};
 use gfxpack_miopen::{LibrarySource, Uses};
@@ -50,9 +50,6 @@ pub struct InputOptions {
     pub manifests: Vec<PathBuf>,
     /// Lists of kernel keys; `-` is standard input.
     pub keys: Vec<PathBuf>,
-    /// Whether a list without any key is accepted, such as one that a program
-    /// wrote.
-    pub allow_empty_keys: bool,
     /// kdbs whose keys are not built again.
     pub missing_from: Vec<PathBuf>,
     /// Lists of kernels that are not built, as `--write-refused` writes them.
@@ -129,8 +126,8 @@ pub struct BuildOptions {
     pub junit: Option<PathBuf>,
     /// Whether failures are printed as annotations for GitHub Actions.
     pub annotations: bool,
-    /// The shortcuts that the launcher may take.
-    pub shortcuts: Shortcuts,
+    /// Whether compilers may be started by shortcuts.
+    pub shortcuts: bool,
     /// Directories besides the sources that compilers may read.
     pub allow_read: Vec<PathBuf>,
     /// Whether kernels that were refused before are compiled again.
@@ -223,8 +220,6 @@ pub struct PackageOptions {
     pub md5sums: bool,
     /// Compression of .rpm contents.
     pub rpm_compression: Compression,
-    /// Memory that packaging may use, in bytes.
-    pub memory: u64,
     /// The gpg key that signs.
     pub sign_key: Option<String>,
     /// `SOURCE_DATE_EPOCH`: seconds since 1970 of every time stamp.

@@ -153,7 +153,7 @@ pub(crate) fn write(
     }
     let to_do: Vec<&PackageJob<'_, '_>> =
         jobs.iter().filter(|job| job.up_to_date.is_none()).collect();
-    let (at_once, threads) = share(&to_do, options.memory);
+    let (at_once, threads) = share(&to_do, memory());
     let write = |job: &&PackageJob<'_, '_>| {
         if progress.cancel().is_cancelled() {
             return Err(Error::from(CompileError::Interrupted));
@@ -330,6 +330,11 @@ fn output_digest(
     let decides = format!("{writer:?} {:?}", writer.spec(package));
     let fields = file_digests.iter().map(String::as_bytes);
     outputs.digest_of(&name, std::iter::once(decides.as_bytes()).chain(fields))
+}
+
+/// Bytes of memory that compressors may take: half of what is free.
+fn memory() -> u64 {
+    gfxpack_process::available_memory().map_or(512 << 20, |free| free / 2)
 }
 
 /// How many packages are written at once, and with how many threads each.

@@ -133,35 +133,21 @@ impl KeyReader {
         Ok(())
     }
 
-    /// Whether no key has been read yet.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.seen.is_empty()
-    }
-
     /// All keys that were read.
-    ///
-    /// # Errors
-    /// [`InputError`] if there are none.
-    pub fn finish(self) -> Result<KeyList, InputError> {
-        if self.is_empty() {
-            return Err(Location::new(&self.file, 1).fault(
-                "failed to find any kernel",
-                "add a line with a key; if there may be none, --if-empty=ok makes that no error",
-            ));
-        }
-        Ok(self.list)
+    #[must_use]
+    pub fn finish(self) -> KeyList {
+        self.list
     }
 }
 
 /// The keys of a list whose whole text is in memory.
 ///
 /// # Errors
-/// As [`KeyReader::add`] and [`KeyReader::finish`].
+/// As [`KeyReader::add`].
 pub fn parse_keys(file: &str, text: &str) -> Result<KeyList, InputError> {
     let mut reader = KeyReader::new(file);
     reader.add(text, &InTurn)?;
-    reader.finish()
+    Ok(reader.finish())
 }
 
 /// The message of the JSON parser about a line, which it counts as the first one.
@@ -193,7 +179,7 @@ mod tests {
         assert_eq!(parse_keys("k.jsonl", &twice).unwrap_err().location.line, 4);
         let mut parts = KeyReader::new("k.jsonl");
         text.split_inclusive('\n').for_each(|line| parts.add(line, &InTurn).unwrap());
-        assert_eq!(parts.finish().unwrap().keys, keys);
+        assert_eq!(parts.finish().keys, keys);
         let unknown = "{\"kernel_name\":\"a.cl.o\",\"kernel_args\":\" -mcpu=gfx906\",\"x\":1}";
         assert!(parse_keys("k.jsonl", unknown).is_err());
     }

@@ -10,10 +10,9 @@ use super::{CacheArgs, KdbForm};
 
 /// The options of `InputArgs`, which can't be given with a stored plan. They are
 /// listed since clap makes no group of a struct into which others are flattened.
-const INPUTS: [&str; 16] = [
+const INPUTS: [&str; 15] = [
     "manifest",
     "keys",
-    "allow_empty_keys",
     "missing_from",
     "skip_refused",
     "problems",

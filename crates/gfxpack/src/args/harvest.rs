@@ -22,7 +22,7 @@ pub(crate) struct Run {
     )]
     pub(crate) command: Vec<OsString>,
     /// Where to write the keys that MIOpen had to compile; if there are none,
-    /// no file is made, and one from before is emptied
+    /// the list is empty
     #[arg(long, short, value_name = "FILE", default_value = "missed.jsonl")]
     pub(crate) out: PathBuf,
     /// Also write the plans of rocFFT that the program creates, as a list for

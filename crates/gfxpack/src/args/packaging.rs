@@ -14,7 +14,6 @@ use gfxpack_plan::license;
 
 use super::parsers::{Choice, checked, one_of, parse_template};
 use super::{CacheArgs, Hardware, MaxObject};
-use crate::quantity::parse_size;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Package {
@@ -75,7 +74,7 @@ pub(crate) struct Packaging {
     #[arg(long, value_name = "NAME <MAIL>")]
     pub(crate) maintainer: Option<String>,
     /// SPDX licence of kernels whose manifest or source states none
-    #[arg(long, visible_alias = "licence", value_name = "SPDX", value_parser = parse_license)]
+    #[arg(long, value_name = "SPDX", value_parser = parse_license)]
     pub(crate) license: Option<String>,
     /// Copyright holder of those kernels
     #[arg(long, value_name = "WHO")]
@@ -101,10 +100,6 @@ pub(crate) struct Packaging {
     /// Compression of .rpm contents: xz, gz or zst, with :LEVEL if wanted
     #[arg(long, value_name = "CODEC", default_value = "zst:3", value_parser = parse_compression)]
     pub(crate) rpm_compression: Compression,
-    /// Memory for packaging; several packages are written at once if they fit
-    /// into it
-    #[arg(long, value_name = "SIZE", default_value = "512MB", value_parser = parse_size)]
-    pub(crate) memory: u64,
     /// Sign packages and SHA256SUMS with this key of gpg's
     #[arg(long, value_name = "KEY")]
     pub(crate) sign_key: Option<String>,
@@ -113,7 +108,7 @@ pub(crate) struct Packaging {
 const FORMATS: [Choice<PackageFormat>; 8] = [
     ("deb", "", PackageFormat::Deb),
     ("rpm", "", PackageFormat::Rpm),
-    ("tar.gz|tgz", "", PackageFormat::TarGz),
+    ("tar.gz", "", PackageFormat::TarGz),
     ("tar.zst", "", PackageFormat::TarZst),
     ("tar.xz", "", PackageFormat::TarXz),
     (

@@ -37,7 +37,7 @@ fn no_key_list(begin: &[u8]) -> Option<(&'static str, &'static str)> {
 }
 
 /// Reads a key list in parts.
-fn read_keys(path: &Path, name: &str) -> Result<KeyReader> {
+fn read_keys(path: &Path, name: &str) -> Result<KeyList> {
     let mut file = open(path)?;
     let begin = file.fill_buf().map_err(error::io("read", path))?;
     if let Some((what, hint)) = no_key_list(begin) {
@@ -61,7 +61,7 @@ fn read_keys(path: &Path, name: &str) -> Result<KeyReader> {
         reader.add(&as_text(path, part, lines)?, &RayonWorkers)?;
         lines += LINES_AT_ONCE;
         if ended {
-            return Ok(reader);
+            return Ok(reader.finish());
         }
     }
 }
@@ -108,7 +108,7 @@ fn no_key_for(processor: &str, name: &str, devices: &BTreeSet<&str>) -> Error {
 }
 
 impl InputCollector {
-    /// Adds the keys of a list. An empty list is ignored if that is allowed.
+    /// Adds the keys of a list.
     pub(super) fn key_list(
         &mut self,
         file: &Path,
@@ -121,9 +121,10 @@ impl InputCollector {
             file.display().to_string()
         };
         let list = read_keys(file, &name)?;
-        if !(list.is_empty() && inputs.allow_empty_keys) {
+        // Where nothing was missed, the list is empty.
+        if !(list.keys.is_empty() && list.unusable.is_empty()) {
             let search = SourceSearch::new(vec![dirs], inputs.dfsg);
-            self.add_key_list(&name, list.finish()?, search)?;
+            self.add_key_list(&name, list, search)?;
             self.has_input = true;
         }
         Ok(())

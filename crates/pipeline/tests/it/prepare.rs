@@ -39,16 +39,11 @@ fn without_a_compiler_for_a_target_nothing_is_planned() {
 }
 
 #[test]
-fn an_empty_list_is_nothing_to_do_only_if_that_is_allowed() {
+fn an_empty_list_is_nothing_to_do() {
     let project = Project::with(&[("a.s", "s_endpgm\n")]);
     project.write("keys.jsonl", "");
-    let mut options = project.options().prepare;
-    let error = gather(&options, &Silent::default()).err().expect("there is no key");
-    assert_eq!(error.kind(), ErrorKind::Usage);
-    assert!(error.to_string().contains("key"), "{error}");
-    options.inputs.allow_empty_keys = true;
-    let allowed = gather(&options, &Silent::default()).unwrap();
-    assert!(matches!(allowed, Preparation::NothingToDo(_)));
+    let gathered = gather(&project.options().prepare, &Silent::default()).unwrap();
+    assert!(matches!(gathered, Preparation::NothingToDo(_)));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gfxpack_compile::{Cancel, Shortcuts};
+use gfxpack_compile::Cancel;
 use gfxpack_kdb::Reader;
 use gfxpack_model::KernelKey;
 use gfxpack_pipeline::dist::{Dist, DistOptions, FinishedDist};
@@ -142,7 +142,7 @@ impl Project {
                 out: self.path("out"),
                 jobs: Some(2),
                 timeout: Duration::from_secs(60),
-                shortcuts: Shortcuts::NONE,
+                shortcuts: false,
                 ..BuildOptions::default()
             },
             package: None,
