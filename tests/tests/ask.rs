@@ -66,7 +66,7 @@ fn the_library_finds_kernels_built_from_its_own_sources() {
     let project = Project::new();
     project.write("list.txt", &format!("{FORWARD}\n"));
     let dist = ["dist", "--check", "--problems", "list.txt", "--target", "gfx906_60", "--out", "o"];
-    let packages = ["--format", "tar.gz", "--message-format", "json"];
+    let packages = ["--format", "tar.gz", "--json", "-"];
     let Some(built) = run(&project, &[&dist[..], &packages].concat()) else { return };
     let built = built.expect_code(0);
     let looked = &built.of_type("kdb-checked")[0];
@@ -83,7 +83,7 @@ fn the_library_finds_kernels_built_from_its_own_sources() {
     assert_eq!(asked["sha256"].as_str().unwrap().len(), 64, "{asked}");
 
     let check = ["kdb", "check", "o/kdb/gfx906_60.kdb", "--problems", "list.txt"];
-    let checked = run(&project, &[&check[..], &["--message-format", "json"]].concat()).unwrap();
+    let checked = run(&project, &[&check[..], &["--json", "-"]].concat()).unwrap();
     let of_problem = &checked.of_type("kdb-check")[0];
     assert!(of_problem["found"].as_u64().unwrap() > 0, "{of_problem}");
     assert_eq!(of_problem["lacking"].as_array().unwrap().len(), 0, "{of_problem}");
@@ -97,7 +97,7 @@ fn the_library_finds_kernels_built_from_its_own_sources() {
         serde_json::from_str(listed.stdout.lines().next().unwrap()).unwrap();
     key["target"] = "gfx906@60".into();
     project.write("skip.jsonl", &key.to_string());
-    let skip = ["--skip-refused", "skip.jsonl", "--message-format", "json"];
+    let skip = ["--skip-refused", "skip.jsonl", "--json", "-"];
     let without = run(&project, &[&dist[..6], &["--out", "p"], &skip].concat()).unwrap();
     let counts = &without.expect_code(0).of_type("kdb-checked")[0];
     assert_eq!((&counts["missed"], &counts["not_built"]), (&0.into(), &1.into()), "{counts}");

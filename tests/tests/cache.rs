@@ -9,17 +9,8 @@ use gfxpack_tests::project::{Project, Run, binary, command, finish, python_reads
 use serde_json::Value;
 
 const GFX906: u32 = 0x2f;
-const BUILD: [&str; 9] = [
-    "build",
-    "--manifest",
-    "kernels.toml",
-    "--target",
-    "gfx906",
-    "--message-format",
-    "json",
-    "--out",
-    "o",
-];
+const BUILD: [&str; 9] =
+    ["build", "--manifest", "kernels.toml", "--target", "gfx906", "--json", "-", "--out", "o"];
 
 fn build(project: &Project, more: &[&str]) -> Run {
     project.run(&[&BUILD, more].concat())
@@ -42,7 +33,7 @@ fn undisturbed() -> Vec<(String, Vec<u8>)> {
 }
 
 fn cache(project: &Project, arguments: &[&str]) -> Run {
-    project.run(&[&["cache", "--message-format", "json"], arguments].concat())
+    project.run(&[&["cache", "--json", "-"], arguments].concat())
 }
 
 fn stats(project: &Project) -> Value {
@@ -379,7 +370,7 @@ fn kernels_that_use_the_time_get_source_date_epoch() {
         ),
     );
     let build = |epoch: Option<&str>, cache: &str, via: &[&str]| {
-        let mut command = project.command(&["build", "--message-format", "json", "--out", "o"]);
+        let mut command = project.command(&["build", "--json", "-", "--out", "o"]);
         command
             .args(["--manifest", "kernels.toml", "--target", "gfx906"])
             .args(["--blob", "raw", "--cache-dir", cache])
@@ -419,7 +410,7 @@ fn objects_of_sources_that_look_above_an_include_directory_are_cached() {
     );
     let build = || {
         let build = ["build", "--manifest", "m/kernels.toml", "--target", "gfx906", "--out", "o"];
-        project.run(&[&build[..], &["--message-format", "json"]].concat())
+        project.run(&[&build[..], &["--json", "-"]].concat())
     };
     let compiled = || build().expect_code(0).of_type("build-finished")[0]["compiled"].clone();
     assert_eq!([compiled(), compiled()], [1, 0]);

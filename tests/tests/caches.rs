@@ -95,7 +95,7 @@ impl User {
     }
 
     fn json(&self, arguments: &[&str], kind: &str) -> Vec<Value> {
-        let arguments = [arguments, &["--message-format", "json"]].concat();
+        let arguments = [arguments, &["--json", "-"]].concat();
         self.gfxpack(&arguments).expect_code(0).of_type(kind)
     }
 
@@ -260,7 +260,7 @@ fn a_disabled_cache_is_listed_with_the_variable() {
         let mut listed = command("env");
         user.environment(&mut listed);
         listed.arg(variable).arg(binary());
-        listed.args(["caches", "list", cache, "--message-format", "json"]);
+        listed.args(["caches", "list", cache, "--json", "-"]);
         finish(listed).expect_code(0).of_type("caches-state").remove(0)["off"].clone()
     };
     let off = state("MIOPEN_DISABLE_CACHE=yes", "miopen");

@@ -139,8 +139,8 @@ fn equal_input_gives_equal_bytes_in_any_directory_and_by_any_route() {
             "tar.xz,tar.zst,tar.gz,rpm,deb",
             "--out",
             "w",
-            "--message-format",
-            "json",
+            "--json",
+            "-",
         ],
     );
     let warm = warm.expect_code(0);
@@ -171,8 +171,8 @@ fn only_what_changed_is_compiled_again() {
             "gfx906",
             "--out",
             "o",
-            "--message-format",
-            "json",
+            "--json",
+            "-",
         ]);
         let run = run.expect_code(0);
         assert_eq!(run.of_type("build-finished")[0]["compiled"], expected, "{why}");
@@ -292,10 +292,8 @@ fn a_change_that_file_times_hide_is_found_by_reading_the_file() {
 #[test]
 fn targets_that_differ_in_compute_units_share_objects() {
     let project = Project::small();
-    let run = dist(
-        &project,
-        &["--target", "gfx906_60,gfx906_64,gfx906", "--out", "o", "--message-format", "json"],
-    );
+    let run =
+        dist(&project, &["--target", "gfx906_60,gfx906_64,gfx906", "--out", "o", "--json", "-"]);
     let run = run.expect_code(0);
     assert_eq!(run.of_type("build-finished")[0]["compiled"], 5);
     assert_eq!(run.of_type("kdb").len(), 3);
@@ -341,8 +339,7 @@ fn a_dry_run_touches_nothing() {
     assert!(run.stdout.contains("gfx906_60.kdb"), "{}", run.stdout);
     assert!(run.stdout.contains("5 compile jobs: 0 in the cache, 5 to run"), "{}", run.stdout);
     assert!(!project.path().join("o").exists());
-    let json =
-        dist(&project, &["--target", "gfx906_60", "--out", "o", "-n", "--message-format", "json"]);
+    let json = dist(&project, &["--target", "gfx906_60", "--out", "o", "-n", "--json", "-"]);
     let plan = &json.expect_code(0).of_type("plan")[0]["plan"];
     assert_eq!(plan["jobs"].as_array().unwrap().len(), 5);
     assert_eq!(plan["kdbs"][0]["rows"].as_array().unwrap().len(), 5);
@@ -364,7 +361,7 @@ fn kdbs_are_listed_shown_and_packaged_again() {
     let project = Project::small();
     dist(&project, &["--target", "gfx906_60", "--out", "o", "--blob", "raw"]).expect_code(0);
     let kdb = "o/kdb/gfx906_60.kdb";
-    let info = project.run(&["kdb", "info", kdb, "--message-format", "json"]).expect_code(0);
+    let info = project.run(&["kdb", "info", kdb, "--json", "-"]).expect_code(0);
     let info = &info.of_type("kdb-info")[0];
     assert_eq!(info["rows"], 5);
     assert_eq!(info["devices"]["gfx906"], 5);
@@ -408,7 +405,7 @@ fn kdbs_are_listed_shown_and_packaged_again() {
     assert!(missing.stderr.contains("hint: keys are compared byte for byte"), "{}", missing.stderr);
     let packaged = ["package", kdb, "--out", "p", "--license", "MIT", "--format", "deb"];
     project.run(&packaged).expect_code(0);
-    let run = project.run(&[&packaged[..], &["--message-format", "json"]].concat()).expect_code(0);
+    let run = project.run(&[&packaged[..], &["--json", "-"]].concat()).expect_code(0);
     let package = &run.of_type("package")[0];
     assert_eq!(package["target"], "gfx906@60");
     assert_eq!(package["file"], "p/miopen-hip-gfx906-60kdb_1.2.3-1_all.deb");
@@ -453,8 +450,7 @@ fn a_closed_output_pipe_stops_no_build_and_is_reported() {
             .current_dir(project.path());
         finish(shell)
     };
-    let build =
-        "\"$1\" build --manifest kernels.toml --target gfx906 --out o --message-format json";
+    let build = "\"$1\" build --manifest kernels.toml --target gfx906 --out o --json -";
     let run = shell(&format!("{build} | head -n 0; exit ${{PIPESTATUS[0]}}")).expect_code(1);
     assert!(run.stdout.is_empty());
     assert!(project.path().join("o/kdb/gfx906.kdb").is_file(), "the build went on");

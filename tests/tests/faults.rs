@@ -99,7 +99,7 @@ fn a_failing_kernel_is_reported_with_the_compilers_output_and_others_are_built()
     assert!(run.stderr.contains("error: failed to build 7 of 9 kernels"), "{:.3000}", run.stderr);
     assert!(run.stderr.contains("--allow-partial makes packages"), "{:.3000}", run.stderr);
     assert_eq!(packages(&project), 0, "no package without all kernels");
-    let info = project.run(&["kdb", "info", "o/kdb/gfx906_60.kdb", "--message-format", "json"]);
+    let info = project.run(&["kdb", "info", "o/kdb/gfx906_60.kdb", "--json", "-"]);
     assert_eq!(info.expect_code(0).of_type("kdb-info")[0]["rows"], 2);
     let scratch: Vec<_> =
         project.tree("cache/work").into_iter().filter(|(n, _)| n != "lock").collect();
@@ -121,7 +121,7 @@ fn a_compiler_that_hangs_is_stopped() {
 #[test]
 fn a_partial_package_is_marked_as_partial() {
     let project = project(&["", "-DBROKEN"]);
-    let run = dist(&project, &["--allow-partial", "--message-format", "json"]).expect_code(0);
+    let run = dist(&project, &["--allow-partial", "--json", "-"]).expect_code(0);
     assert_eq!(run.of_type("job-failed")[0]["reason"], "refused");
     assert_eq!(packages(&project), 3);
     let manifest = fs::read_to_string(project.path().join("o/manifest.json")).unwrap();
@@ -154,7 +154,7 @@ fn a_killed_build_resumes_when_run_again() {
     drop(key);
     gate.wait_until_gone();
     assert!(!project.path().join("o/kdb/gfx906_60.kdb").exists());
-    let run = dist(&project, &["--message-format", "json"]).expect_code(0);
+    let run = dist(&project, &["--json", "-"]).expect_code(0);
     let finished = &run.of_type("build-finished")[0];
     assert_eq!((&finished["cached"], &finished["compiled"]), (&5.into(), &1.into()));
     assert!(project.tree("o") == whole.tree("o"), "the same bytes as without the kill");
@@ -302,7 +302,7 @@ fn a_full_disk_is_one_clear_error_and_leaves_nothing_half_written() {
         assert_eq!(left.iter().filter(whole).count(), left.len(), "{left:?}");
     }
     // The compiled objects were kept, so there is room for the rest elsewhere.
-    let run = dist(&project, &["--message-format", "json"]).expect_code(0);
+    let run = dist(&project, &["--json", "-"]).expect_code(0);
     assert_eq!(run.of_type("build-finished")[0]["compiled"], 0);
 }
 

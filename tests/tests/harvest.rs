@@ -110,7 +110,7 @@ fn ten_million_lines_are_harvested_as_a_stream() {
 /// Keys of the example of a manifest, on gfx906.
 fn example_keys(project: &Project) -> Vec<KernelKey> {
     let manifest = workspace().join("packaging/examples/kernels.toml");
-    let args = ["plan", "--target", "gfx906_60", "--message-format", "json", "--manifest"];
+    let args = ["plan", "--target", "gfx906_60", "--json", "-", "--manifest"];
     let run = project.run(&[&args[..], &[manifest.to_str().unwrap()]].concat()).expect_code(0);
     let plan = &run.of_type("plan")[0]["plan"];
     let keys = plan["kdbs"][0]["rows"].as_array().unwrap().iter().map(|row| key_of(&row["key"]));
@@ -164,7 +164,7 @@ fn a_harvest_becomes_a_package_of_exactly_what_was_missing() {
     );
 
     let dist = ["dist", "--keys", "keys.jsonl", "--missing-from", old, "--license", "MIT"];
-    let json = ["--message-format", "json"];
+    let json = ["--json", "-"];
     let refused =
         run(&dist, &[&["--out", "none", "--format", "deb"], &json[..]].concat()).expect_code(100);
     let share = &refused.of_type("missing-from")[0];
@@ -209,14 +209,14 @@ fn without_missing_kernels_there_is_nothing_to_do() {
     let none = project.run(&["harvest", "app.log", "--missed", "-o", "keys"]).expect_code(0);
     assert!(none.stderr.contains("nothing was missing among 1 key"), "{}", none.stderr);
     assert_eq!(project.text("keys"), "");
-    let none = ["harvest", "app.log", "--missed", "--message-format", "json"];
+    let none = ["harvest", "app.log", "--missed", "--json", "-"];
     let none = project.run(&none).expect_code(0);
     assert_eq!(none.of_type("harvested")[0]["keys"], 0);
 
     let dist = ["dist", "--keys", "keys", "--source-dir", ".", "-t", "gfx906_60", "--out", "o"];
     let done = project.run(&dist).expect_code(0);
     assert_eq!(done.stderr, "nothing to do: there is no key in the lists\n");
-    let json = ["--message-format", "json"];
+    let json = ["--json", "-"];
     let done = project.run(&[&dist[..], &json].concat()).expect_code(0);
     assert_eq!(done.of_type("nothing-to-do")[0]["reason"], "no-keys");
     assert!(!project.path().join("o").exists());
@@ -266,7 +266,7 @@ fn errors_are_reported_once_and_existing_files_are_kept() {
     };
     let line: Value = serde_json::from_str(piped(&["harvest"]).stdout.trim()).unwrap();
     assert_eq!((key_of(&line), &line["saved"]), (key.clone(), &1.into()));
-    let run = piped(&["harvest", "-", "--message-format", "json"]);
+    let run = piped(&["harvest", "-", "--json", "-"]);
     assert_eq!(key_of(&run.of_type("key")[0]), key);
     let file = &run.of_type("harvested-file")[0];
     assert_eq!(
@@ -295,7 +295,7 @@ fn driver_commands_become_a_script() {
     assert_eq!(commands(&project.text("tune/tune.sh")), ["conv -n 1 -c 3 -t 1 -V 0"]);
     assert!(project.text("tune/tune.sh").contains("MIOPEN_FIND_ENFORCE=3"));
     let args = ["tune", "plan", "app.log", "-o", "tune", "--mode", "exhaustive"];
-    let json = ["--message-format", "json"];
+    let json = ["--json", "-"];
     let run = project.run(&[&args[..], &json].concat()).expect_code(0);
     assert_eq!(run.of_type("tune-planned")[0]["commands"], 1);
     assert_eq!(run.of_type("command")[0]["seen"], 2);
@@ -359,7 +359,7 @@ fn tuning_results_become_the_systems() {
         &format!("{a}=ConvAsm1x1U:{values},1;GemmFwd1x1:0\n{c}=ConvAsm1x1U:{values},1\n"),
     );
     let args = ["tune", "collect", "tune", "other", "--system", "system", "-o", "out"];
-    let run = project.run(&[&args[..], &["--message-format", "json"]].concat()).expect_code(0);
+    let run = project.run(&[&args[..], &["--json", "-"]].concat()).expect_code(0);
     let collected = run.of_type("tune-collected");
     assert_eq!(collected.len(), 2);
     assert_eq!((&collected[0]["records"], &collected[0]["system"]), (&1.into(), &Value::Null));

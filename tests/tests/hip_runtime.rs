@@ -60,7 +60,7 @@ fn a_gfx906_with_60_compute_units() {
 #[test]
 fn a_gfx90a_with_104_compute_units() {
     let project = with(&HipStandIn::gfx90a());
-    let devices = run(&project, &["--message-format", "json"], &[]).of_type("device");
+    let devices = run(&project, &["--json", "-"], &[]).of_type("device");
     assert_eq!(devices.len(), 1);
     let device = &devices[0];
     assert_eq!(device["target"], "gfx90a:sramecc+:xnack-@104");

@@ -172,7 +172,7 @@ fn paths_need_not_be_utf8() {
             let mut run = command(binary());
             run.args(&case).current_dir(project.path()).env("HOME", &home);
             if json {
-                run.args(["--message-format", "json"]);
+                run.args(["--json", "-"]);
             }
             let run = finish(run);
             let code = run.code.expect("no signal");

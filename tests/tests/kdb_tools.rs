@@ -146,7 +146,7 @@ fn parts_merge_to_the_original_and_differences_are_listed() {
     assert!(bytes(&merged) == bytes(PLAIN));
 
     project.run(&["kdb", "diff", PLAIN, DENSE, "--exit-code"]).expect_code(0);
-    let args = ["kdb", "diff", parts[0], PLAIN, "--exit-code", "--message-format", "json"];
+    let args = ["kdb", "diff", parts[0], PLAIN, "--exit-code", "--json", "-"];
     let run = project.run(&args).expect_code(101);
     let summary = &run.of_type("diff")[0];
     assert_eq!((&summary["added"], &summary["same"]), (&3.into(), &2.into()));
@@ -194,7 +194,7 @@ fn a_damaged_file_is_repaired_and_lost_rows_are_listed() {
     fs::copy(project.path().join(PLAIN), project.path().join(&damaged)).unwrap();
     let sql = "UPDATE kern_db SET kernel_hash = substr(kernel_hash, 2) || 'x' WHERE id = 3";
     tool("sqlite3", &[&damaged, sql], project.path());
-    let args = ["kdb", "repair", &damaged, "-o", &saved, "--message-format", "json"];
+    let args = ["kdb", "repair", &damaged, "-o", &saved, "--json", "-"];
     let run = project.run(&args).expect_code(101);
     let lost = run.of_type("lost");
     assert_eq!(lost.len(), 1);
@@ -236,7 +236,7 @@ fn stats_account_for_all_bytes() {
     for expected in ["objects", "keys", "add.cpp.o", "scale.cl.o", "fill.s.o"] {
         assert!(run.stdout.contains(expected), "{expected}: {}", run.stdout);
     }
-    let run = project.run(&["kdb", "stats", DENSE, "--message-format", "json"]).expect_code(0);
+    let run = project.run(&["kdb", "stats", DENSE, "--json", "-"]).expect_code(0);
     let stats = &run.of_type("kdb-stats")[0];
     assert_eq!(stats["layout"], "dense");
     assert_eq!(stats["all"]["rows"], 5);
@@ -264,7 +264,7 @@ fn stats_account_for_all_bytes() {
     assert!(!run.stdout.contains('\u{1b}'), "{}", run.stdout);
     let stdout = project.run(&["kdb", "stats", PLAIN, "--html", "-"]).expect_code(0).stdout;
     assert!(stdout == project.text(&page));
-    let json = ["kdb", "stats", PLAIN, "--html", "-", "--message-format", "json"];
+    let json = ["kdb", "stats", PLAIN, "--html", "-", "--json", "-"];
     project.run(&json).expect_code(2);
     assert!(!project.path().join("-").exists());
 }
@@ -307,7 +307,7 @@ fn symbols_and_disassembly_are_those_of_llvm() {
     for expected in ["for gfx906", "VGPRs", "wave64", " function add", " object   add.kd"] {
         assert!(run.stdout.contains(expected), "{expected}: {}", run.stdout);
     }
-    let arguments = ["kdb", "symbols", DENSE, name, args, "--message-format", "json"];
+    let arguments = ["kdb", "symbols", DENSE, name, args, "--json", "-"];
     let run = project.run(&arguments).expect_code(0);
     let symbols = &run.of_type("symbols")[0];
     let kernel = &symbols["metadata"]["amdhsa.kernels"][0];
@@ -332,7 +332,7 @@ fn provenance_is_stored_on_request() {
     let with = "origins/kdb/gfx906_60.kdb";
     project.run(&["kdb", "verify", with]).expect_code(0);
     let info = |kdb: &str| {
-        let run = project.run(&["kdb", "info", kdb, "--message-format", "json"]).expect_code(0);
+        let run = project.run(&["kdb", "info", kdb, "--json", "-"]).expect_code(0);
         run.of_type("kdb-info")[0].clone()
     };
     assert_eq!(info(PLAIN)["made_by"], serde_json::json!([]));

@@ -157,7 +157,7 @@ fn keys_are_read_from_a_pipe_too() {
     let project = project();
     let keys = project.write("keys.jsonl", &lines(&ARGUMENTS));
     let plan = ["plan", "--source-dir", "MIOpen", "--target", "gfx906", "--keys"];
-    let plan = |file: &'static str| [&plan[..], &[file, "--message-format", "json"]].concat();
+    let plan = |file: &'static str| [&plan[..], &[file, "--json", "-"]].concat();
     let mut piped = project.command(&plan("-"));
     piped.stdin(std::fs::File::open(keys).unwrap());
     let piped = finish(piped).expect_code(0);

@@ -368,7 +368,7 @@ fn the_command_describes_a_library_and_extracts_its_sources() {
     }
     assert!(run.stderr.contains("`MIOPEN_KERNEL_NAMELESS` is left out"), "{}", run.stderr);
     assert!(project.path().join("texts/naive_conv.cpp").is_file());
-    let json = project.run(&["miopen", "--miopen", dir, "--message-format", "json"]);
+    let json = project.run(&["miopen", "--miopen", dir, "--json", "-"]);
     let [miopen] = &json.expect_code(0).of_type("miopen")[..] else { panic!("one message") };
     assert_eq!(
         (&miopen["version"], &miopen["missing"][0]),

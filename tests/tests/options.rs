@@ -81,7 +81,7 @@ fn an_option_that_accesses_files_is_refused_by_name_and_others_are_built() {
         "-Iinc/../..".to_owned(),
     ];
     let project = project(&options);
-    let run = project.run(&[DIST, &["--message-format", "json"]].concat()).expect_code(0);
+    let run = project.run(&[DIST, &["--json", "-"]].concat()).expect_code(0);
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious\n");
     assert_eq!(kernels(&project, "o").len(), 2);
     let unbuilt = unbuilt(&run);
@@ -103,7 +103,7 @@ fn an_option_that_accesses_files_is_refused_by_name_and_others_are_built() {
 fn an_object_that_no_device_loads_fails_only_its_key() {
     let project = project(&["-mcode-object-version=3".to_owned()]);
     for (via, out) in [("auto", "a"), ("hipcc", "h")] {
-        let more = ["--via", via, "--out", out, "--message-format", "json"];
+        let more = ["--via", via, "--out", out, "--json", "-"];
         let dist: Vec<&str> =
             DIST.iter().copied().filter(|arg| !["--out", "o"].contains(arg)).collect();
         let run = project.run(&[&dist[..], &more].concat()).expect_code(0);
@@ -129,7 +129,7 @@ fn options_too_long_for_a_program_are_refused_by_every_route() {
     for (via, out) in [("auto", "a"), ("hipcc", "h")] {
         let dist: Vec<&str> =
             DIST.iter().copied().filter(|arg| !["--out", "o"].contains(arg)).collect();
-        let more = ["--via", via, "--out", out, "--message-format", "json"];
+        let more = ["--via", via, "--out", out, "--json", "-"];
         let run = project.run(&[&dist[..], &more].concat()).expect_code(0);
         let unbuilt = unbuilt(&run);
         assert_eq!(unbuilt.len(), 4, "{via}");
@@ -158,7 +158,7 @@ fn options_too_long_for_this_system_fail_only_their_key() {
         .args(["-c", "ulimit -s 1024; exec \"$0\" \"$@\""])
         .arg(gfxpack_tests::project::binary())
         .args(DIST)
-        .args(["--message-format", "json"])
+        .args(["--json", "-"])
         .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
         .current_dir(project.path());
     let run = finish(shell).expect_code(0);
@@ -183,7 +183,7 @@ const SAYS_OTHERWISE: &str = "#!/bin/sh\ncase \" $* \" in\n *' -### '*) ;;\n\
 fn compiled_twice(compiler: &str) -> [(u64, Vec<String>); 2] {
     let project = Project::with_compiler(compiler, &["", ""]);
     let build = "build --manifest kernels.toml --target gfx906 --via hipcc --hipcc bin/hipcc \
-                 --message-format json --out o";
+                 --json - --out o";
     let build: Vec<&str> = build.split_ascii_whitespace().collect();
     let mut kdbs = Vec::new();
     let twice = [(), ()].map(|()| {

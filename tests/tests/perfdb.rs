@@ -48,7 +48,7 @@ fn databases_are_merged_as_miopen_reads_them() {
     let user = "gfx906_60.HIP.3_3_0_.udb.txt";
     project.write(user, "m=ConvAsm1x1U:9\nk=ConvAsm3x3U:4;ConvAsm1x1U:8\n");
     fs::create_dir(project.path().join("o")).unwrap();
-    let merge = ["perfdb", "merge", PERF, user, "-o", "o", "--message-format", "json"];
+    let merge = ["perfdb", "merge", PERF, user, "-o", "o", "--json", "-"];
     let run = project.run(&merge).expect_code(0);
     let merged = &run.of_type("perfdb-merged")[0];
     assert_eq!(merged["added"], 1, "{merged}");
@@ -136,7 +136,7 @@ fn models_are_listed_and_checked_where_they_are_installed() {
     project.write("db/gfx906.tn.model", "{}");
     project.write("db/gfx906_metadata.tn.model", "{}");
     project.write("db/gfx90a.tn.model", "{}");
-    let mut env = project.command(&["doctor", "--env", "--message-format", "json"]);
+    let mut env = project.command(&["doctor", "--env", "--json", "-"]);
     env.env("MIOPEN_SYSTEM_DB_PATH", project.path().join("db"));
     let env = finish(env).expect_code(0);
     let of_models = |place: &Value| place["database"] == "models";

@@ -52,8 +52,7 @@ fn logs_databases_and_networks_make_one_list() {
         run.stderr
     );
     assert!(run.stderr.contains("7 problems"), "{}", run.stderr);
-    let json =
-        project.run(&[&arguments[..], &["--message-format", "json"]].concat()).expect_code(0);
+    let json = project.run(&[&arguments[..], &["--json", "-"]].concat()).expect_code(0);
     assert_eq!(json.of_type("problem").len(), 7);
     assert_eq!(json.of_type("problem-file")[1]["passed_over"], 1);
     assert_eq!(json.of_type("problems")[0]["problems"], 7);
@@ -90,7 +89,7 @@ fn unreadable_problems_are_reported_with_position_and_hint() {
 #[test]
 fn every_network_that_is_listed_has_problems_and_a_source() {
     let project = Project::new();
-    let json = project.run(&["problems", "--list", "--message-format", "json"]).expect_code(0);
+    let json = project.run(&["problems", "--list", "--json", "-"]).expect_code(0);
     let networks = json.of_type("network");
     assert!(networks.len() >= 16);
     for network in &networks {

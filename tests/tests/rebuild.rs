@@ -75,8 +75,8 @@ const TOOLS: [&str; 8] = [
     "rocm",
     "--device-libs",
     "rocm/amdgcn/bitcode",
-    "--message-format",
-    "json",
+    "--json",
+    "-",
 ];
 const INPUT: [&str; 4] = ["--manifest", "kernels.toml", "--target", "gfx906"];
 
@@ -315,8 +315,7 @@ type Kdbs = Vec<(String, Vec<u8>)>;
 /// Builds a manifest of one source; gives how many kernels were compiled, and
 /// the kdb.
 fn build_one(project: &Project) -> (u64, Kdbs) {
-    let arguments =
-        [&["build", "--message-format", "json", "--jobs", "1", "--out", "o"], &INPUT[..]].concat();
+    let arguments = [&["build", "--json", "-", "--jobs", "1", "--out", "o"], &INPUT[..]].concat();
     let run = project.run(&arguments).expect_code(0);
     let finished = run.of_type("build-finished").remove(0);
     (finished["compiled"].as_u64().unwrap(), project.tree("o/kdb"))
@@ -374,7 +373,7 @@ fn objects_of_a_wrapper_in_bash_are_cached() {
     // Without a terminal and with one, bash looks for its own.
     project.add_compiler("#!/bin/bash\nexec hipcc \"$@\"\n");
     for compiled in [1, 0] {
-        let more = ["--via", "hipcc", "--hipcc", "bin/hipcc", "--message-format", "json"];
+        let more = ["--via", "hipcc", "--hipcc", "bin/hipcc", "--json", "-"];
         let run = project.run(&[&["build", "--out", "o"], &INPUT[..], &more].concat());
         assert_eq!(run.expect_code(0).of_type("build-finished")[0]["compiled"], compiled);
     }
@@ -393,7 +392,7 @@ fn objects_of_a_driver_without_planned_commands_depend_on_its_interpreter() {
     copy(Path::new("/bin/sh"), &shell);
     project.add_compiler(&TELLS_NOTHING.replace("ROOT", project.path().to_str().unwrap()));
     let compiled = || {
-        let more = ["--via", "hipcc", "--hipcc", "bin/hipcc", "--message-format", "json"];
+        let more = ["--via", "hipcc", "--hipcc", "bin/hipcc", "--json", "-"];
         let run = project.run(&[&["build", "--out", "o"], &INPUT[..], &more].concat());
         run.expect_code(0).of_type("build-finished")[0]["compiled"].as_u64().unwrap()
     };
@@ -473,7 +472,7 @@ fn a_new_header_that_hides_a_used_one_is_noticed() {
     project.write("first/other.h", "");
     project.write("second/zqv.h", "#define ZQV 3\n");
     let run = |arguments: &[&str]| {
-        let more = ["--hipcc", "bin/hipcc", "--message-format", "json"];
+        let more = ["--hipcc", "bin/hipcc", "--json", "-"];
         project.run(&[arguments, &INPUT, &more].concat()).expect_code(0)
     };
     let compiled = || {
@@ -518,7 +517,7 @@ fn a_new_file_that_has_include_looked_for_is_noticed() {
             project.write(change, "#define ZQV 40\n");
         }
         for compiled in [1, 0] {
-            let more = ["--hipcc", "bin/hipcc", "--message-format", "json"];
+            let more = ["--hipcc", "bin/hipcc", "--json", "-"];
             let arguments = [&["build", "--out", "o"], &INPUT[..], &more].concat();
             let run = project.run(&arguments).expect_code(0);
             assert_eq!(run.of_type("build-finished")[0]["compiled"], compiled, "{change}");
@@ -541,7 +540,7 @@ fn clangs_configuration_files_are_part_of_the_toolchain() {
     let libs = installed().device_libs;
     let tools = ["--clang", "newer/bin/clang", "--device-libs", libs.to_str().unwrap()];
     let run = |arguments: &[&str]| {
-        let more = ["--message-format", "json"];
+        let more = ["--json", "-"];
         project.run(&[arguments, &INPUT, &tools, &more].concat()).expect_code(0)
     };
     let compiled = || {
@@ -584,7 +583,7 @@ fn files_that_a_configuration_file_of_hipccs_clang_includes_are_part_of_the_tool
     project.write("k.cpp", "extern \"C\" __global__ void k(int* x) { *x = V; }\n");
     project.write_manifest("k.cpp", ["-DX=1".to_owned()].into_iter());
     let run = |arguments: &[&str]| {
-        let more = ["--hipcc", "bin/hipcc", "--message-format", "json"];
+        let more = ["--hipcc", "bin/hipcc", "--json", "-"];
         project.run(&[arguments, &INPUT, &more].concat()).expect_code(0)
     };
     run(&["build", "--out", "o"]);

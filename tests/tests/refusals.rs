@@ -44,7 +44,7 @@ const REFUSED: usize = 4;
 const BUILD: &[&str] = &["build", "--manifest", "kernels.toml", "--target", "gfx906_60"];
 
 fn build(project: &Project, more: &[&str]) -> Run {
-    project.run(&[BUILD, &["--message-format", "json"], more].concat())
+    project.run(&[BUILD, &["--json", "-"], more].concat())
 }
 
 /// What is said of each kernel that failed: its arguments, the reason, the
@@ -140,7 +140,7 @@ fn refusals_are_printed_the_same_and_retried_on_request() {
     );
     let why = project.run(&[&plan[..], &["--explain", "BROKEN=100000"]].concat()).expect_code(0);
     assert!(why.stdout.contains("refused by an earlier run"), "{}", why.stdout);
-    let stats = project.run(&["cache", "stats", "--message-format", "json"]).expect_code(0);
+    let stats = project.run(&["cache", "stats", "--json", "-"]).expect_code(0);
     assert_eq!(stats.of_type("cache-stats")[0]["refused"], REFUSED);
     project.run(&["cache", "verify"]).expect_code(0);
 
@@ -188,7 +188,7 @@ const ADMISSION: [&str; 2] = ["--allow-read", "outside"];
 fn a_refusal_is_out_of_date_when_a_header_that_it_depends_on_is() {
     let project = Project::new();
     let arguments = "build --manifest k/kernels.toml --target gfx906 --out o --allow-read outside \
-                     --message-format json";
+                     --json -";
     let arguments: Vec<&str> = arguments.split_ascii_whitespace().collect();
     let run = |text: Option<&str>| {
         with_header(&project, text);
@@ -200,8 +200,7 @@ fn a_refusal_is_out_of_date_when_a_header_that_it_depends_on_is() {
     let is_kept = || started(&run(broken).expect_code(100)) == 0;
     assert!((0..100).any(|_| is_kept()), "it is kept in the end");
     let header = with_header(&project, Some("#define OWN 2\n"));
-    let explain =
-        "plan --manifest k/kernels.toml --target gfx906 --explain OWN --message-format json";
+    let explain = "plan --manifest k/kernels.toml --target gfx906 --explain OWN --json -";
     let explain: Vec<&str> = explain.split_ascii_whitespace().collect();
     let explained = |more: &[&str]| {
         let run = project.run(&[&explain[..], more].concat()).expect_code(0);
@@ -254,7 +253,7 @@ fn a_source_of_a_stored_plan_that_equals_a_file_elsewhere_is_refused() {
          [[kernel]]\nsource = \"k.cl\"\n",
     );
     let run = |line: &str| project.run(&line.split_ascii_whitespace().collect::<Vec<_>>());
-    let common = "--out o --allow-read outside --message-format json";
+    let common = "--out o --allow-read outside --json -";
     let direct = format!("build --manifest k/kernels.toml --target gfx906 {common}");
     // A copy is another file, and could become this one: it is built and not kept.
     project.write("k/a.h", "#pragma once\n#define A 1\n");
@@ -280,7 +279,7 @@ fn an_include_directory_that_the_compiler_searches_by_default_is_refused_by_name
     project.write("kernels.toml", manifest);
     project.write("k.cl", "__kernel void k(__global int *x) { *x = 1; }\n");
     let build = ["build", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"];
-    let run = project.run(&[&build[..], &["--message-format", "json"]].concat()).expect_code(100);
+    let run = project.run(&[&build[..], &["--json", "-"]].concat()).expect_code(100);
     assert_eq!(run.of_type("job-failed")[0]["reason"], "include-dir-of-compiler");
 }
 
@@ -387,7 +386,7 @@ fn shards_pass_refusals_on_and_retry_when_a_header_changed() {
     // With an empty cache each, so that only the shard's own directory knows.
     let shard = |cache: &str, more: &str| {
         run(&format!(
-            "build --plan plan --shard 1/1 --out s --allow-read outside --message-format json \
+            "build --plan plan --shard 1/1 --out s --allow-read outside --json - \
              --cache-dir {cache}{more}"
         ))
     };
@@ -402,7 +401,7 @@ fn shards_pass_refusals_on_and_retry_when_a_header_changed() {
     project.write("outside/own.h", "#error not yet\n");
     // What the first cache knows goes into another shard's directory as well.
     let other = "build --plan plan --shard 1/1 --out t --allow-read outside \
-                 --message-format json --cache-dir c1";
+                 --json - --cache-dir c1";
     let handed = run(other).expect_code(42);
     assert_eq!((started(&handed), failures(&handed).len()), (0, 1));
     let merged = run("merge --plan plan --out m --allow-partial t").expect_code(0);
@@ -414,7 +413,7 @@ fn a_reviewed_list_of_refused_kernels_makes_packages_complete() {
     let project = project();
     let build = |more: &[&str]| {
         let dist = ["dist", "--manifest=kernels.toml", "--target=gfx906_60", "--out=o"];
-        project.run(&[&dist[..], &["--format=deb", "--message-format=json"], more].concat())
+        project.run(&[&dist[..], &["--format=deb", "--json=-"], more].concat())
     };
     let run = build(&["--write-refused=refused.jsonl"]).expect_code(100);
     let note = &run.of_type("note")[0]["message"];

@@ -9,7 +9,7 @@ use gfxpack_tests::project::{Project, Run, finish};
 use serde_json::Value;
 
 const BUILD: &[&str] =
-    &["build", "--manifest", "kernels.toml", "--target", "gfx906_60", "--message-format", "json"];
+    &["build", "--manifest", "kernels.toml", "--target", "gfx906_60", "--json", "-"];
 
 /// How many kernels the project has.
 const KERNELS: usize = 7;

@@ -30,7 +30,7 @@ fn sum(messages: &[Value], field: &str) -> u64 {
 #[test]
 fn messages_and_report_agree_on_every_job() {
     let project = Project::small();
-    let json = ["--jobs", "2", "--report", "pages/r.html", "--message-format", "json"];
+    let json = ["--jobs", "2", "--report", "pages/r.html", "--json", "-"];
     let cold = dist(&project, &json).expect_code(0);
     let (started, finished) = (cold.of_type("job-started"), cold.of_type("job-finished"));
     assert_eq!((started.len(), finished.len()), (5, 5));
@@ -145,7 +145,7 @@ fn kernels_that_fail_for_one_reason_are_reported_together() {
     );
     assert!(group.contains("register v256 is out of range"), "{group}");
     assert!(run.stderr.contains("error: a reason of its own"), "{}", run.stderr);
-    assert!(run.stderr.contains("--report FILE.html and --message-format json name every one"));
+    assert!(run.stderr.contains("--report FILE.html and --json - name every one"));
 
     // A refusal that is known by then has no time and no worker.
     let run = dist(&project, &["--retry-refused", "--report", "r.html"]).expect_code(100);
@@ -153,7 +153,7 @@ fn kernels_that_fail_for_one_reason_are_reported_together() {
     let page = project.text("r.html");
     assert!(page.contains("<summary>20 × ") && page.contains("<summary>1 × "), "{page}");
     assert_eq!(page.matches("failed: refused").count(), 21);
-    let json = dist(&project, &["--retry-refused", "--message-format", "json"]).expect_code(100);
+    let json = dist(&project, &["--retry-refused", "--json", "-"]).expect_code(100);
     assert_eq!(json.of_type("job-failed").len(), 21, "machines are told of each");
     assert_eq!(json.of_type("report")[0]["failed"], 21);
 }
@@ -167,7 +167,7 @@ fn order(run: &Run) -> Vec<String> {
 #[test]
 fn jobs_that_took_longest_last_time_start_first() {
     let project = light();
-    let json = ["--jobs", "1", "--message-format", "json"];
+    let json = ["--jobs", "1", "--json", "-"];
     let first = dist(&project, &json).expect_code(0);
     assert_eq!(order(&first), ["scale.cl.o", "scale.cl.o", "fill.s.o"], "by language at first");
     let costs = project.path().join("cache/v1/costs.jsonl");
@@ -219,7 +219,7 @@ fn the_default_number_of_jobs_is_the_number_of_usable_processors() {
             ])
             .arg(gfxpack_tests::project::binary())
             .args(["build", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"])
-            .args(["--message-format", "json"])
+            .args(["--json", "-"])
             .args(more)
             .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
             .current_dir(project.path());

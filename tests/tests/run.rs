@@ -153,7 +153,7 @@ fn the_log_is_shown_on_request() {
 #[test]
 fn only_messages_are_on_standard_output() {
     let project = machine();
-    let run = run(&project, &["--message-format", "json", "--", "sh", "app"]).expect_code(0);
+    let run = run(&project, &["--json", "-", "--", "sh", "app"]).expect_code(0);
     assert_eq!(run.of_type("run")[0]["found"], 1);
     assert!(run.stderr.contains("result\n"), "{}", run.stderr);
 }

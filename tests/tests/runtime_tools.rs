@@ -103,7 +103,7 @@ impl Machine {
 
     /// The messages of `doctor`, as `level about: message`, and its exit code.
     fn doctor(&self, more: &[&str], variables: &[(&str, &str)]) -> (Vec<String>, Option<i32>) {
-        let mut arguments = vec!["doctor", "--message-format", "json"];
+        let mut arguments = vec!["doctor", "--json", "-"];
         arguments.extend(["--target", "gfx906@60", "--system-dir", "db"]);
         arguments.extend(more);
         let run = self.run_with(&arguments, variables);
@@ -155,7 +155,7 @@ fn files_that_miopen_does_not_open_are_not_searched() {
     assert!(hidden.stderr.contains(expected), "{}", hidden.stderr);
     assert!(hidden.stderr.contains("--for runtime"), "{}", hidden.stderr);
 
-    let asked = ["--target", "gfx906@60", "--system-dir", "db", "--message-format", "json"];
+    let asked = ["--target", "gfx906@60", "--system-dir", "db", "--json", "-"];
     let run = |more: &[&str], code: i32| {
         let run = machine.run(&[&["lookup"], &asked[..], more, &[NAME, WIDE]].concat());
         let run = run.expect_code(code);
@@ -198,7 +198,9 @@ fn files_that_miopen_does_not_open_are_not_searched() {
 fn without_miopen_the_users_cache_is_not_known() {
     let machine = Machine::installed();
     let own = env!("CARGO_PKG_VERSION");
-    for command in [&["doctor", "--env"][..], &["doctor", "--target", "gfx906", "--system-dir", "db"]] {
+    for command in
+        [&["doctor", "--env"][..], &["doctor", "--target", "gfx906", "--system-dir", "db"]]
+    {
         let run = machine.run_with(command, &[("ROCM_PATH", "/no/rocm")]);
         assert!(!run.stdout.contains(&format!("miopen/{own}")), "{}", run.stdout);
     }
@@ -231,8 +233,8 @@ fn a_miss_has_a_code_of_its_own_and_a_reason_for_each_file() {
     }
     let arguments = [
         "lookup",
-        "--message-format",
-        "json",
+        "--json",
+        "-",
         "--target",
         "gfx906@60",
         "--system-dir",
@@ -353,7 +355,7 @@ fn a_long_key_is_printed_once() {
                    stored  … -DMLO_OPTION_43=43 {-DN=1} -mcpu=gfx906\n";
     assert!(text.contains(differs), "{text}");
     // Machines get all of it.
-    let arguments = ["lookup", "--message-format", "json", "--target", "gfx906@60"];
+    let arguments = ["lookup", "--json", "-", "--target", "gfx906@60"];
     let more = ["--system-dir", "db", NAME, &long(4)];
     let run = machine.run(&[&arguments[..], &more].concat()).expect_code(3);
     assert_eq!(run.of_type("nearest")[0]["kernel_args"], stored[0]);
@@ -374,7 +376,7 @@ fn a_key_in_a_file_that_is_not_searched_is_reported() {
     }
     assert!(!text.contains("gfx908_60.kdb has"), "another processor's code is of no use:\n{text}");
 
-    let arguments = ["lookup", "--message-format", "json", "--target", "gfx906@60"];
+    let arguments = ["lookup", "--json", "-", "--target", "gfx906@60"];
     let more = ["--system-dir", "db", NAME, args];
     let run = machine.run(&[&arguments[..], &more].concat()).expect_code(3);
     assert_eq!(run.of_type("nearest").len(), 3);
@@ -421,8 +423,8 @@ fn a_custom_cache_has_versions_since_3_5() {
     let lookup = |version: &str| {
         let arguments = [
             "lookup",
-            "--message-format",
-            "json",
+            "--json",
+            "-",
             "--miopen-version",
             version,
             "--target",
@@ -445,8 +447,7 @@ fn a_custom_cache_has_versions_since_3_5() {
     assert!(env("3.5.1.5b2d").contains("/own/3.5.1.5b2d/*.ukdb"));
     assert!(env("3.4.0").contains("/own/*.ukdb"));
     let find_mode = |version: &str| {
-        let arguments =
-            ["doctor", "--env", "--message-format", "json", "--miopen-version", version];
+        let arguments = ["doctor", "--env", "--json", "-", "--miopen-version", version];
         let run = machine.run_with(&arguments, &[("MIOPEN_FIND_MODE", "6")]).expect_code(0);
         let variables = run.of_type("variable");
         let found = variables.iter().find(|one| one["name"] == "MIOPEN_FIND_MODE").unwrap();
@@ -689,7 +690,7 @@ fn doctor_reports_a_missing_gpu() {
 fn every_variable_is_listed_with_its_meaning() {
     let machine = Machine::new();
     let variables = [("MIOPEN_DISABLE_CACHE", "ON"), ("MIOPEN_SYSTEM_DB_PATH", "/kdbs")];
-    let run = machine.run_with(&["doctor", "--env", "--message-format", "json"], &variables).expect_code(0);
+    let run = machine.run_with(&["doctor", "--env", "--json", "-"], &variables).expect_code(0);
     let variable = |name: &str| {
         let all = run.of_type("variable");
         all.into_iter().find(|variable| variable["name"] == name).expect("it is listed")
@@ -714,7 +715,7 @@ fn all_databases_are_listed_with_path_and_content() {
     machine.0.write(user, "k=ConvAsm1x1U:1,0,miopenConvolutionFwdAlgoDirect\nnothing\n");
     let db = machine.path("db").display().to_string();
     let variables = [("MIOPEN_SYSTEM_DB_PATH", db.as_str())];
-    let run = machine.run_with(&["doctor", "--env", "--message-format", "json"], &variables).expect_code(0);
+    let run = machine.run_with(&["doctor", "--env", "--json", "-"], &variables).expect_code(0);
     let files: Vec<String> = run
         .of_type("database-place")
         .iter()

@@ -16,7 +16,7 @@ const S3_KEY: (&str, &str) = ("somebody", "a-secret-of-somebody");
 
 /// Builds on a "machine": with a cache of its own.
 fn build(project: &Project, machine: &str, more: &[&str]) -> Run {
-    let arguments = ["--target", "gfx906_60", "--message-format", "json", "--out", machine];
+    let arguments = ["--target", "gfx906_60", "--json", "-", "--out", machine];
     let mut command = project.command(&["build", "--manifest", "kernels.toml"]);
     command.args(arguments).args(more);
     command.env("GFXPACK_CACHE_DIR", project.path().join(format!("cache-{machine}")));

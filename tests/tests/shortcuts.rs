@@ -16,7 +16,7 @@ const SETBACKS: [&str; 6] = [
 
 fn build(project: &Project, out: &str, cache: &str, arguments: &[&str]) -> Run {
     let mut command = project.command(&["build", "--out", out, "--cache-dir", cache]);
-    command.args(["--message-format", "json"]).args(arguments);
+    command.args(["--json", "-"]).args(arguments);
     command.env("GFXPACK_LOG", "gfxpack_compile=debug,gfxpack_launch=debug");
     gfxpack_tests::project::finish(command)
 }

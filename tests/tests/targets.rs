@@ -95,8 +95,7 @@ fn by_isa() -> Project {
 }
 
 fn build(project: &Project, out: &str, targets: &str, more: &[&str]) -> Run {
-    let arguments =
-        ["build", "--manifest", "kernels.toml", "--target", targets, "--message-format", "json"];
+    let arguments = ["build", "--manifest", "kernels.toml", "--target", targets, "--json", "-"];
     project.run(&[&arguments[..], &["--out", out], more].concat())
 }
 
@@ -221,7 +220,7 @@ fn device_libs_without(project: &Project, installed: &Path, names: &[&str]) -> P
 }
 
 fn installed_libs(project: &Project, clang: &str) -> PathBuf {
-    let run = project.run(&["targets", "--toolchains", "--clang", clang, "--message-format", "json"]);
+    let run = project.run(&["targets", "--toolchains", "--clang", clang, "--json", "-"]);
     let listed = run.expect_code(0).of_type("toolchain");
     listed[0]["device_libs"].as_str().expect("a directory").into()
 }
@@ -315,7 +314,7 @@ fn listing_toolchains_leaves_no_files() {
 #[test]
 fn toolchains_are_listed_with_their_targets() {
     let project = Project::new();
-    let run = project.run(&["targets", "--toolchains", "--message-format", "json"]).expect_code(0);
+    let run = project.run(&["targets", "--toolchains", "--json", "-"]).expect_code(0);
     let listed = run.of_type("toolchain");
     let builds = |toolchain: &Value, language: &str, gfx: &str| {
         let processors = toolchain["builds"][language].as_array().expect("a list").clone();

@@ -52,7 +52,7 @@ fn ten_lines_of_a_refusal_are_shown_and_a_log_has_the_rest() {
     assert!(log.contains("error: too little"), "{log:.3000}");
 
     // Machines get everything, whether the compiler runs or not.
-    let json = build(&project, &["--message-format", "json"]).expect_code(100);
+    let json = build(&project, &["--json", "-"]).expect_code(100);
     let outputs = json.of_type("job-failed");
     let whole = |output: &str| output.lines().count() == 6933;
     let whole = outputs.iter().filter(|job| whole(job["output"].as_str().unwrap()));
@@ -182,7 +182,7 @@ fn messages_go_to_a_file_while_text_is_printed() {
         let text = project.run(&[arguments, &["--json", "m.jsonl"]].concat()).expect_code(code);
         assert!(text.stderr.contains(expected) || text.stdout.contains(expected), "{text:?}");
         assert!(!text.stdout.contains("{\"format\":1"), "{}", text.stdout);
-        let json = [arguments, &["--message-format", "json"]].concat();
+        let json = [arguments, &["--json", "-"]].concat();
         let json = project.run(&json).expect_code(code).stdout;
         assert_eq!(comparable(&project.text("m.jsonl")), comparable(&json), "{arguments:?}");
     };
@@ -197,8 +197,6 @@ fn messages_go_to_a_file_while_text_is_printed() {
 
     let run = project.run(&["targets", "--json", "k.cpp/m"]).expect_code(2);
     assert!(run.stderr.contains("failed to write `k.cpp/m`"), "{}", run.stderr);
-    let run = project.run(&["targets", "--json", "-"]).expect_code(2);
-    assert!(run.stderr.contains("hint: --message-format json"), "{}", run.stderr);
     let run = project.run(&["targets", "--json", "/dev/full"]).expect_code(1);
     assert!(run.stderr.contains("failed to write `/dev/full`"), "{}", run.stderr);
 }
@@ -277,6 +275,6 @@ fn github_gets_an_annotation_for_each_reason() {
     assert!(two.starts_with("::error title=2 kernels failed%3A "), "{two}");
     assert!(two.ends_with("%0A  note 9%0A… 6,923 more lines"), "{two}");
 
-    assert_eq!(annotations("true", &["--message-format", "json"]).len(), 2);
+    assert_eq!(annotations("true", &["--json", "-"]).len(), 2);
     assert_eq!(annotations("false", &[]), [""; 0]);
 }

@@ -6,9 +6,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, mpsc};
 use std::time::Duration;
 
-use gfxpack_launch::{
-    DriverLauncher, FastLauncher, HeaderOptions, Session, ToolchainPathRoles,
-};
+use gfxpack_launch::{DriverLauncher, FastLauncher, HeaderOptions, Session, ToolchainPathRoles};
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::Plan;
 use gfxpack_process::watch::FileSystemCache;

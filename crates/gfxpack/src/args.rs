@@ -24,7 +24,7 @@ use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
 pub(crate) use asking::{Ask, LibraryArgs, MiopenCommand, ProblemArgs};
 pub(crate) use distribute::{FromPlan, Merge};
-pub(crate) use general::{Common, MessageFormat, When};
+pub(crate) use general::{Common, When};
 pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestKeys, HarvestPlans, Run, Sources, Tune, TuneCollect, TuneEnv,
     TunePlan,
@@ -35,9 +35,7 @@ use parsers::parse_timeout;
 pub(crate) use parsers::{SHELLS, parse_target, whole_file};
 pub(crate) use problems::ProblemsCommand;
 pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
-pub(crate) use runtime::{
-    Detect, Doctor, Hardware, Lookup, LookupArgs, Program, SYSFS, Which,
-};
+pub(crate) use runtime::{Detect, Doctor, Hardware, Lookup, LookupArgs, Program, SYSFS, Which};
 pub(crate) use shared::{CacheArgs, CacheDir, CompilerArgs, MaxObject, ToolchainArgs};
 
 /// Builds GPU kernel packages for ROCm from source, on machines without a GPU.
@@ -287,12 +285,7 @@ pub(crate) struct InputArgs {
     #[arg(long, help_heading = "Input")]
     pub(crate) dfsg: bool,
     /// Compile only sources under these SPDX licences
-    #[arg(
-        long,
-        value_name = "SPDX",
-        value_delimiter = ',',
-        help_heading = "Input"
-    )]
+    #[arg(long, value_name = "SPDX", value_delimiter = ',', help_heading = "Input")]
     pub(crate) license_allow: Vec<Allowed>,
 }
 

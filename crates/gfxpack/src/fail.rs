@@ -7,27 +7,26 @@ pub(crate) use gfxpack_pipeline::error::{Error, ErrorKind, Result, in_full, io, 
 use gfxpack_pipeline::exit_code::SUCCESS;
 use serde_json::json;
 
-use crate::args::{Common, MessageFormat};
+use crate::args::Common;
 use crate::command_line;
 use crate::output::Output;
 
 /// Prints clap's error, or the requested help.
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     let code = if error.use_stderr() { ErrorKind::Usage.exit_code() } else { SUCCESS };
-    let json = command_line::value_of("--message-format").is_some_and(|format| format == "json");
-    let file = command_line::value_of("--json").map(PathBuf::from);
-    if error.use_stderr() && (json || file.is_some()) {
+    let json = command_line::value_of("--json").map(PathBuf::from);
+    let output = Output::new(&Common { json: json.clone(), ..Common::default() }, false);
+    let on_stdout = output.json;
+    if error.use_stderr() && json.is_some() {
         let text = error.to_string();
         let (message, hint) = message_and_hint(&text);
-        let format = if json { MessageFormat::Json } else { MessageFormat::Human };
-        let output = Output::new(&Common { message_format: format, ..Common::default() }, false);
         let body = json!({ "messages": [message], "hint": hint, "exit_code": code });
         // If the file can't be written, the command line is wrong in any case.
-        if let Ok(output) = output.with_file(file.as_deref()) {
+        if let Ok(output) = output.with_file(json.as_deref()) {
             output.message("error", &body);
         }
     }
-    if !error.use_stderr() || !json {
+    if !error.use_stderr() || !on_stdout {
         error.print().ok();
     }
     ExitCode::from(code)

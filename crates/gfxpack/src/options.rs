@@ -11,8 +11,8 @@ use gfxpack_pipeline::options::{
 use gfxpack_toolchain::Search;
 
 use crate::args::{
-    self, Build, CacheArgs, CacheDir, CompilerArgs, InputArgs, LibraryArgs, Packaging,
-    ProblemArgs, RemoteArgs, SharedCacheArgs, ToolchainArgs, Via,
+    self, Build, CacheArgs, CacheDir, CompilerArgs, InputArgs, LibraryArgs, Packaging, ProblemArgs,
+    RemoteArgs, SharedCacheArgs, ToolchainArgs, Via,
 };
 use crate::environment::Environment;
 use crate::fail::Result;

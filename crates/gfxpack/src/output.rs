@@ -17,7 +17,7 @@ use gfxpack_pipeline::error::{Error, io};
 use gfxpack_pipeline::message_file::{MessageFile, write_line};
 pub(crate) use gfxpack_pipeline::text::{counted, display, if_any, joined, size};
 
-use crate::args::{Common, MessageFormat, When};
+use crate::args::{Common, When};
 
 /// Version of the JSON messages.
 const MESSAGE_FORMAT: u32 = 1;
@@ -55,7 +55,7 @@ pub(crate) struct Output {
 impl Output {
     pub(crate) fn new(common: &Common, colors: bool) -> Self {
         console::set_colors_enabled_stderr(colors);
-        let json = common.message_format == MessageFormat::Json;
+        let json = common.json.as_deref() == Some(Path::new("-"));
         // If bars would be hidden, as with TERM=dumb, progress is printed as lines.
         let wanted = common.progress != When::Never && !ProgressDrawTarget::stderr().is_hidden();
         Self {
@@ -72,12 +72,12 @@ impl Output {
         }
     }
 
-    /// The output with messages for machines in a file, if one is given.
+    /// The output with messages for machines in a file, if one is given and it is not stdout.
     ///
     /// # Errors
     /// If the file can't be written.
     pub(crate) fn with_file(self, path: Option<&Path>) -> Result<Self, Error> {
-        let file = path.map(MessageFile::create).transpose()?.map(Arc::new);
+        let file = path.filter(|_| !self.json).map(MessageFile::create).transpose()?.map(Arc::new);
         Ok(Self { messages: self.messages || file.is_some(), file, ..self })
     }
 

@@ -51,7 +51,7 @@ pub fn explain_keys(
         return Err(error::usage(
             format!("failed to find a key that contains `{text}`"),
             "a part of the kernel's name and arguments is enough: `gfxpack plan \
-             --message-format json` lists all keys",
+             --json -` lists all keys",
         ));
     }
     let mut histories: BTreeMap<String, History> = BTreeMap::new();

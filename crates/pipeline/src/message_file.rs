@@ -22,14 +22,8 @@ impl MessageFile {
     /// Creates or empties the file.
     ///
     /// # Errors
-    /// If the file can't be written, and for `-`.
+    /// If the file can't be written.
     pub fn create(path: &Path) -> Result<Self> {
-        if path == Path::new("-") {
-            return Err(error::usage(
-                "failed to write messages to stdout, where text goes",
-                "--message-format json writes them there in place of text",
-            ));
-        }
         let file = File::create(path).map_err(|error| {
             error::usage(
                 format!("failed to write `{}`: {error}", path.display()),
@@ -90,7 +84,6 @@ mod tests {
         full.line(&1);
         full.line(&2);
         assert!(full.finish().unwrap_err().to_string().contains("`/dev/full`"));
-        assert!(MessageFile::create(Path::new("-")).is_err());
         assert!(MessageFile::create(dir.path()).is_err());
     }
 }

@@ -67,7 +67,7 @@ impl Library {
     /// A run beside the manifest.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.project.command(args);
-        command.args(["--message-format", "json"]).args(&self.compiler);
+        command.args(["--json", "-"]).args(&self.compiler);
         command.current_dir(self.root.join("lib"));
         command
     }

@@ -149,7 +149,7 @@ fn objects_of_other_sources_are_not_merged_even_if_the_plans_digests_are_equal()
         text.split("\"digest\":\"").nth(1).unwrap()[..64].to_owned()
     };
     let shard = |code| {
-        let arguments = "build --plan plan --shard 1/1 --out s --message-format json";
+        let arguments = "build --plan plan --shard 1/1 --out s --json -";
         started(&project.run(&arguments.split(' ').collect::<Vec<_>>()).expect_code(code))
     };
     let refused = || {

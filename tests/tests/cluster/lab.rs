@@ -67,7 +67,7 @@ pub(crate) fn shard(project: &Project, shard: &str, out: &str, more: &[&str]) ->
 
 /// The arguments that run a shard with the stand-in.
 pub(crate) fn shard_arguments(shard: &str, out: &str, cache: &str) -> Vec<String> {
-    let arguments = "build --plan plan --via hipcc --hipcc bin/hipcc --message-format json --shard";
+    let arguments = "build --plan plan --via hipcc --hipcc bin/hipcc --json - --shard";
     let mut arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
     arguments.extend([shard, "--out", out, "--cache-dir", cache].map(str::to_owned));
     arguments

@@ -105,7 +105,7 @@ fn missing_shards_are_printed_as_ranges_and_what_is_not_theirs_is_ignored() {
     for ignored in ["no directory `none`", "shard-1-of-6.manifest` is damaged", "is of 2 shards"] {
         assert!(run.stderr.contains(ignored), "{ignored}: {}", run.stderr);
     }
-    let json = ["--shards", "6", "--message-format", "json"];
+    let json = ["--shards", "6", "--json", "-"];
     let run = project.run(&[&arguments[..], &json].concat()).expect_code(0);
     let all = &run.of_type("shards")[0];
     assert_eq!((&all["count"], &all["ranges"]), (&6.into(), &"1,4-6".into()), "{all}");

@@ -86,7 +86,7 @@ fn all_routes_make_the_same_bytes() {
     assert!(made(&project, &["b"], "merged") == expected, "in one directory");
 
     let casd = Casd::start(&project.path().join("casd"));
-    let more = ["--plan", "plan", "--remote", &casd.address(), "--message-format", "json"];
+    let more = ["--plan", "plan", "--remote", &casd.address(), "--json", "-"];
     let run = build("remote", "cr", &more);
     assert_eq!(run.of_type("build-finished")[0]["remote"], BY_CLANG, "{}", run.stdout);
     assert!(made(&project, &["cr"], "remote") == expected, "remote execution");
@@ -131,7 +131,7 @@ fn plans_contain_files_included_through_parent_directories() {
 
     // However little is carried, what sources name is told.
     plan(&project, &[&target[..], &["--carry", "0"]].concat());
-    let json = ["--message-format", "json", "--plan", "plan"];
+    let json = ["--json", "-", "--plan", "plan"];
     let build = |more: &[&str]| {
         let run = project.run(&[&["build"][..], &json, more].concat()).expect_code(0);
         started(&run)

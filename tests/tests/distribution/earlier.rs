@@ -97,7 +97,7 @@ fn packages_of_other_targets_and_families_are_kept_in_the_directory() {
 
     // A family goes with the packages that it depends on.
     let more = ["--format", "deb", "--meta", "all", "--package-version", "2"];
-    let run = dist("gfx906", &[&more[..], &["--message-format", "json"]].concat());
+    let run = dist("gfx906", &[&more[..], &["--json", "-"]].concat());
     let file = |message: &Value| message["file"].as_str().expect("a path").to_owned();
     let mut removed: Vec<String> = run.of_type("package-removed").iter().map(file).collect();
     removed.sort();

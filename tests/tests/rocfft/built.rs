@@ -253,7 +253,7 @@ fn locate_nothing(directory: &Path) -> String {
 
 /// A message of `lookup` for the library whose directory is `dir`.
 fn lookup(project: &Project, args: &[&str], variables: &[(&str, &Path)], code: i32) -> Value {
-    let fixed = ["lookup", "--target", "gfx90a", "--message-format", "json"];
+    let fixed = ["lookup", "--target", "gfx90a", "--json", "-"];
     let mut command = project.command(&[&fixed[..], args].concat());
     command.envs(variables.iter().copied());
     let run = gfxpack_tests::project::finish(command).expect_code(code);

@@ -7,10 +7,8 @@ use clap::{Args as ClapArgs, ColorChoice, ValueEnum};
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "General")]
 pub(crate) struct Common {
-    /// How to report: text for people, or one JSON object a line on stdout
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
-    pub(crate) message_format: MessageFormat,
-    /// Also write the messages of --message-format json to FILE
+    /// Write messages for programs to FILE as they come, one JSON object a line;
+    /// - is stdout, in place of the text for people
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Print only errors and warnings
@@ -25,13 +23,6 @@ pub(crate) struct Common {
     /// Colours; with auto, on a terminal where NO_COLOR is not set
     #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
     pub(crate) color: ColorChoice,
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MessageFormat {
-    #[default]
-    Human,
-    Json,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]

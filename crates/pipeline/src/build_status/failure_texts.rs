@@ -67,7 +67,7 @@ impl FailureTexts {
         let Some(more) = more else { return lines };
         lines.push(match self.files.holding(output) {
             Some(file) => format!("… {more} in {}", file.display()),
-            None => format!("… {more}; --message-format json has all"),
+            None => format!("… {more}; --json FILE has all"),
         });
         lines
     }
@@ -88,7 +88,7 @@ impl FailureTexts {
         if hidden {
             lines.push(match &self.files.report {
                 Some(report) => format!("every failed kernel is in {}", report.display()),
-                None => "--report FILE.html and --message-format json name every one".to_owned(),
+                None => "--report FILE.html and --json FILE name every one".to_owned(),
             });
         }
         lines

@@ -16,7 +16,11 @@ pub(super) const OTHERS_WRITE: u32 = 0o002;
 /// Checks the directories in which kdbs are looked for.
 pub(super) fn check(directories: &KdbDirectories, findings: &mut Findings<'_>) {
     for note in &directories.notes {
-        findings.warning(ABOUT, note.clone(), "`gfxpack doctor --env` tells what each variable does");
+        findings.warning(
+            ABOUT,
+            note.clone(),
+            "`gfxpack doctor --env` tells what each variable does",
+        );
     }
     if directories.system_disabled {
         // The check of variables has reported the one that disables it.
