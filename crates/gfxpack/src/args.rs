@@ -19,20 +19,21 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use gfxpack_model::Target;
 use gfxpack_pipeline::exit_code::MEANINGS;
 use gfxpack_plan::license::Allowed;
+use gfxpack_plan::shard::Shard;
 
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
 pub(crate) use asking::{Ask, LibraryArgs, MiopenCommand, ProblemArgs};
-pub(crate) use distribute::{FromPlan, Merge};
-pub(crate) use general::{Common, When};
+pub(crate) use distribute::Merge;
+pub(crate) use general::Common;
 pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestKeys, HarvestPlans, Run, Sources, Tune, TuneCollect, TuneEnv,
     TunePlan,
 };
 pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, KdbForm, SelectObject};
 pub(crate) use packaging::{Install, Package, Packaging, Recipe, Repo, Verify};
-use parsers::parse_timeout;
-pub(crate) use parsers::{SHELLS, parse_target, whole_file};
+pub(crate) use parsers::{Choice, SHELLS, one_of, parse_target, whole_file};
+use parsers::{parse_shard, parse_timeout};
 pub(crate) use problems::ProblemsCommand;
 pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
 pub(crate) use runtime::{Detect, Doctor, Hardware, Lookup, LookupArgs, Program, SYSFS, Which};
@@ -40,7 +41,7 @@ pub(crate) use shared::{CacheArgs, CacheDir, CompilerArgs, MaxObject, ToolchainA
 
 /// Builds GPU kernel packages for ROCm from source, on machines without a GPU.
 #[derive(Debug, Parser)]
-#[command(name = "gfxpack", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "gfxpack", version, max_term_width = 100)]
 #[command(
     after_long_help = after_help()
 )]
@@ -72,7 +73,7 @@ pub(crate) enum Command {
     /// Show what `dist` would do, or store it for other machines
     Plan(Box<PlanCommand>),
     /// Compile kernels and assemble kdbs, without packages
-    Build(Box<Build>),
+    Build(Box<BuildCommand>),
     /// Ask a stock libMIOpen or librocfft which kernels are needed
     ///
     /// The library runs without a GPU, and stand-ins take the place of HIP.
@@ -146,10 +147,22 @@ pub(crate) struct Dist {
     pub(crate) build: Build,
     #[command(flatten)]
     pub(crate) packaging: Packaging,
-    /// Check that the library that was asked (libMIOpen for --problems, librocfft for --plans) finds
-    /// every kernel in the files made
+    /// Check that the library that was asked finds every kernel
+    ///
+    /// libMIOpen for --problems, librocfft for --plans, in the files made.
     #[arg(long, help_heading = "MIOpen")]
     pub(crate) check: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct BuildCommand {
+    #[command(flatten)]
+    pub(crate) build: Build,
+    /// Run a part of the plan, as 3/8, and leave its objects and a manifest in
+    /// --out for `gfxpack merge`
+    #[arg(long, value_name = "I/N", requires = "plan", value_parser = parse_shard, help_heading = "Stored plan",
+          conflicts_with_all = ["dry_run", "write_refused"])]
+    pub(crate) shard: Option<Shard>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -188,8 +201,10 @@ pub(crate) struct PlanCommand {
 pub(crate) struct Build {
     #[command(flatten)]
     pub(crate) inputs: InputArgs,
-    #[command(flatten)]
-    pub(crate) stored: FromPlan,
+    /// Run the plan that `gfxpack plan --out DIR` stored, in place of all
+    /// options under Input, MIOpen and rocFFT
+    #[arg(long, value_name = "DIR", conflicts_with_all = INPUTS, help_heading = "Stored plan")]
+    pub(crate) plan: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) compilers: CompilerArgs,
     #[command(flatten)]
@@ -232,7 +247,7 @@ pub(crate) struct Build {
     /// Write the kernels that compilers refused to FILE, one a line with target
     /// and reason: review it, keep it, and give it to later builds with
     /// --skip-refused
-    #[arg(long, value_name = "FILE", help_heading = "Build", conflicts_with_all = ["dry_run", "shard"])]
+    #[arg(long, value_name = "FILE", help_heading = "Build", conflicts_with = "dry_run")]
     pub(crate) write_refused: Option<PathBuf>,
     /// Print what would be done, and do nothing
     #[arg(long, short = 'n', help_heading = "Build")]
@@ -249,15 +264,36 @@ pub(crate) enum Via {
     Hipcc,
 }
 
+/// The options of `InputArgs`, which can't be given with a stored plan. They are
+/// listed since clap makes no group of a struct into which others are flattened.
+const INPUTS: [&str; 15] = [
+    "manifest",
+    "keys",
+    "missing_from",
+    "skip_refused",
+    "problems",
+    "miopen",
+    "miopen_db",
+    "uses",
+    "plans",
+    "rocfft",
+    "debian_mirror",
+    "source_dir",
+    "target",
+    "dfsg",
+    "license_allow",
+];
+
 #[derive(Debug, ClapArgs)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct InputArgs {
     /// A kernel manifest (TOML)
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Vec<PathBuf>,
-    /// Kernel keys, one JSON object with kernel_name and kernel_args a line;
-    /// needs --source-dir, below which sources are looked up by name; - reads
-    /// stdin
+    /// Kernel keys, one a line, as `gfxpack run` and `ask` write them
+    ///
+    /// JSON objects with kernel_name and kernel_args. Needs --source-dir, below
+    /// which sources are looked up by name; - reads stdin; repeatable.
     #[arg(long, value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
     /// Build only keys that are not in this kdb; repeatable
@@ -271,13 +307,17 @@ pub(crate) struct InputArgs {
     pub(crate) max_object: MaxObject,
     #[command(flatten)]
     pub(crate) asking: ProblemArgs,
-    /// A directory to search, with its subdirectories, for sources and includes
-    /// of keys; with --problems, for sources that libMIOpen does not contain
+    /// The sources of keys, with subdirectories
+    ///
+    /// Includes are looked up there too, and with --problems the sources that
+    /// libMIOpen does not contain; repeatable.
     #[arg(long, value_name = "DIR", help_heading = "Input")]
     pub(crate) source_dir: Vec<PathBuf>,
-    /// GPU to build for: a processor and its compute units, as gfx90a@104,
-    /// gfx90a:xnack+@104 or gfx906_60; or a processor alone, as gfx1030 or a
-    /// product's name (MI210), for any number of them; repeatable, or with commas
+    /// GPU to build for, as gfx90a@104 or gfx1030
+    ///
+    /// A processor and its compute units, as gfx90a@104, gfx90a:xnack+@104 or
+    /// gfx906_60; or a processor alone, as gfx1030 or a product's name (MI210),
+    /// for any number of them; repeatable, or with commas.
     #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target, help_heading = "Input")]
     pub(crate) target: Vec<Target>,
     /// Compile only sources that Debian can ship (DFSG): under free licences, not

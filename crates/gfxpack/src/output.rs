@@ -17,7 +17,7 @@ use gfxpack_pipeline::error::{Error, io};
 use gfxpack_pipeline::message_file::{MessageFile, write_line};
 pub(crate) use gfxpack_pipeline::text::{counted, display, if_any, joined, size};
 
-use crate::args::{Common, When};
+use crate::args::Common;
 
 /// Version of the JSON messages.
 const MESSAGE_FORMAT: u32 = 1;
@@ -57,7 +57,7 @@ impl Output {
         console::set_colors_enabled_stderr(colors);
         let json = common.json.as_deref() == Some(Path::new("-"));
         // If bars would be hidden, as with TERM=dumb, progress is printed as lines.
-        let wanted = common.progress != When::Never && !ProgressDrawTarget::stderr().is_hidden();
+        let wanted = !ProgressDrawTarget::stderr().is_hidden();
         Self {
             json,
             messages: json,

@@ -12,9 +12,10 @@ use super::{CacheDir, parse_target};
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct ProblemArgs {
-    /// Problems: a list or log with MIOpenDriver commands, or a performance or
-    /// find database. MIOpen is asked which kernels they need. - reads stdin;
-    /// repeatable
+    /// Problems, for which MIOpen is asked which kernels they need
+    ///
+    /// A list or log with MIOpenDriver's commands, or a performance or find
+    /// database; - reads stdin; repeatable.
     #[arg(long, value_name = "FILE")]
     pub(crate) problems: Vec<PathBuf>,
     #[command(flatten)]
@@ -58,8 +59,10 @@ pub(crate) struct MiopenCommand {
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "MIOpen")]
 pub(crate) struct LibraryArgs {
-    /// The libMIOpen to ask: a file, a directory with one, debian:sid or
-    /// debian:experimental, or lock:FILE [default: the installed one]
+    /// The libMIOpen to ask, as debian:sid [default: the installed one]
+    ///
+    /// A file, a directory with one, debian:sid or debian:experimental, or
+    /// lock:FILE.
     #[arg(long, value_name = "LIBRARY")]
     pub(crate) miopen: Option<LibrarySource>,
     /// A directory of performance and find databases; repeatable: MIOpen is

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use gfxpack_caches::Shell;
 use gfxpack_model::{Target, TargetId, processors};
+use gfxpack_plan::shard::Shard;
 
 /// A week, in seconds. Nobody needs a longer limit.
 const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
@@ -52,6 +53,11 @@ pub(super) fn checked(text: &str, is_good: bool, wrong: &str) -> Result<String, 
 pub(super) fn parse_template(text: &str) -> Result<String, String> {
     let wrong = "all targets' packages would have one name\nhint: {gfx} stands for the target: kernels-{gfx}";
     checked(text, text.contains("{gfx}"), wrong)
+}
+
+/// Which of several shards.
+pub(super) fn parse_shard(text: &str) -> Result<Shard, String> {
+    text.parse::<Shard>().map_err(|error| format!("{error}\nhint: {}", error.hint()))
 }
 
 /// The path of a file that is put in place when complete, so not `-`.

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use gfxpack_pipeline::options::processes;
 use gfxpack_pipeline::shards::build::{self, BuiltShard};
 use gfxpack_pipeline::text::brief;
 use gfxpack_plan::shard::{JobState, Shard};
@@ -18,8 +19,9 @@ use crate::progress::Reporter;
 pub(super) fn run(args: &Build, shard: Shard, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let begun = Instant::now();
+    rayon::ThreadPoolBuilder::new().num_threads(processes(args.jobs)).build_global().ok();
     // clap does not require --plan if an option is given that conflicts with it.
-    let plan = args.stored.plan.as_ref().ok_or_else(|| {
+    let plan = args.plan.as_ref().ok_or_else(|| {
         fail::usage(
             format!("failed to build shard {shard}: a shard is of a stored plan, and none is given"),
             "store one with `gfxpack plan … --out PLAN`, and give it as --plan PLAN in place of the \

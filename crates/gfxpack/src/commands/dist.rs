@@ -13,7 +13,7 @@ use gfxpack_pipeline::prepare::Preparation;
 use gfxpack_pipeline::text::brief;
 use gfxpack_pipeline::write_packages::MadePackage;
 
-use super::{build_shard, kdb, plan};
+use super::{kdb, plan};
 use crate::args::{Build, Packaging};
 use crate::context::Context;
 use crate::environment::Environment;
@@ -36,15 +36,6 @@ pub(crate) fn run(
     // Planning, assembling and verifying use rayon's global pool, whose size can
     // be set only once.
     rayon::ThreadPoolBuilder::new().num_threads(processes(args.jobs)).build_global().ok();
-    if let Some(shard) = args.stored.shard {
-        if packaging.is_some() {
-            return Err(fail::usage(
-                format!("failed to package shard {shard}: it is a part of the kernels only"),
-                "build shards with `gfxpack build`, then `merge` and `package` them",
-            ));
-        }
-        return build_shard::run(args, shard, context);
-    }
     if check && args.inputs.asking.problems.is_empty() && args.inputs.asking.rocfft.plans.is_empty()
     {
         return Err(fail::usage(
@@ -102,7 +93,7 @@ fn options(
     let mut build = build_options(args, environment);
     let layout = package.as_ref().map(|package| &package.layout);
     build.form.windows_names |= layout == Some(&InstallLayout::Windows);
-    Ok(DistOptions { prepare, stored_plan: args.stored.plan.clone(), build, package })
+    Ok(DistOptions { prepare, stored_plan: args.plan.clone(), build, package })
 }
 
 fn summarise(

@@ -47,7 +47,10 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8> {
             let packaging = Some(&args.packaging);
             dist::run(&args.build, packaging, args.check, context.cancellable()?)
         }
-        Command::Build(args) => dist::run(&args, None, false, context.cancellable()?),
+        Command::Build(args) => match args.shard {
+            Some(shard) => build_shard::run(&args.build, shard, context.cancellable()?),
+            None => dist::run(&args.build, None, false, context.cancellable()?),
+        },
         Command::Ask(args) => ask::run(&args, context.cancellable()?),
         Command::Miopen(args) => miopen::run(&args, context.cancellable()?),
         Command::Plan(args) => plan::run(&args, context.cancellable()?),
