@@ -56,9 +56,9 @@ fn only_free_sources_are_compiled_and_others_are_listed() {
 }
 
 #[test]
-fn a_list_of_licences_works_in_any_spelling() {
+fn only_listed_licences_are_compiled() {
     let project = project();
-    dist(&project, &["--licence-allow", "MIT,ISC"]).expect_code(0);
+    dist(&project, &["--license-allow", "MIT,ISC"]).expect_code(0);
     let reason = "CC-BY-NC-4.0 is not allowed".to_owned();
     assert_eq!(left_out(&project), [("scale.cl".to_owned(), reason)]);
     dist(&project, &[]).expect_code(0);
