@@ -2,7 +2,7 @@
 //! engine a site has, and merged into the same bytes that one machine would make.
 
 pub mod build;
-pub mod manifest_files;
+mod manifest_files;
 pub mod merge;
 mod output;
 mod run;
