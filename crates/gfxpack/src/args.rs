@@ -1,7 +1,6 @@
 //! The command line, parsed by clap.
 
 mod asking;
-mod distribute;
 mod general;
 mod harvest;
 mod kdb;
@@ -12,6 +11,7 @@ mod remote;
 mod runtime;
 mod shared;
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,7 +24,6 @@ use gfxpack_plan::shard::Shard;
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
 pub(crate) use asking::{Ask, LibraryArgs, MiopenCommand, ProblemArgs};
-pub(crate) use distribute::Merge;
 pub(crate) use general::Common;
 pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestKeys, HarvestPlans, Run, Sources, Tune, TuneCollect, TuneEnv,
@@ -252,6 +251,35 @@ pub(crate) struct Build {
     /// Print what would be done, and do nothing
     #[arg(long, short = 'n', help_heading = "Build")]
     pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Merge {
+    /// Directories that shards were built into
+    #[arg(required = true, value_name = "DIR")]
+    pub(crate) dirs: Vec<PathBuf>,
+    /// Their plan
+    #[arg(long, value_name = "DIR")]
+    pub(crate) plan: PathBuf,
+    /// Output directory; kdbs go to DIR/kdb
+    #[arg(long, value_name = "DIR", required_unless_present = "missing")]
+    pub(crate) out: Option<PathBuf>,
+    /// Merge nothing; print the shards that are to run, or to run again, as a
+    /// scheduler takes them for an array: 1,4-6; nothing if all are done
+    #[arg(long, conflicts_with_all = ["out", "allow_partial"])]
+    pub(crate) missing: bool,
+    /// How many shards there are, for --missing [default: as a shard that is
+    /// done says]
+    #[arg(long, value_name = "N", requires = "missing")]
+    pub(crate) shards: Option<NonZeroU32>,
+    /// Merge even if shards or kernels are missing; the kdbs' manifest lists
+    /// them, and `package` needs --allow-partial for these kdbs
+    #[arg(long)]
+    pub(crate) allow_partial: bool,
+    #[command(flatten)]
+    pub(crate) form: KdbForm,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
 }
 
 /// How compilers are started.
