@@ -146,9 +146,10 @@ pub(crate) struct Dist {
     pub(crate) build: Build,
     #[command(flatten)]
     pub(crate) packaging: Packaging,
-    /// Check that the library that was asked finds every kernel
+    /// Check that the library finds every kernel
     ///
-    /// libMIOpen for --problems, librocfft for --plans, in the files made.
+    /// The one that was asked, in the files made: libMIOpen for --problems,
+    /// librocfft for --plans.
     #[arg(long, help_heading = "MIOpen")]
     pub(crate) check: bool,
 }
@@ -318,7 +319,7 @@ pub(crate) struct InputArgs {
     /// A kernel manifest (TOML)
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Vec<PathBuf>,
-    /// Kernel keys, one a line, as `gfxpack run` and `ask` write them
+    /// Kernel keys, one a line, as `gfxpack run` writes them
     ///
     /// JSON objects with kernel_name and kernel_args. Needs --source-dir, below
     /// which sources are looked up by name; - reads stdin; repeatable.

@@ -12,7 +12,7 @@ use super::{CacheDir, parse_target};
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct ProblemArgs {
-    /// Problems, for which MIOpen is asked which kernels they need
+    /// Problems: MIOpen is asked which kernels they need
     ///
     /// A list or log with MIOpenDriver's commands, or a performance or find
     /// database; - reads stdin; repeatable.
@@ -59,7 +59,7 @@ pub(crate) struct MiopenCommand {
 #[derive(Debug, Clone, Default, ClapArgs)]
 #[command(next_help_heading = "MIOpen")]
 pub(crate) struct LibraryArgs {
-    /// The libMIOpen to ask, as debian:sid [default: the installed one]
+    /// The libMIOpen to ask [default: the installed one]
     ///
     /// A file, a directory with one, debian:sid or debian:experimental, or
     /// lock:FILE.

@@ -73,7 +73,9 @@ pub(crate) struct Packaging {
     /// DEBEMAIL, or the manifest's]
     #[arg(long, value_name = "NAME <MAIL>")]
     pub(crate) maintainer: Option<String>,
-    /// SPDX licence of kernels whose manifest or source states none
+    /// SPDX licence of kernels that state none
+    ///
+    /// Neither in a manifest nor in the source.
     #[arg(long, value_name = "SPDX", value_parser = parse_license)]
     pub(crate) license: Option<String>,
     /// Copyright holder of those kernels
