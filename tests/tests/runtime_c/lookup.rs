@@ -128,19 +128,6 @@ fn null_pointers_and_nonsense_are_errors_and_the_process_lives() {
     run(&mut machine.program("nulls.c"));
 }
 
-#[test]
-fn threads_compile_each_kernel_once() {
-    let machine = Machine::with_kdb();
-    // None of the kernels is installed.
-    sql(&machine.kdb(), "DELETE FROM kern_db");
-    let output = run(machine.program("threads.c").arg(machine.object_file(5)));
-    assert_eq!(text(output.stdout), "wrong: 0\n");
-    let count = "SELECT count(*) FROM kern_db";
-    let stored = rusqlite::Connection::open(machine.ukdb()).unwrap();
-    let stored: i64 = stored.query_row(count, [], |row| row.get(0)).unwrap();
-    assert_eq!(stored, 40);
-}
-
 /// In either journal mode: SQLite forbids a child even to close what it has
 /// from its parent.
 #[test]
@@ -163,27 +150,6 @@ fn a_forked_child_can_use_the_parents_cache() {
         let whole: String = ukdb.query_row(check, [], |row| row.get(0)).unwrap();
         assert_eq!(whole, "ok");
     }
-}
-
-#[test]
-fn a_child_forked_from_busy_threads_can_use_the_parents_cache() {
-    let machine = Machine::with_kdb();
-    std::fs::create_dir(machine.user()).unwrap();
-    write_kdb(&machine.ukdb(), &[9]);
-    let output = run(machine.program("fork_threads.c").args([NAME, &args(0), &args(9)]));
-    assert_eq!(text(output.stdout), "found: 60\n");
-    assert_eq!(text(output.stderr), "");
-}
-
-/// The header forbids it; what it does must still be no secret damage.
-#[test]
-fn an_exception_out_of_a_compiler_ends_the_process() {
-    use std::os::unix::process::ExitStatusExt as _;
-    const SIGABRT: i32 = 6;
-    let machine = Machine::new();
-    let output = machine.program("exception.cpp").output().unwrap();
-    assert_eq!(text(output.stdout), "about to throw\n");
-    assert_eq!(output.status.signal(), Some(SIGABRT), "{}", output.status);
 }
 
 #[test]

@@ -146,14 +146,8 @@ impl Machine {
         if program.exists() {
             return program;
         }
-        let cpp = source.extension().is_some_and(|extension| extension == "cpp");
-        let mut compiler = command(if cpp { "c++" } else { "cc" });
-        if cpp {
-            compiler.arg("-std=c++11");
-        } else {
-            compiler.arg("-std=c11");
-        }
-        compiler.args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-pthread", "-g"]);
+        let mut compiler = command("cc");
+        compiler.args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-pthread", "-g"]);
         compiler.arg(source).arg("-o").arg(&program);
         compiler.args(self.pkg_config(&["--cflags", "--libs"]));
         run(&mut compiler);

@@ -82,11 +82,8 @@ fn an_empty_file_is_a_new_one() {
 #[test]
 fn a_damaged_kernel_is_replaced() {
     for assignment in [
-        "kernel_blob = x'00'",
         "kernel_blob = 'text'",
-        "kernel_hash = upper(kernel_hash)",
         "kernel_hash = lower(hex(zeroblob(16)))",
-        "uncompressed_size = 1",
         "uncompressed_size = 1 << 50",
     ] {
         let machine = machine();
