@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use crate::prune::cached_versions;
+use crate::explain::entries;
+use crate::version;
 
 /// The version whose user cache to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +61,21 @@ impl CacheVersion {
             Self::None => None,
         }
     }
+}
+
+/// The versions with a kernel cache, the newest first; none if the directory
+/// can't be read.
+fn cached_versions(cache: &Path) -> Vec<String> {
+    let has_kernels = |directory: &Path| {
+        entries(directory).any(|file| file.extension().is_some_and(|kind| kind == "ukdb"))
+    };
+    let mut versions: Vec<String> = entries(cache)
+        .filter(|directory| has_kernels(directory))
+        .filter_map(|directory| directory.file_name()?.to_str().map(str::to_owned))
+        .filter(|name| version::is_version(name))
+        .collect();
+    versions.sort_by_cached_key(|name| std::cmp::Reverse(version::numbers(name)));
+    versions
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::process::{self, Process};
 
 /// The sub-directory of a user cache that holds the locks.
-pub(crate) const LOCK_DIR: &str = ".gfxpack-locks";
+const LOCK_DIR: &str = ".gfxpack-locks";
 
 /// Pauses between attempts: the first is doubled until the longest is reached.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);

@@ -13,7 +13,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 
 /// Suffix for the name of a kept file, before a number.
-pub(crate) const SUFFIX: &str = ".corrupt-";
+const SUFFIX: &str = ".corrupt-";
 
 /// How many damaged files of each name to keep. Older ones are removed.
 const KEPT: usize = 2;

@@ -9,7 +9,6 @@ mod layers;
 mod live_wal;
 mod other_program;
 mod processes;
-mod prune;
 mod setuid;
 mod support;
 mod system_faults;
