@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{Blob, CopyOptions, Layout, Row, WriteOptions, convert, write};
+use gfxpack_kdb::{Blob, Row, WriteOptions, write};
 use gfxpack_model::KernelKey;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -19,12 +19,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let large = |index: usize| (0..6000).map(|i| (i * i * (index + 3) >> 3) as u8).collect();
     kdb(&dir.join("empty.kdb"), 0, Blob::Smaller, small)?;
     kdb(&dir.join("raw.kdb"), 2, Blob::Raw, small)?;
-    kdb(&dir.join("bz2.kdb"), 3, Blob::Bz2, small)?;
-    kdb(&dir.join("large.kdb"), 2, Blob::Smaller, large)?;
+    kdb(&dir.join("bz2.kdb"), 3, Blob::Smaller, large)?;
     kdb(&dir.join("many.kdb"), 60, Blob::Smaller, small)?;
-    let mut options = CopyOptions::default();
-    options.layout = Some(Layout::Dense);
-    convert(&dir.join("many.kdb"), &dir.join("dense.kdb"), &options)?;
     let raw = fs::read(dir.join("raw.kdb"))?;
     fs::write(dir.join("half.kdb"), &raw[..raw.len() / 2])?;
     fs::write(dir.join("small.kdb"), "version https://git-lfs.github.com/spec/v1\n")?;
@@ -32,9 +28,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     // SQLite's file format: 2 in both versions of the header is WAL.
     wal[18..20].fill(2);
     fs::write(dir.join("wal.kdb"), wal)?;
-    let mut headless = fs::read(dir.join("large.kdb"))?;
-    headless[..100].fill(0);
-    fs::write(dir.join("headless.kdb"), headless)?;
     Ok(())
 }
 

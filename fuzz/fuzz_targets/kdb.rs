@@ -6,14 +6,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use gfxpack_kdb::{ReadError, ReadOptions, Reader, VerifyOptions, verify};
+use gfxpack_kdb::{ReadError, Reader, VerifyOptions, verify};
 use gfxpack_model::KernelKey;
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
-
-/// Below what the fuzzer may use in all, so that memory that grows past the
-/// limit asked for shows.
-const MAX_OBJECT_BYTES: u64 = 1 << 20;
 
 static PATH: LazyLock<(TempDir, PathBuf)> = LazyLock::new(|| {
     // Threads of its own would make runs differ.
@@ -30,12 +26,9 @@ fuzz_target!(|bytes: &[u8]| {
 
     let mut keys: Vec<KernelKey> = Vec::new();
     let mut whole = false;
-    let mut options = ReadOptions::default();
-    options.max_object_bytes = MAX_OBJECT_BYTES;
-    match Reader::open_with(path, options) {
+    match Reader::open(path) {
         Ok(reader) => {
             let read = reader.for_each_kernel(|record| {
-                assert!(record.code_object.len() as u64 <= MAX_OBJECT_BYTES);
                 keys.push(record.key);
                 Ok::<_, ReadError>(())
             });
@@ -50,9 +43,7 @@ fuzz_target!(|bytes: &[u8]| {
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 
-    let mut options = VerifyOptions::default();
-    options.max_object_bytes = MAX_OBJECT_BYTES;
-    let report = verify(path, None, &options).expect("a regular file is judged");
+    let report = verify(path, None, &VerifyOptions::default()).expect("a regular file is judged");
     if report.is_sound() {
         assert!(whole, "verified, and yet not readable");
         assert_eq!(report.rows, keys.len() as u64);

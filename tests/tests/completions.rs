@@ -30,7 +30,7 @@ fn bash_completes_commands_targets_and_files() {
         offered
     };
     has(&["di"], "dist");
-    has(&["kdb", "re"], "repair");
+    has(&["kdb", "me"], "merge");
     for command in ["dist", "lookup", "doctor", "ask"] {
         has(&[command, "--target", "gfx90"], "gfx90a");
         has(&[command, "--target", "gfx90a"], "gfx90a@104");

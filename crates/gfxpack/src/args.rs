@@ -36,7 +36,7 @@ use parsers::{parse_shard, parse_timeout};
 pub(crate) use problems::ProblemsCommand;
 pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
 pub(crate) use runtime::{Detect, Doctor, Hardware, Lookup, LookupArgs, Program, SYSFS, Which};
-pub(crate) use shared::{CacheArgs, CacheDir, CompilerArgs, MaxObject, ToolchainArgs};
+pub(crate) use shared::{CacheArgs, CacheDir, CompilerArgs, ToolchainArgs};
 
 /// Builds GPU kernel packages for ROCm from source, on machines without a GPU.
 #[derive(Debug, Parser)]
@@ -96,7 +96,7 @@ pub(crate) enum Command {
     Install(Install),
     /// Check packages and repositories, down to every kernel
     Verify(Verify),
-    /// Inspect, verify, merge, convert and repair kdbs
+    /// Inspect, verify and merge kdbs
     Kdb(KdbCommand),
     /// Run a program, and report which kernels MIOpen compiled
     Run(Run),
@@ -332,8 +332,6 @@ pub(crate) struct InputArgs {
     /// --write-refused writes it; repeatable
     #[arg(long, value_name = "FILE")]
     pub(crate) skip_refused: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) max_object: MaxObject,
     #[command(flatten)]
     pub(crate) asking: ProblemArgs,
     /// The sources of keys, with subdirectories

@@ -31,7 +31,6 @@ pub(crate) fn prepare_options(
             keys: inputs.keys.clone(),
             missing_from: inputs.missing_from.clone(),
             skip_refused: inputs.skip_refused.clone(),
-            max_object_bytes: inputs.max_object.bytes,
             problems: problems.clone(),
             library: if rocfft.plans.is_empty() {
                 library_options(library, environment)
@@ -133,12 +132,7 @@ pub(crate) fn build_options(args: &Build, environment: &Environment) -> BuildOpt
 
 /// The form of kdbs.
 pub(crate) fn kdb_form(form: args::KdbForm) -> KdbForm {
-    KdbForm {
-        blob: form.blob,
-        layout: form.kdb_layout,
-        provenance: form.provenance,
-        windows_names: form.windows_names,
-    }
+    KdbForm { blob: form.blob, windows_names: form.windows_names }
 }
 
 fn remote_options(args: &RemoteArgs) -> Option<RemoteOptions> {

@@ -3,21 +3,13 @@
 use crate::error::HarvestError;
 
 /// Options of a harvest.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Options<'a> {
-    /// Largest code object that a kdb's row may claim, in bytes.
-    pub max_object_bytes: u64,
     /// Called from any thread with the number of bytes read.
     pub read: Option<&'a (dyn Fn(u64) + Sync)>,
     /// Called often to ask whether to stop.
     pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
-}
-
-impl Default for Options<'_> {
-    fn default() -> Self {
-        Self { max_object_bytes: gfxpack_kdb::MAX_OBJECT_BYTES, read: None, cancelled: None }
-    }
 }
 
 impl Options<'_> {

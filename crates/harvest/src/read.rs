@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::io::{self, BufRead, Read as _};
 use std::path::Path;
 
-use gfxpack_kdb::{ReadError, ReadOptions, Reader};
+use gfxpack_kdb::{ReadError, Reader};
 use gfxpack_model::Target;
 use gfxpack_model::key_record::{Counts, KeyRecord};
 
@@ -133,10 +133,7 @@ impl Keys<'_> {
         let Input::File { path, bytes, named } = input else { return Ok(()) };
         let is_users = has_extension(path, "ukdb");
         self.report.kind = if is_users { ContentKind::Ukdb } else { ContentKind::Kdb };
-        let mut options = ReadOptions::default();
-        options.wal = true;
-        options.max_object_bytes = self.options.max_object_bytes;
-        let reader = match Reader::open_with(path, options) {
+        let reader = match Reader::open_at_rest(path) {
             Err(ReadError::Schema { .. }) if !named => {
                 self.report.kind = ContentKind::Other;
                 return Ok(());

@@ -1,9 +1,6 @@
-//! Checks which keys a kdb accepts, and computes the check value stored beside
-//! them.
+//! Checks which keys a kdb accepts.
 
 use gfxpack_model::KernelKey;
-#[cfg(feature = "tools")]
-use md5::{Digest as _, Md5};
 
 use crate::error::WriteError;
 use crate::schema::MAX_KEY_BYTES;
@@ -20,15 +17,4 @@ pub(crate) fn check_key(key: &KernelKey) -> Result<(), WriteError> {
         return Err(WriteError::KeyTooLong { name, size });
     }
     Ok(())
-}
-
-/// The check value that the dense layout stores beside a key: the first eight
-/// bytes of the MD5 of name, NUL and arguments.
-#[cfg(feature = "tools")]
-pub(crate) fn key_check(key: &KernelKey) -> [u8; 8] {
-    let mut digest = Md5::new();
-    digest.update(&key.kernel_name);
-    digest.update([0]);
-    digest.update(&key.kernel_args);
-    digest.finalize()[..8].try_into().expect("16 bytes")
 }

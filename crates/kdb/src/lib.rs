@@ -12,10 +12,9 @@
 //!
 //! The feature `tools`, which is on by default, is for whole files. [`write()`]
 //! builds one from keys in canonical order, and equal input gives equal bytes.
-//! [`convert()`], [`merge()`] and [`split()`] copy rows; [`diff()`] compares
-//! files. [`verify()`] checks everything that can be wrong with a file, and
-//! reports it. [`repair()`] saves the intact rows of a damaged file.
-//! [`Reader::info`] and [`Reader::stats`] count.
+//! [`merge()`] copies rows; [`diff()`] compares files. [`verify()`] checks
+//! everything that can be wrong with a file, and reports it. [`Reader::info`]
+//! counts.
 //!
 //! ```
 //! # #[cfg(feature = "tools")] {
@@ -41,25 +40,16 @@ mod encode;
 mod error;
 mod error_kind;
 mod header;
-mod holes;
+#[cfg(feature = "tools")]
+mod info;
 mod key;
-mod layout;
-mod object_origin;
 mod open;
 mod opened;
 #[cfg(feature = "tools")]
 mod parallel;
-#[cfg(feature = "tools")]
-mod progress;
 mod read;
-#[cfg(feature = "tools")]
-mod repair;
 mod row;
 mod schema;
-#[cfg(feature = "tools")]
-mod stats;
-#[cfg(feature = "tools")]
-mod text_encoding;
 mod user;
 #[cfg(feature = "tools")]
 mod verify;
@@ -69,28 +59,19 @@ mod write;
 
 #[cfg(feature = "tools")]
 pub use copy::{
-    convert::convert,
     diff::{Change, Differences, diff},
     error::CopyError,
-    merge::{Conflict, Merged, merge},
-    split::{Part, SplitBy, split},
-    transfer::CopyOptions,
+    merge::{Conflict, CopyOptions, Merged, merge},
 };
 pub use encode::Blob;
 pub use error::{ReadError, RowError, WriteError};
 pub use error_kind::KdbErrorKind;
 pub use header::{Header, Journal};
-pub use layout::Layout;
-pub use object_origin::ObjectOrigin;
 #[cfg(feature = "tools")]
-pub use progress::Progress;
-pub use read::{Fetched, KernelRow, ReadOptions, Reader, RowMark};
-#[cfg(feature = "tools")]
-pub use repair::{Repaired, repair, staging::Lost};
+pub use info::Info;
+pub use read::{Fetched, KernelRow, Reader, RowMark};
 pub use row::RowInfo;
-pub use schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES, PAGE_SIZE};
-#[cfg(feature = "tools")]
-pub use stats::{Info, MadeBy, Stats, Sums};
+pub use schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES};
 pub use user::{UserKdb, UserOptions, damage::DamagedKdb, snapshot::KdbSnapshot};
 #[cfg(feature = "tools")]
 pub use verify::{

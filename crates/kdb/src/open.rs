@@ -11,8 +11,7 @@ use rusqlite::limits::Limit;
 
 use crate::error::ReadError;
 use crate::header::{HEADER_BYTES, Header};
-use crate::holes;
-use crate::schema::{MAX_KEY_BYTES, MIN_FILE_BYTES};
+use crate::schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES};
 
 /// Most arguments of a function in the file's schema. A function with two can
 /// take time that grows with the product of their lengths, and SQLite can't be
@@ -26,8 +25,6 @@ pub(crate) struct Probe {
     pub(crate) header: Header,
     /// Its size in bytes.
     pub(crate) bytes: u64,
-    /// Bytes on disk: the size without holes.
-    pub(crate) data_bytes: u64,
 }
 
 /// Checks a file before SQLite opens it.
@@ -52,7 +49,7 @@ pub(crate) fn probe(path: &Path) -> Result<Probe, ReadError> {
     let header =
         Header::parse(&first).ok_or_else(|| ReadError::NotSqlite { path: path.to_owned() })?;
     check_journal(path)?;
-    Ok(Probe { header, bytes, data_bytes: holes::data_bytes(&file, bytes).map_err(io)? })
+    Ok(Probe { header, bytes })
 }
 
 /// Whether a log exists beside the file: most likely another program has the
@@ -73,37 +70,29 @@ pub(crate) fn check_journal(path: &Path) -> Result<(), ReadError> {
 }
 
 /// Opens a connection that can only read, creates nothing beside the file,
-/// trusts nothing in it, and accepts no value larger than `max_object_bytes`
-/// and a key. One step of a query takes no longer than reading `data_bytes` of
-/// the file once.
+/// trusts nothing in it, and accepts no value larger than a code object and a
+/// key. One step of a query takes no longer than reading the file's `bytes`
+/// once.
 ///
 /// # Errors
 /// [`ReadError::Io`] if the path can't be made absolute, else
 /// [`ReadError::Sqlite`].
-pub(crate) fn connect(
-    path: &Path,
-    data_bytes: u64,
-    max_object_bytes: u64,
-) -> Result<(Connection, StepBudget), ReadError> {
+pub(crate) fn connect(path: &Path, bytes: u64) -> Result<(Connection, StepBudget), ReadError> {
     let absolute = std::path::absolute(path)
         .map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
     let open = || {
         let mut connection = gfxpack_sqlite::open(&absolute, true)?;
         connection.set_limit(Limit::SQLITE_LIMIT_FUNCTION_ARG, MAX_FUNCTION_ARGUMENTS)?;
-        let budget = StepBudget::for_file(&mut connection, data_bytes)?;
-        harden(&connection, max_object_bytes)?;
+        let budget = StepBudget::for_file(&mut connection, bytes)?;
+        harden(&connection)?;
         Ok((connection, budget))
     };
     open().map_err(|source| sqlite_error(path, source))
 }
 
 /// Applies the limits and settings for files that others may have written.
-pub(crate) fn harden(
-    connection: &Connection,
-    max_object_bytes: u64,
-) -> Result<(), rusqlite::Error> {
-    let largest = max_object_bytes.saturating_add(2 * MAX_KEY_BYTES as u64);
-    gfxpack_sqlite::harden(connection, largest)?;
+pub(crate) fn harden(connection: &Connection) -> Result<(), rusqlite::Error> {
+    gfxpack_sqlite::harden(connection, MAX_OBJECT_BYTES + 2 * MAX_KEY_BYTES as u64)?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)
 }
 

@@ -6,15 +6,13 @@ use gfxpack_sqlite::StepBudget;
 use rusqlite::{CachedStatement, Connection, Params, Row, Rows};
 
 use crate::error::ReadError;
-use crate::layout::Layout;
 use crate::open::sqlite_error;
-use crate::schema::TABLE;
+use crate::schema::check_statements;
 use crate::work_budget::WorkBudget;
 
 /// An open file, and its budgets.
 pub(crate) struct Opened {
     pub(crate) path: PathBuf,
-    pub(crate) layout: Layout,
     pub(crate) work: WorkBudget,
     connection: Connection,
     budget: StepBudget,
@@ -22,15 +20,15 @@ pub(crate) struct Opened {
 
 impl Opened {
     /// # Errors
-    /// As [`Layout::detect`].
+    /// As [`check_statements`].
     pub(crate) fn new(
         path: &Path,
         connection: Connection,
         budget: StepBudget,
         work: WorkBudget,
     ) -> Result<Self, ReadError> {
-        let layout = Layout::detect(path, &connection, &work)?;
-        Ok(Self { path: path.to_owned(), layout, work, connection, budget })
+        check_statements(path, &connection, &work)?;
+        Ok(Self { path: path.to_owned(), work, connection, budget })
     }
 
     /// The connection, with a fresh step budget for one more statement.
@@ -88,11 +86,9 @@ impl Opened {
     /// Counts the rows one by one: SQLite's own count is a single step, which
     /// nothing would end in a tree without end.
     pub(crate) fn count(&self) -> Result<u64, ReadError> {
-        // For the view, SQLite would look up every row.
-        let table = if self.layout == Layout::Dense { "kern_keys" } else { TABLE };
         let mut count = 0;
         self.work.restart();
-        self.for_each(&format!("SELECT 1 FROM {table}"), (), |_| {
+        self.for_each("SELECT 1 FROM kern_db", (), |_| {
             count += 1;
             Ok::<(), ReadError>(())
         })?;

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::path::Path;
-use std::sync::Arc;
 
 use gfxpack_model::KernelKey;
 use gfxpack_sqlite::{StepBudget, filled_log};
@@ -11,42 +10,15 @@ use rusqlite::Connection;
 use crate::codec::{self, ClaimedSize};
 use crate::error::{ReadError, RowError};
 use crate::header::{Header, Journal};
-use crate::layout::Layout;
-use crate::object_origin::{NoteReader, ObjectOrigin};
 use crate::open::{self, Probe};
 use crate::opened::Opened;
 use crate::row;
 use crate::row::{RowInfo, key, key_text, row_info, shown_key};
 use crate::schema::{
-    IN_ORDER, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_KEYS, SELECT_KEYS_DENSE,
-    SELECT_ONE, SELECT_ONE_DENSE, SELECT_ONE_WITHOUT_ROWID, TABLE, key_index, missing_column,
+    IN_ORDER, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_KEYS, SELECT_ONE, TABLE,
+    key_index, missing_column,
 };
 use crate::work_budget::WorkBudget;
-
-/// How a kdb is read.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct ReadOptions {
-    /// Largest code object that is accepted, in bytes.
-    pub max_object_bytes: u64,
-    /// Whether to read a file in WAL mode that has no log beside it: a user's
-    /// kdb that no program is using, as MIOpen leaves it.
-    pub wal: bool,
-}
-
-impl ReadOptions {
-    /// The defaults, with another limit for code objects.
-    #[must_use]
-    pub fn with_max_object_bytes(max_object_bytes: u64) -> Self {
-        Self { max_object_bytes, ..Self::default() }
-    }
-}
-
-impl Default for ReadOptions {
-    fn default() -> Self {
-        Self { max_object_bytes: MAX_OBJECT_BYTES, wal: false }
-    }
-}
 
 /// A kdb open for reading. Nothing is created or changed beside the file. The
 /// file must not change while it is open.
@@ -54,15 +26,14 @@ impl Default for ReadOptions {
 /// `kern_db` may have more columns than MIOpen's.
 ///
 /// A file can claim much more than it holds, so the bytes that one pass over it
-/// reads and unpacks are bounded: the largest accepted code object, plus 256
-/// for each byte of the file.
+/// reads and unpacks are bounded: [`MAX_OBJECT_BYTES`], plus 256 for each byte
+/// of the file.
 pub struct Reader {
     pub(crate) file: Opened,
     header: Header,
     file_bytes: u64,
     /// Bytes unpacked by lookups of invalid rows with an implausible size.
     wasted: Cell<u64>,
-    select_one: &'static str,
     /// What rows are selected from: the table with the index that has them in
     /// order.
     listed: String,
@@ -77,16 +48,9 @@ pub struct KernelRow {
     pub code_object: Vec<u8>,
 }
 
-/// Identifies the code object of a row, and the hash to check it against. Two
-/// lookups in an unchanged file give equal marks only if both read the same
-/// bytes and check them against the same hash.
+/// Identifies a row of an unchanged file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RowMark {
-    /// Number of the stored blob.
-    id: i64,
-    /// The hash that the row declares.
-    hash: u128,
-}
+pub struct RowMark(i64);
 
 /// The result of [`Reader::get_unhashed`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,32 +72,34 @@ pub(crate) struct StoredBlob {
 }
 
 impl Reader {
-    /// Opens a kdb with the default options.
-    ///
-    /// # Errors
-    /// As [`Reader::open_with`].
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
-        Self::open_with(path, ReadOptions::default())
-    }
-
     /// Opens a kdb, and checks that it has what MIOpen selects.
     ///
     /// # Errors
     /// [`ReadError`] if the file is absent, too small, not an SQLite file, not
     /// in journal mode DELETE, or damaged, if it lacks the table's columns or
     /// its index, or if its schema has more than tables and indices.
-    pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, ReadError> {
-        let path = path.as_ref();
-        let Probe { header, bytes, data_bytes } = open::probe(path)?;
-        let at_rest = options.wal && header.journal == Journal::Wal && filled_log(path).is_none();
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
+        Self::open_file(path.as_ref(), false)
+    }
+
+    /// As [`Reader::open`]; also opens a file in WAL mode that has no log beside
+    /// it: a user's kdb that no program is using, as MIOpen leaves it.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn open_at_rest(path: impl AsRef<Path>) -> Result<Self, ReadError> {
+        Self::open_file(path.as_ref(), true)
+    }
+
+    fn open_file(path: &Path, wal: bool) -> Result<Self, ReadError> {
+        let Probe { header, bytes } = open::probe(path)?;
+        let at_rest = wal && header.journal == Journal::Wal && filled_log(path).is_none();
         if header.journal != Journal::Delete && !at_rest {
             let mode = header.journal.name();
             return Err(ReadError::JournalMode { path: path.to_owned(), mode });
         }
-        let (connection, budget) = open::connect(path, data_bytes, options.max_object_bytes)?;
-        let mut reader = Self::over(path, connection, budget, header, data_bytes, options)?;
-        reader.file_bytes = bytes;
-        Ok(reader)
+        let (connection, budget) = open::connect(path, bytes)?;
+        Self::over(path, connection, budget, header, bytes)
     }
 
     /// A reader over an existing connection, for a file of that many bytes.
@@ -143,40 +109,24 @@ impl Reader {
         budget: StepBudget,
         header: Header,
         file_bytes: u64,
-        options: ReadOptions,
     ) -> Result<Self, ReadError> {
-        let work = WorkBudget::new(file_bytes, options.max_object_bytes);
-        let file = Opened::new(path, connection, budget, work)?;
+        let file = Opened::new(path, connection, budget, WorkBudget::new(file_bytes))?;
         let sqlite = |source| file.sqlite(source);
         if let Some(column) = missing_column(file.connection()).map_err(sqlite)? {
             return Err(ReadError::Schema { path: path.to_owned(), column });
         }
-        let listed = match file.layout {
-            Layout::Dense => TABLE.to_owned(),
-            // Without the index every lookup would scan all rows.
-            Layout::Miopen => match key_index(file.connection()).map_err(sqlite)? {
-                Some(index) => format!("{TABLE} INDEXED BY \"{}\"", index.replace('"', "\"\"")),
-                None => return Err(ReadError::NoIndex { path: path.to_owned() }),
-            },
+        // Without the index every lookup would scan all rows.
+        let listed = match key_index(file.connection()).map_err(sqlite)? {
+            Some(index) => format!("{TABLE} INDEXED BY \"{}\"", index.replace('"', "\"\"")),
+            None => return Err(ReadError::NoIndex { path: path.to_owned() }),
         };
-        let select_one = match (file.layout, file.connection().prepare(SELECT_ONE)) {
-            (Layout::Dense, _) => SELECT_ONE_DENSE,
-            (_, Ok(_)) => SELECT_ONE,
-            (_, Err(_)) => SELECT_ONE_WITHOUT_ROWID,
-        };
-        Ok(Self { file, header, file_bytes, wasted: Cell::new(0), select_one, listed })
+        Ok(Self { file, header, file_bytes, wasted: Cell::new(0), listed })
     }
 
     /// The file's path, as passed to `open`.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.file.path
-    }
-
-    /// How the rows are laid out.
-    #[must_use]
-    pub fn layout(&self) -> Layout {
-        self.file.layout
     }
 
     /// The fields of the header: page size, journal mode, version of SQLite.
@@ -226,7 +176,8 @@ impl Reader {
         }
         self.with_row(key, |row| {
             let (blob, claimed_size) = self.claimed(row)?;
-            let mark = if claimed_size.is_raw() { row_mark(row) } else { None };
+            let mark =
+                row::integer(row, 6, "rowid").ok().filter(|_| claimed_size.is_raw()).map(RowMark);
             if mark.is_some_and(is_known) {
                 return Ok(Fetched { code_object: blob.to_vec(), hashed_row: None });
             }
@@ -252,8 +203,8 @@ impl Reader {
         key: &KernelKey,
         take: impl FnOnce(&rusqlite::Row<'_>) -> Result<T, RowError>,
     ) -> Result<Option<T>, ReadError> {
-        let mut statement = self.file.prepare(self.select_one)?;
-        let found = statement.query((&key.kernel_name, &key.kernel_args, self.limit()));
+        let mut statement = self.file.prepare(SELECT_ONE)?;
+        let found = statement.query((&key.kernel_name, &key.kernel_args, MAX_OBJECT_BYTES as i64));
         let mut rows = found.map_err(|source| self.file.sqlite(source))?;
         let Some(row) = self.file.next(&mut rows)? else { return Ok(None) };
         let fault = |source| self.row(key.clone(), source);
@@ -318,10 +269,7 @@ impl Reader {
         mut each: impl FnMut(KernelKey) -> Result<(), E>,
     ) -> Result<(), E> {
         self.file.work.restart();
-        let sql = match self.file.layout {
-            Layout::Dense => SELECT_KEYS_DENSE.to_owned(),
-            Layout::Miopen => format!("{SELECT_KEYS} {} {IN_ORDER}", self.listed),
-        };
+        let sql = format!("{SELECT_KEYS} {} {IN_ORDER}", self.listed);
         self.file.for_each(&sql, (), |row| {
             each(key(row).map_err(|source| self.row(shown_key(row), source))?)
         })
@@ -337,31 +285,12 @@ impl Reader {
         mut each: impl FnMut(KernelRow) -> Result<(), E>,
     ) -> Result<(), E> {
         self.file.work.restart();
-        self.file.for_each(SELECT_ALL, [self.limit()], |row| {
+        self.file.for_each(SELECT_ALL, [MAX_OBJECT_BYTES as i64], |row| {
             let fault = |source| self.row(shown_key(row), source);
             let key = key(row).map_err(fault)?;
             let (blob, claimed_size) = self.claimed(row).map_err(fault)?;
             let code_object = self.decode(row, blob, claimed_size).map_err(fault)?;
             each(KernelRow { key, code_object })
-        })
-    }
-
-    /// Passes every key to `each`, with the origin of its code object if the
-    /// file has it, ordered by name and then by arguments, bytewise. Blobs are
-    /// not read.
-    ///
-    /// # Errors
-    /// As [`Reader::for_each_row`].
-    pub fn for_each_origin<E: From<ReadError>>(
-        &self,
-        mut each: impl FnMut(KernelKey, Option<Arc<ObjectOrigin>>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let notes = NoteReader::open(self.file.connection());
-        let mut notes = notes.map_err(|source| self.file.sqlite(source))?;
-        let mut row = 0;
-        self.for_each_key(|key| {
-            row += 1;
-            each(key, notes.note(row).origin)
         })
     }
 
@@ -371,11 +300,6 @@ impl Reader {
     /// [`ReadError::Sqlite`] for a damaged file.
     pub fn count(&self) -> Result<u64, ReadError> {
         self.file.count()
-    }
-
-    /// Size of the largest blob that is read.
-    fn limit(&self) -> i64 {
-        i64::try_from(self.file.work.max_object_bytes).unwrap_or(i64::MAX)
     }
 
     /// Decodes the code object of a row, and checks its hash.
@@ -398,25 +322,16 @@ impl Reader {
 
     /// The blob of a row with all columns, and its checked size.
     fn claimed<'a>(&self, row: &'a rusqlite::Row<'_>) -> Result<(&'a [u8], ClaimedSize), RowError> {
-        let blob = row::kernel_blob(row, self.file.work.max_object_bytes)?;
+        let blob = row::kernel_blob(row)?;
         let size = row::integer(row, 4, "uncompressed_size")?;
         Ok((blob, codec::claimed_size(blob, size, &self.file.work)?))
     }
 
     fn row_info(&self, row: &rusqlite::Row<'_>) -> Result<RowInfo, ReadError> {
-        row_info(row, self.file.work.max_object_bytes)
-            .map_err(|source| self.row(shown_key(row), source))
+        row_info(row).map_err(|source| self.row(shown_key(row), source))
     }
 
     pub(crate) fn row(&self, key: KernelKey, source: RowError) -> ReadError {
         ReadError::Row { path: self.path().to_owned(), key: Box::new(key), source }
     }
-}
-
-/// The mark of a row; `None` if the table has no row ids, or the hash is
-/// invalid.
-fn row_mark(row: &rusqlite::Row<'_>) -> Option<RowMark> {
-    let hash = row::text(row, 3, "kernel_hash").ok().filter(|hash| hash.len() == 32)?;
-    let id = row::integer(row, 6, "rowid").ok()?;
-    Some(RowMark { id, hash: u128::from_str_radix(hash, 16).ok()? })
 }

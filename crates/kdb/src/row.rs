@@ -6,6 +6,7 @@ use rusqlite::Row;
 use rusqlite::types::{Type, ValueRef};
 
 use crate::error::RowError;
+use crate::schema::MAX_OBJECT_BYTES;
 
 /// A row without its code object.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,13 +34,13 @@ pub(crate) fn key_text<'a>(row: &'a Row<'_>) -> Result<(&'a str, &'a str), RowEr
     Ok((text(row, 0, "kernel_name")?, text(row, 1, "kernel_args")?))
 }
 
-/// Parses a row with all columns but the blob. No size may exceed the limit.
-pub(crate) fn row_info(row: &Row<'_>, limit: u64) -> Result<RowInfo, RowError> {
+/// Parses a row with all columns but the blob.
+pub(crate) fn row_info(row: &Row<'_>) -> Result<RowInfo, RowError> {
     let key = key(row)?;
     let bytes = |index, column| {
         let size = integer(row, index, column)?;
-        let bytes = u64::try_from(size).ok().filter(|bytes| *bytes <= limit);
-        bytes.ok_or(RowError::Size { size, limit })
+        let bytes = u64::try_from(size).ok().filter(|bytes| *bytes <= MAX_OBJECT_BYTES);
+        bytes.ok_or(RowError::Size(size))
     };
     let stored_bytes = bytes(2, "kernel_blob")?;
     let uncompressed_size = bytes(4, "uncompressed_size")?;
@@ -90,13 +91,13 @@ pub(crate) fn blob<'a>(
 }
 
 /// `kernel_blob` of a row whose third column is the blob, or NULL if it exceeds
-/// the limit, and whose sixth column is its size.
+/// [`MAX_OBJECT_BYTES`], and whose sixth column is its size.
 ///
 /// # Errors
 /// [`RowError::ColumnType`] or [`RowError::Size`].
-pub(crate) fn kernel_blob<'a>(row: &'a Row<'_>, limit: u64) -> Result<&'a [u8], RowError> {
+pub(crate) fn kernel_blob<'a>(row: &'a Row<'_>) -> Result<&'a [u8], RowError> {
     match (value(row, 2), value(row, 5)) {
-        (ValueRef::Null, ValueRef::Integer(size)) => Err(RowError::Size { size, limit }),
+        (ValueRef::Null, ValueRef::Integer(size)) => Err(RowError::Size(size)),
         _ => blob(row, 2, "kernel_blob"),
     }
 }

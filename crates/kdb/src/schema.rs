@@ -1,21 +1,21 @@
 //! The table that MIOpen selects from, as SQL statements, the limits for all
 //! files, and checks of a file's schema.
 
+use std::path::Path;
+
 use rusqlite::Connection;
 
-/// Page size of a written file, in bytes: SQLite's default, which every reader
-/// expects.
-pub const PAGE_SIZE: u32 = 4096;
+use crate::error::ReadError;
+use crate::open::sqlite_error;
+use crate::work_budget::WorkBudget;
 
 /// MIOpen treats a smaller file as absent, since it assumes a Git LFS pointer.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `SQLite::impl::CreateFileDb`.
 pub const MIN_FILE_BYTES: u64 = 512;
 
-/// Largest code object, 256 MiB: a limit for writing, and for reading unless
-/// [`ReadOptions::max_object_bytes`](crate::ReadOptions) is set. Those of
-/// MIOpen's kernels stay below 32 MiB. SQLite itself stores no row above 10^9
-/// bytes.
+/// Largest code object that is written or read, 256 MiB. Those of MIOpen's
+/// kernels stay below 32 MiB.
 pub const MAX_OBJECT_BYTES: u64 = gfxpack_model::code_object::MAX_BYTES;
 
 /// Largest key accepted, name and arguments together: 1 MiB. MIOpen splices
@@ -72,21 +72,6 @@ pub(crate) const SELECT_ONE: &str = "SELECT kernel_name, kernel_args, \
     (SELECT rowid FROM kern_db \
     WHERE kernel_name = ?1 COLLATE BINARY AND kernel_args = ?2 COLLATE BINARY)";
 
-/// The same for the dense layout's own tables, with the number of the object.
-/// The hash is stored with the key, so both together identify what a lookup
-/// reads.
-pub(crate) const SELECT_ONE_DENSE: &str = "SELECT name, args, \
-    CASE WHEN octet_length(blob) <= ?3 THEN blob END, \
-    lower(hex(hash)), size, octet_length(blob), object \
-    FROM kern_keys JOIN kern_objects ON id = object \
-    WHERE name = ?1 COLLATE BINARY AND args = ?2 COLLATE BINARY";
-
-/// The same for a table without row ids.
-pub(crate) const SELECT_ONE_WITHOUT_ROWID: &str = "SELECT kernel_name, kernel_args, \
-    CASE WHEN octet_length(kernel_blob) <= ?3 THEN kernel_blob END, \
-    kernel_hash, uncompressed_size, octet_length(kernel_blob), NULL FROM kern_db \
-    WHERE kernel_name = ?1 COLLATE BINARY AND kernel_args = ?2 COLLATE BINARY";
-
 /// Selects every row as stored, in the order of the file.
 pub(crate) const SELECT_ALL: &str = "SELECT kernel_name, kernel_args, \
     CASE WHEN octet_length(kernel_blob) <= ?1 THEN kernel_blob END, \
@@ -98,11 +83,6 @@ pub(crate) const SELECT_ENTRIES: &str = "SELECT kernel_name, kernel_args, \
 
 /// Selects keys only; the caller appends the table.
 pub(crate) const SELECT_KEYS: &str = "SELECT kernel_name, kernel_args FROM";
-
-/// Selects the keys of the dense layout in canonical order, without their
-/// objects.
-pub(crate) const SELECT_KEYS_DENSE: &str =
-    "SELECT name, args FROM kern_keys ORDER BY name COLLATE BINARY, args COLLATE BINARY";
 
 /// Canonical order.
 pub(crate) const IN_ORDER: &str = "ORDER BY kernel_name COLLATE BINARY, kernel_args COLLATE BINARY";
@@ -122,12 +102,14 @@ pub(crate) fn missing_column(
     Ok(missing.next())
 }
 
-/// The unique index of the whole table on exactly the key, compared bytewise.
+/// The unique index of the whole table on exactly the key, compared bytewise;
+/// it must lead to row ids.
 pub(crate) fn key_index(connection: &Connection) -> Result<Option<String>, rusqlite::Error> {
     let mut statement = connection.prepare(
         "SELECT list.name, group_concat(info.name ORDER BY info.seqno) \
          FROM pragma_index_list(?1) AS list, pragma_index_xinfo(list.name) AS info \
          WHERE list.\"unique\" AND NOT list.partial AND info.key \
+         AND EXISTS (SELECT 1 FROM pragma_table_list(?1) WHERE schema = 'main' AND NOT wr) \
          GROUP BY list.name HAVING min(upper(info.coll) = 'BINARY' AND NOT info.\"desc\")",
     )?;
     let mut rows = statement.query([TABLE])?;
@@ -138,4 +120,38 @@ pub(crate) fn key_index(connection: &Connection) -> Result<Option<String>, rusql
         }
     }
     Ok(None)
+}
+
+/// How the text of a table or index begins: entries that only hold data.
+const HOLDING: [&str; 3] = ["CREATE TABLE ", "CREATE INDEX ", "CREATE UNIQUE INDEX "];
+
+/// Checks that a file's schema has nothing but tables and indices: a view or a
+/// virtual table can compute rows without end and of any size, but a table holds
+/// no more than the file. SQLite decides by the text what an entry is, and
+/// writes the text in the same form for each kind. The rows that are read count
+/// against `work`.
+///
+/// Source: SQLite 3.54.1, `sqlite3InitCallback`, `sqlite3EndTable` and
+/// `sqlite3CreateIndex`.
+///
+/// # Errors
+/// [`ReadError::Statement`], [`ReadError::Sqlite`], [`ReadError::Runaway`].
+pub(crate) fn check_statements(
+    path: &Path,
+    connection: &Connection,
+    work: &WorkBudget,
+) -> Result<(), ReadError> {
+    let sqlite = |source| sqlite_error(path, source);
+    let mut statement = connection.prepare("SELECT sql FROM sqlite_schema").map_err(sqlite)?;
+    let mut rows = statement.query(()).map_err(sqlite)?;
+    while let Some(row) = rows.next().map_err(sqlite)? {
+        work.row(path, row)?;
+        // Automatic indices have no text.
+        let text: Option<String> = row.get(0).map_err(sqlite)?;
+        if let Some(text) = text.filter(|text| !HOLDING.iter().any(|kind| text.starts_with(kind))) {
+            let statement = text.chars().take(80).collect();
+            return Err(ReadError::Statement { path: path.to_owned(), statement });
+        }
+    }
+    Ok(())
 }

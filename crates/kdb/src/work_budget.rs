@@ -8,10 +8,10 @@ use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
 use crate::error::ReadError;
+use crate::schema::MAX_OBJECT_BYTES;
 
 /// Bytes that rows may hold and unpack to for each byte of their file. Code
-/// objects come out of bzip2 two to eight times as large; the rest is for rows
-/// of the dense layout that share one object.
+/// objects come out of bzip2 two to eight times as large.
 pub(crate) const MAX_RATIO: u64 = 256;
 
 /// The least bytes counted for a row: none takes less than 16 bytes of a file.
@@ -21,17 +21,15 @@ const ROW_BYTES: u64 = 16 * MAX_RATIO;
 /// SQLite returns and that code objects declare.
 #[derive(Debug)]
 pub(crate) struct WorkBudget {
-    /// Largest code object that is accepted, in bytes.
-    pub(crate) max_object_bytes: u64,
     limit: u64,
     spent: Cell<u64>,
 }
 
 impl WorkBudget {
-    /// For a file of that many bytes, without its holes.
-    pub(crate) fn new(file_bytes: u64, max_object_bytes: u64) -> Self {
-        let limit = max_object_bytes.saturating_add(file_bytes.saturating_mul(MAX_RATIO));
-        Self { max_object_bytes, limit, spent: Cell::new(0) }
+    /// For a file of that many bytes.
+    pub(crate) fn new(file_bytes: u64) -> Self {
+        let limit = MAX_OBJECT_BYTES.saturating_add(file_bytes.saturating_mul(MAX_RATIO));
+        Self { limit, spent: Cell::new(0) }
     }
 
     /// Starts counting from zero.

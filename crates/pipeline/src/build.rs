@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{CompileError, Event as JobEvent, ExecutorOptions, History, Summary};
-use gfxpack_kdb::MAX_OBJECT_BYTES;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
 use gfxpack_plan::plan::{self, Plan};
@@ -20,9 +19,9 @@ use crate::outputs::{OutputDigest, Outputs};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::refused_list::RefusedKernels;
+use crate::remote;
 use crate::report::{self, BuildFacts};
 use crate::text::counted;
-use crate::{provenance, remote};
 
 /// How often objects that are damaged, or that another build replaced in the cache,
 /// are compiled again before the build gives up.
@@ -256,7 +255,7 @@ impl KdbAssembly<'_> {
         missing.sort();
         let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row).is_none()).collect();
         let output = self.output_digest(files, id, &missing);
-        let kernels = if output.as_ref().and_then(|output| outputs.unchanged(output)).is_some() {
+        let kernels = if outputs.unchanged(&output).is_some() {
             let rows = rows.len() as u64;
             let (total, unchanged) = (rows, true);
             progress.event(Event::KdbProgress { plan, kdb: id, rows, total, unchanged });
@@ -264,10 +263,8 @@ impl KdbAssembly<'_> {
         } else {
             let kernels = self.write(files, id, &path, &rows)?;
             let file = outputs.records().described(&path).map_err(error::io("read", &path))?;
-            outputs.records().note_verified(&file, &kdb.target, MAX_OBJECT_BYTES, kernels);
-            if let Some(output) = &output {
-                outputs.remember(output, &file);
-            }
+            outputs.records().note_verified(&file, &kdb.target, kernels);
+            outputs.remember(&output, &file);
             kernels
         };
         let (target, inputs) = (kdb.target.clone(), KdbInputs::of_kdb(prepared, id));
@@ -290,23 +287,14 @@ impl KdbAssembly<'_> {
             let unchanged = false;
             progress.event(Event::KdbProgress { plan, kdb: id, rows, total, unchanged });
         };
-        let origins = self.form.provenance.then(|| provenance::origins(plan, id));
-        let origin_of =
-            |position: usize| origins.as_ref()?.get(&plan[rows[position].job].source).cloned();
         let object = |position: usize| {
             if progress.cancel().is_cancelled() {
                 return Err(CompileError::Interrupted);
             }
             (self.read)(rows[position].job)
         };
-        let contents = Rows {
-            target,
-            keys: &keys,
-            form: self.form,
-            origin: &origin_of,
-            object: &object,
-            progress: &report,
-        };
+        let contents =
+            Rows { target, keys: &keys, form: self.form, object: &object, progress: &report };
         let kernels = files.write(path, &contents)?;
         if progress.cancel().is_cancelled() {
             return Err(CompileError::Interrupted.into());
@@ -315,16 +303,13 @@ impl KdbAssembly<'_> {
         Ok(kernels)
     }
 
-    /// The digest of everything that determines a kdb's bytes; `None` if that cannot be listed.
+    /// The digest of everything that determines a kdb's bytes.
     fn output_digest(
         &self,
         files: &dyn FormatOperations,
         kdb: KdbId,
         missing: &[MissingKernel],
-    ) -> Option<OutputDigest> {
-        if self.form.provenance {
-            return None;
-        }
+    ) -> OutputDigest {
         let plan = &self.prepared.plan;
         let name = format!("kdb {}", plan[kdb].file_name());
         let form = files.identity(self.form);
@@ -342,14 +327,14 @@ impl KdbAssembly<'_> {
             missing.iter().flat_map(|one| [&one.key.kernel_name, &one.key.kernel_args]);
         let fields = [plan_digest.as_ref(), object_digests.as_ref(), form.as_bytes()];
         let fields = fields.into_iter().chain(missing_keys.map(String::as_bytes));
-        Some(self.outputs.digest_of(&name, fields))
+        self.outputs.digest_of(&name, fields)
     }
 }
 
 /// Reads the kdb back. A finding is a defect of gfxpack or of the disk. Such a
 /// kdb is removed, so that nobody takes it for a verified one.
 fn verify(files: &dyn FormatOperations, path: &Path, target: &Target) -> Result<()> {
-    let verified = files.verify(path, Some(target), MAX_OBJECT_BYTES)?;
+    let verified = files.verify(path, Some(target))?;
     if verified.total_findings == 0 {
         return Ok(());
     }

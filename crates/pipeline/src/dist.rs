@@ -184,7 +184,7 @@ impl<'a> Dist<'a> {
         let releases: Vec<Release> = kdbs.iter().map(release_of).collect();
         let kdbs: Vec<(&MadeKdb, &Release)> = kdbs.iter().zip(&releases).collect();
         let inputs = &self.options.prepare.inputs;
-        hidden_kdbs::warn(&kdbs, &inputs.missing_from, inputs.max_object_bytes, progress);
+        hidden_kdbs::warn(&kdbs, &inputs.missing_from, progress);
         let to_write = packages::to_write(&kdbs, &settings.shipped, settings.options)?;
         let outputs = prepared.cache.outputs(out)?;
         write_packages::write(&to_write.packages, settings.options, signer, out, &outputs, progress)

@@ -43,7 +43,7 @@ pub enum ErrorKind {
     /// Not all that was asked for could be made: kernels are missing that could not
     /// be compiled or found, or MIOpen failed on problems.
     Incomplete = 100,
-    /// A file or the cache did not pass verification, `kdb repair` lost rows, two
+    /// A file or the cache did not pass verification, two
     /// kdbs differ, or something is wrong on this machine.
     Unsound = 101,
     /// The run was stopped by a signal.

@@ -12,7 +12,7 @@ pub const MEANINGS: [(u8, &str); 8] = [
     (ErrorKind::Usage.exit_code(), "wrong usage or input"),
     (
         ErrorKind::NotFound.exit_code(),
-        "kernel not found (`lookup`, `kdb get`, `kdb disasm`, `kdb symbols`), no package (`install`), or no GPU (`install`, `detect`)",
+        "kernel not found (`lookup`, `kdb get`), no package (`install`), or no GPU (`install`, `detect`)",
     ),
     (
         ErrorKind::ShardIncomplete.exit_code(),
@@ -24,7 +24,7 @@ pub const MEANINGS: [(u8, &str); 8] = [
     ),
     (
         ErrorKind::Unsound.exit_code(),
-        "verification failed, `kdb repair` lost rows, `kdb diff --exit-code` found differences, `perfdb lint` found errors, `doctor` found a problem, or `cache verify` found damaged objects",
+        "verification failed, `kdb diff --exit-code` found differences, `perfdb lint` found errors, `doctor` found a problem, or `cache verify` found damaged objects",
     ),
     (ErrorKind::Interrupted.exit_code(), "interrupted by a signal"),
 ];

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{ReadError, ReadOptions, Reader};
+use gfxpack_kdb::{ReadError, Reader};
 use gfxpack_model::Target;
 use gfxpack_plan::kernel_package::Release;
 
@@ -20,18 +20,13 @@ pub struct HiddenKernels {
 }
 
 /// Compares the keys of both kdbs. If the exact one can't be read, all keys are
-/// hidden. Code objects larger than `max_object_bytes` are rejected.
+/// hidden.
 ///
 /// # Errors
 /// If the device-wide kdb can't be read.
-pub fn hidden(
-    exact: &Path,
-    wide: &Path,
-    max_object_bytes: u64,
-) -> Result<HiddenKernels, ReadError> {
-    let options = ReadOptions::with_max_object_bytes(max_object_bytes);
-    let of = Reader::open_with(wide, options)?.count()?;
-    let differences = gfxpack_kdb::diff(exact, wide, max_object_bytes, |_| Ok::<(), ReadError>(()));
+pub fn hidden(exact: &Path, wide: &Path) -> Result<HiddenKernels, ReadError> {
+    let of = Reader::open(wide)?.count()?;
+    let differences = gfxpack_kdb::diff(exact, wide, |_| Ok::<(), ReadError>(()));
     let hidden = differences.map_or(of, |differences| differences.added);
     Ok(HiddenKernels { hidden, of })
 }
@@ -39,12 +34,7 @@ pub fn hidden(
 /// Warns if one of the new kdbs, once installed, keeps MIOpen from finding
 /// kernels of another: one of `known`, whose kernels were left out, or one
 /// installed on this machine.
-pub(crate) fn warn(
-    kdbs: &[(&MadeKdb, &Release)],
-    known: &[PathBuf],
-    max_object_bytes: u64,
-    progress: &dyn Progress,
-) {
+pub(crate) fn warn(kdbs: &[(&MadeKdb, &Release)], known: &[PathBuf], progress: &dyn Progress) {
     let may_hide = |release: &Release| release.consumer.properties().exact_hides_device_wide;
     for (kdb, release) in kdbs.iter().filter(|(_, release)| may_hide(release)) {
         let own = kdb.target.kdb_file_name();
@@ -61,9 +51,7 @@ pub(crate) fn warn(
             }
             // A kdb that can't be read was reported before, or does not concern this
             // run.
-            let Ok(HiddenKernels { hidden: lacking @ 1.., of }) =
-                hidden(&kdb.path, file, max_object_bytes)
-            else {
+            let Ok(HiddenKernels { hidden: lacking @ 1.., of }) = hidden(&kdb.path, file) else {
                 continue;
             };
             let file = file.display();

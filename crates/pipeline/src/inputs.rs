@@ -187,7 +187,7 @@ impl InputCollector {
                 ..Inputs::default()
             },
             excluded: Excluded {
-                present: ExistingKeys::read(&inputs.missing_from, inputs.max_object_bytes)?,
+                present: ExistingKeys::read(&inputs.missing_from)?,
                 had: BTreeMap::new(),
                 skip_list: SkipList::read(&inputs.skip_refused)?,
             },

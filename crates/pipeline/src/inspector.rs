@@ -16,10 +16,7 @@ const TUNING_FINDINGS: usize = 20;
 /// Checks the kernel, performance and find databases and the heuristic models in
 /// packages.
 #[derive(Debug, Clone, Copy)]
-pub struct DatabaseInspector {
-    /// Largest code object that is accepted, in bytes.
-    pub max_object_bytes: u64,
-}
+pub struct DatabaseInspector;
 
 impl Inspector for DatabaseInspector {
     fn is_wanted(&self, path: &str) -> bool {
@@ -31,7 +28,7 @@ impl Inspector for DatabaseInspector {
 
     fn inspect(&mut self, copy: &Path) -> Inspected {
         let inspected = if let Some(format) = KernelFileFormat::of_file_name(copy) {
-            self.kernels(format, copy)
+            kernels(format, copy)
         } else if ModelName::from_path(copy).is_some() {
             let findings = gfxpack_tuning::check_model(copy).err().into_iter().collect();
             Ok(Inspected { findings, entries: 0 })
@@ -65,15 +62,13 @@ fn is_of_kernels(about: &PackageDescription) -> bool {
     (named(&about.name) || described) && !on_others
 }
 
-impl DatabaseInspector {
-    /// The findings of a file of kernels, and how many kernels it has.
-    fn kernels(self, format: KernelFileFormat, path: &Path) -> Result<Inspected> {
-        let target = format.target_of(path).map_err(|_| kernel_files::unnamed(path, &[format]))?;
-        let files = kernel_files::of_format(format);
-        let verified = files.verify(path, target.as_ref(), self.max_object_bytes)?;
-        let findings = with_rest(verified.findings, verified.total_findings);
-        Ok(Inspected { findings, entries: verified.rows })
-    }
+/// The findings of a file of kernels, and how many kernels it has.
+fn kernels(format: KernelFileFormat, path: &Path) -> Result<Inspected> {
+    let target = format.target_of(path).map_err(|_| kernel_files::unnamed(path, &[format]))?;
+    let files = kernel_files::of_format(format);
+    let verified = files.verify(path, target.as_ref())?;
+    let findings = with_rest(verified.findings, verified.total_findings);
+    Ok(Inspected { findings, entries: verified.rows })
 }
 
 /// The findings of a performance or find database.
@@ -103,7 +98,7 @@ mod tests {
 
     #[test]
     fn packages_of_kernels_must_have_a_kdb() {
-        let inspector = DatabaseInspector { max_object_bytes: 1 << 20 };
+        let inspector = DatabaseInspector;
         let check = |name: &str, summary: &str, depends: &[&str], expected: bool| {
             let depends = depends.iter().map(|name| (*name).to_owned()).collect();
             let about =
@@ -127,7 +122,7 @@ mod tests {
     #[test]
     fn databases_are_recognised_by_their_names() {
         let dir = tempfile::tempdir().unwrap();
-        let mut inspector = DatabaseInspector { max_object_bytes: 1 << 20 };
+        let mut inspector = DatabaseInspector;
         for (name, wanted) in
             [("gfx906_60.kdb", true), ("gfx906_60.db.txt", true), ("copyright", false)]
         {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{ReadError, ReadOptions, Reader};
+use gfxpack_kdb::{ReadError, Reader};
 use gfxpack_model::{Digest, KernelKey, Target};
 
 use crate::error::Result;
@@ -28,13 +28,10 @@ pub struct ExistingCount {
 
 impl ExistingKeys {
     /// Reads the keys of kdbs, and of users' kdbs that no program has open.
-    pub(crate) fn read(files: &[PathBuf], max_object_bytes: u64) -> Result<Self> {
+    pub(crate) fn read(files: &[PathBuf]) -> Result<Self> {
         let read = |path: &PathBuf| -> Result<_> {
-            let mut options = ReadOptions::default();
-            options.wal = true;
-            options.max_object_bytes = max_object_bytes;
             let mut keys = HashSet::new();
-            Reader::open_with(path, options)?.for_each_row(|entry| {
+            Reader::open_at_rest(path)?.for_each_row(|entry| {
                 keys.insert(entry.key.digest());
                 Ok::<(), ReadError>(())
             })?;

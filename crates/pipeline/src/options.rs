@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use gfxpack_compile::FileDigests;
 use gfxpack_debian::Proxies;
-use gfxpack_kdb::{Blob, Layout};
+use gfxpack_kdb::Blob;
 use gfxpack_miopen::{LibrarySource, Uses};
 use gfxpack_model::{InstallLayout, Target};
 use gfxpack_package::Compression;
@@ -54,8 +54,6 @@ pub struct InputOptions {
     pub missing_from: Vec<PathBuf>,
     /// Lists of kernels that are not built, as `--write-refused` writes them.
     pub skip_refused: Vec<PathBuf>,
-    /// Largest code object that is read from a kdb, in bytes.
-    pub max_object_bytes: u64,
     /// Lists of problems for libMIOpen; `-` is standard input.
     pub problems: Vec<PathBuf>,
     /// The library that is asked.
@@ -145,10 +143,6 @@ pub struct BuildOptions {
 pub struct KdbForm {
     /// How code objects are stored.
     pub blob: Blob,
-    /// How rows are laid out.
-    pub layout: Layout,
-    /// Whether the kdb records what each object was made from.
-    pub provenance: bool,
     /// Whether kernels have the names that MIOpen asks for on Windows.
     pub windows_names: bool,
 }

@@ -141,23 +141,21 @@ impl<'a> FileRecords<'a> {
         self.digests.save();
     }
 
-    /// The number of rows of a kdb, if its content was verified for the target
-    /// with code objects of at most `max` bytes.
-    pub(crate) fn verified_rows(&self, kdb: &Written, target: &Target, max: u64) -> Option<u64> {
-        self.read(self.of_verified(kdb, target, max))
+    /// The number of rows of a kdb, if its content was verified for the target.
+    pub(crate) fn verified_rows(&self, kdb: &Written, target: &Target) -> Option<u64> {
+        self.read(self.of_verified(kdb, target))
     }
 
     /// Records that a kdb passed verification.
-    pub(crate) fn note_verified(&self, kdb: &Written, target: &Target, max: u64, rows: u64) {
-        self.write(self.of_verified(kdb, target, max), &rows);
+    pub(crate) fn note_verified(&self, kdb: &Written, target: &Target, rows: u64) {
+        self.write(self.of_verified(kdb, target), &rows);
     }
 
-    fn of_verified(&self, kdb: &Written, target: &Target, max_object_bytes: u64) -> Digest {
+    fn of_verified(&self, kdb: &Written, target: &Target) -> Digest {
         Hasher::new("gfxpack verified kdb 1")
             .field(self.program.as_deref().unwrap_or_default())
             .field(kdb.sha256.as_bytes())
             .field(target.to_string().as_bytes())
-            .field(&max_object_bytes.to_le_bytes())
             .finish()
     }
 

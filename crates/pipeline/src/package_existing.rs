@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{ReadError, ReadOptions, Reader};
+use gfxpack_kdb::{ReadError, Reader};
 use gfxpack_model::{InstallLayout, Target};
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_process::temporary_dir;
@@ -28,8 +28,6 @@ pub struct PackageKdbs<'a> {
     pub out: &'a Path,
     /// Whether kdbs may lack kernels.
     pub allow_partial: bool,
-    /// Largest code object that a kdb may have, in bytes.
-    pub max_object_bytes: u64,
     /// How packages are made.
     pub options: &'a PackageOptions,
     /// The cache, which records what was verified and what outputs were made from.
@@ -65,11 +63,11 @@ impl PackageKdbs<'_> {
             }
             let kdb = self.checked(path, target, &*files, &records)?;
             if self.options.layout == InstallLayout::Windows {
-                self.check_windows_names(path)?;
+                Self::check_windows_names(path)?;
             }
             let mut library = kdb.inputs.library();
             if library.licenses.is_empty() {
-                let names = files.source_names(path, self.max_object_bytes)?;
+                let names = files.source_names(path)?;
                 library.licenses = names.into_iter().map(|name| (name, BTreeSet::new())).collect();
             }
             let release = packages::release(self.options, &library, progress)?;
@@ -86,7 +84,7 @@ impl PackageKdbs<'_> {
         let signer = signer.as_ref();
         let of_kdbs: Vec<(&MadeKdb, &Release)> =
             kdbs.iter().map(|(kdb, release)| (kdb, release)).collect();
-        crate::hidden_kdbs::warn(&of_kdbs, &[], self.max_object_bytes, progress);
+        crate::hidden_kdbs::warn(&of_kdbs, &[], progress);
         let to_write = packages::to_write(&of_kdbs, &shipped, self.options)?;
         let outputs = Outputs::in_dir(self.out, records).map_err(error::io("find", self.out))?;
         let made = write_packages::write(
@@ -110,14 +108,13 @@ impl PackageKdbs<'_> {
         files: &dyn FormatOperations,
         records: &FileRecords<'_>,
     ) -> Result<MadeKdb> {
-        let max = self.max_object_bytes;
         let before = records.described(path).ok();
-        let rows = match before.and_then(|file| records.verified_rows(&file, &target, max)) {
+        let rows = match before.and_then(|file| records.verified_rows(&file, &target)) {
             Some(rows) => rows,
-            None => self.verify(path, &target, files)?,
+            None => verify(path, &target, files)?,
         };
         let file = records.described(path).map_err(error::io("read", path))?;
-        records.note_verified(&file, &target, max, rows);
+        records.note_verified(&file, &target, rows);
         if rows == 0 {
             return Err(error::usage(
                 format!("failed to package `{}`: it has no kernels", path.display()),
@@ -141,25 +138,10 @@ impl PackageKdbs<'_> {
         Ok(MadeKdb { target, path: path.to_owned(), kernels: rows, missing, inputs })
     }
 
-    /// Verifies a file, and returns its number of rows.
-    fn verify(&self, path: &Path, target: &Target, files: &dyn FormatOperations) -> Result<u64> {
-        let verified = files.verify(path, Some(target), self.max_object_bytes)?;
-        match verified.findings.first() {
-            Some(finding) => Err(Error::new(
-                ErrorKind::Unsound,
-                format!("failed to verify `{}`: {finding}", path.display()),
-                "build the file again, or replace it; `gfxpack kdb repair` saves the rows of a \
-                 kdb that are sound",
-            )),
-            None => Ok(verified.rows),
-        }
-    }
-
     /// Rejects a kdb in which MIOpen would find nothing on Windows.
-    fn check_windows_names(&self, path: &Path) -> Result<()> {
-        let options = ReadOptions::with_max_object_bytes(self.max_object_bytes);
+    fn check_windows_names(path: &Path) -> Result<()> {
         let mut other = None;
-        Reader::open_with(path, options)?.for_each_key(|key| {
+        Reader::open(path)?.for_each_key(|key| {
             if other.is_none() && key.for_windows() != key {
                 other = Some(key.kernel_name.clone());
             }
@@ -172,5 +154,18 @@ impl PackageKdbs<'_> {
                 "MIOpen asks for names in .obj there: build the kdb with --windows-names",
             )),
         }
+    }
+}
+
+/// Verifies a file, and returns its number of rows.
+fn verify(path: &Path, target: &Target, files: &dyn FormatOperations) -> Result<u64> {
+    let verified = files.verify(path, Some(target))?;
+    match verified.findings.first() {
+        Some(finding) => Err(Error::new(
+            ErrorKind::Unsound,
+            format!("failed to verify `{}`: {finding}", path.display()),
+            "build the file again, or replace it",
+        )),
+        None => Ok(verified.rows),
     }
 }

@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use std::time::Instant;
 
 use gfxpack_harvest::run_log::{LEVEL, RunLog, RunSummary};
-use gfxpack_kdb::{ReadError, ReadOptions, Reader};
+use gfxpack_kdb::{ReadError, Reader};
 use gfxpack_model::{InstallLayout, KernelKey, Target};
 use gfxpack_process::{Foreground, StartError};
 
@@ -165,11 +165,9 @@ fn found(log: &RunSummary) -> BTreeMap<PathBuf, u64> {
     let mut found = BTreeMap::new();
     for kdb in &log.kdbs {
         let before = left.len();
-        let mut options = ReadOptions::default();
-        // MIOpen leaves its user databases in WAL mode.
-        options.wal = true;
-        // A kdb that can't be read now counts no kernel.
-        let read = Reader::open_with(kdb, options).and_then(|reader| {
+        // MIOpen leaves its user databases in WAL mode. A kdb that can't be read
+        // now counts no kernel.
+        let read = Reader::open_at_rest(kdb).and_then(|reader| {
             reader.for_each_key(|key| {
                 left.remove(&key);
                 Ok::<(), ReadError>(())

@@ -139,8 +139,6 @@ pub enum Unit {
     Bytes,
     /// Kernels.
     Kernels,
-    /// Pages of a database.
-    Pages,
     /// Problems that were asked.
     Problems,
 }
@@ -171,17 +169,7 @@ impl<'a> Step<'a> {
 
     /// Sets what is done, and the total.
     pub fn at(&self, done: u64, total: u64) {
-        self.event(self.unit, done, total);
-    }
-
-    /// Sets what is done of the work on a kdb.
-    pub fn at_kdb(&self, done: gfxpack_kdb::Progress) {
-        let unit = if done.pages { Unit::Pages } else { self.unit };
-        self.event(unit, done.rows, done.total);
-    }
-
-    fn event(&self, unit: Unit, done: u64, total: u64) {
-        self.progress.event(Event::Step { what: self.what, unit, done, total });
+        self.progress.event(Event::Step { what: self.what, unit: self.unit, done, total });
     }
 }
 

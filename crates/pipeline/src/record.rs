@@ -18,13 +18,14 @@ use crate::destination::replace;
 use crate::error::{self, Result};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::{Event, Progress};
-use crate::provenance::GENERATOR;
 use crate::write_packages::{BillOfMaterial, MadePackages};
 pub use manifest::KdbEntry;
 use manifest::{File, Manifest, Package};
 
 /// Version of the manifest's format.
 const FORMAT: u32 = 1;
+/// The program's name and version.
+pub(crate) const GENERATOR: &str = concat!("gfxpack ", env!("CARGO_PKG_VERSION"));
 /// The manifest's name.
 const FILE_NAME: &str = "manifest.json";
 

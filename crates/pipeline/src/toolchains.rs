@@ -1,12 +1,12 @@
 //! Lists the toolchains of this machine, and what they can build.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use gfxpack_compile::{Cancel, FileDigests, landlock_abi};
-use gfxpack_model::{Language, TargetId};
+use gfxpack_model::Language;
 use gfxpack_plan::arguments;
 use gfxpack_process::temporary_dir;
-use gfxpack_toolchain::{Disassembler, Search, Toolchain, ToolchainReport, Toolchains};
+use gfxpack_toolchain::{Search, Toolchain, ToolchainReport, Toolchains};
 use serde_json::{Value, json};
 
 use crate::cache::Cache;
@@ -50,32 +50,6 @@ pub fn clang_versions(
 ) -> Result<Vec<String>> {
     let cache = Cache::open_for(cache, Purpose::Look)?;
     Ok(cache.toolchains(search, cancel)?.clang_versions()?)
-}
-
-/// The disassembler beside the toolchain for a target. If no toolchain is found
-/// and none was given, any installed disassembler.
-///
-/// # Errors
-/// If there is no disassembler, or the cache can't be opened.
-pub fn disassembler(
-    search: &Search,
-    cache: &CacheOptions,
-    target: &TargetId,
-    cancel: &Cancel,
-) -> Result<Disassembler> {
-    let cache = Cache::open_for(cache, Purpose::Look)?;
-    let toolchain = cache.toolchains(search, cancel).and_then(|mut found| {
-        // Any toolchain tells where LLVM is; one for assembly needs least.
-        found.choose(target, &BTreeSet::from([Language::Assembly]))
-    });
-    let toolchain = match toolchain {
-        Ok(toolchain) => Some(toolchain),
-        Err(error) if !search.hipcc.is_empty() || !search.clang.is_empty() => {
-            return Err(error.into());
-        }
-        Err(_) => None,
-    };
-    Ok(Disassembler::find(search, toolchain.as_ref())?)
 }
 
 /// The processors that a toolchain builds for from a language. The flag says

@@ -43,7 +43,6 @@ pub use open_files::open_many;
 pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};
 pub use program::{
     Cancel, Group, Output, Program, ProgramEnd, StartError, TICK, ended, find_in_path, run,
-    run_into,
 };
 pub use sealed::{read_sealed, write_sealed};
 pub use system_tool::{SystemTool, SystemToolError, ToolOutput};

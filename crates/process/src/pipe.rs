@@ -1,7 +1,7 @@
 //! Reads the output of programs from several pipes at once.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -23,8 +23,6 @@ pub fn was_cut(output: &str) -> bool {
 #[derive(Debug)]
 pub struct Capture {
     pipe: File,
-    /// Gets all of the output, which is then not kept.
-    file: Option<File>,
     kept: Vec<u8>,
     dropped: bool,
     open: bool,
@@ -34,13 +32,7 @@ impl Capture {
     /// Keeps the output, up to [`OUTPUT_LIMIT`] bytes.
     pub fn new(pipe: impl Into<OwnedFd>) -> Self {
         let pipe = File::from(pipe.into());
-        Self { pipe, file: None, kept: Vec::new(), dropped: false, open: true }
-    }
-
-    /// Keeps nothing and writes all output to a file.
-    #[must_use]
-    pub fn into_file(file: File, pipe: impl Into<OwnedFd>) -> Self {
-        Self { file: Some(file), ..Self::new(pipe) }
+        Self { pipe, kept: Vec::new(), dropped: false, open: true }
     }
 
     fn read_once(&mut self) -> io::Result<()> {
@@ -51,9 +43,6 @@ impl Capture {
             other => other?,
         };
         self.open = count > 0;
-        if let Some(file) = &mut self.file {
-            return file.write_all(&buffer[..count]);
-        }
         let room = OUTPUT_LIMIT - self.kept.len();
         self.kept.extend_from_slice(&buffer[..count.min(room)]);
         self.dropped |= count > room;
@@ -92,7 +81,7 @@ impl Capture {
 /// Waits until one of the pipes has data or is closed, and reads all data that is there.
 ///
 /// # Errors
-/// If a pipe can't be read, or a pipe's file not be written.
+/// If a pipe can't be read.
 pub fn wait_readable(pipes: &mut [&mut Capture], timeout: Duration) -> io::Result<()> {
     if pipes.iter().all(|pipe| !pipe.open) {
         std::thread::sleep(timeout);

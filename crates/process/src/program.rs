@@ -2,11 +2,10 @@
 //! behind.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -150,22 +149,6 @@ impl Output {
 /// # Errors
 /// [`StartError`] if it can't be started. A program that fails is no error.
 pub fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, StartError> {
-    run_capturing(program, Capture::new, cancel)
-}
-
-/// The same, with the program's standard output written to a file.
-///
-/// # Errors
-/// [`StartError`], also if the file can't be written.
-pub fn run_into(file: File, program: &Program<'_>, cancel: &Cancel) -> Result<Output, StartError> {
-    run_capturing(program, |pipe| Capture::into_file(file, pipe), cancel)
-}
-
-fn run_capturing(
-    program: &Program<'_>,
-    capture: impl FnOnce(ChildStdout) -> Capture,
-    cancel: &Cancel,
-) -> Result<Output, StartError> {
     let start_error = |source| StartError { program: program.path.to_owned(), source };
     #[expect(clippy::disallowed_methods, reason = "compilers and probes, with limits")]
     let mut command = Command::new(program.path);
@@ -184,7 +167,7 @@ fn run_capturing(
     let mut child = Group::new(memory_layout::fixed(|| command.spawn()).map_err(start_error)?);
     let mut watch = PeakWatch::new(child.child().id(), inherited);
     let mut look = FIRST_LOOK;
-    let mut stdout = capture(child.child().stdout.take().expect("stdout is piped"));
+    let mut stdout = Capture::new(child.child().stdout.take().expect("stdout is piped"));
     let mut stderr = Capture::new(child.child().stderr.take().expect("stderr is piped"));
     let started = Instant::now();
     let stopped = loop {

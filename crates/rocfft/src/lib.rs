@@ -30,7 +30,6 @@ pub use ask::{
 pub use cache_paths::CachePaths;
 pub use file::{
     error::{ReadError, WriteError},
-    layout::Layout,
     merge::merge,
     read::Reader,
     row::{RowError, check_row},

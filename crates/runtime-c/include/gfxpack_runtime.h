@@ -393,29 +393,25 @@ enum gfxpack_limit
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
     /**
-     * Largest code object that is returned or saved, in bytes.
-     */
-    GFXPACK_LIMIT_MAX_OBJECT_BYTES = 0,
-    /**
      * Size of one user kdb, in bytes. The least recently used kernels are
      * deleted first.
      */
-    GFXPACK_LIMIT_USER_CACHE_BYTES = 1,
+    GFXPACK_LIMIT_USER_CACHE_BYTES = 0,
     /**
      * Size of the code objects kept in memory, in bytes.
      */
-    GFXPACK_LIMIT_MEMORY_BYTES = 2,
+    GFXPACK_LIMIT_MEMORY_BYTES = 1,
     /**
      * How long one call waits in total for a user kdb that another process has
      * locked, in milliseconds. After a wait without success, no call waits for
      * this file for a minute, unless it turns out to be free.
      */
-    GFXPACK_LIMIT_BUSY_WAIT_MS = 3,
+    GFXPACK_LIMIT_BUSY_WAIT_MS = 2,
     /**
      * How long to wait for another thread or process that compiles the same
      * key, before compiling it too, in milliseconds.
      */
-    GFXPACK_LIMIT_COMPILE_WAIT_MS = 4,
+    GFXPACK_LIMIT_COMPILE_WAIT_MS = 3,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

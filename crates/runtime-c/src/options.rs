@@ -87,20 +87,18 @@ pub enum Flag {
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Largest code object that is returned or saved, in bytes.
-    MaxObjectBytes = 0,
     /// Size of one user kdb, in bytes. The least recently used kernels are
     /// deleted first.
-    UserCacheBytes = 1,
+    UserCacheBytes = 0,
     /// Size of the code objects kept in memory, in bytes.
-    MemoryBytes = 2,
+    MemoryBytes = 1,
     /// How long one call waits in total for a user kdb that another process has
     /// locked, in milliseconds. After a wait without success, no call waits for
     /// this file for a minute, unless it turns out to be free.
-    BusyWaitMs = 3,
+    BusyWaitMs = 2,
     /// How long to wait for another thread or process that compiles the same
     /// key, before compiling it too, in milliseconds.
-    CompileWaitMs = 4,
+    CompileWaitMs = 3,
 }
 
 impl Options {
@@ -265,11 +263,10 @@ pub unsafe extern "C" fn gfxpack_options_set_limit(
     set(options, |options| {
         let limits = &mut options.limits;
         match limit {
-            0 => limits.max_object_bytes = value,
-            1 => limits.user_cache_bytes = value,
-            2 => limits.memory_bytes = value,
-            3 => limits.busy_wait = Duration::from_millis(value),
-            4 => limits.compile_wait = Duration::from_millis(value),
+            0 => limits.user_cache_bytes = value,
+            1 => limits.memory_bytes = value,
+            2 => limits.busy_wait = Duration::from_millis(value),
+            3 => limits.compile_wait = Duration::from_millis(value),
             _ => return Err(unknown("limit", limit)),
         }
         Ok(())
@@ -328,15 +325,13 @@ mod tests {
         unsafe {
             assert_eq!(gfxpack_options_set_order(pointer, Order::UserFirst as i32), Status::Ok);
             assert_eq!(gfxpack_options_set_order(pointer, 2), Status::InvalidArgument);
-            for limit in [Limit::MaxObjectBytes, Limit::UserCacheBytes, Limit::MemoryBytes] {
+            for limit in
+                [Limit::UserCacheBytes, Limit::MemoryBytes, Limit::BusyWaitMs, Limit::CompileWaitMs]
+            {
                 let value = 10 + limit as u64;
                 assert_eq!(gfxpack_options_set_limit(pointer, limit as i32, value), Status::Ok);
             }
-            for limit in [Limit::BusyWaitMs, Limit::CompileWaitMs] {
-                let value = 10 + limit as u64;
-                assert_eq!(gfxpack_options_set_limit(pointer, limit as i32, value), Status::Ok);
-            }
-            assert_eq!(gfxpack_options_set_limit(pointer, 5, 1), Status::InvalidArgument);
+            assert_eq!(gfxpack_options_set_limit(pointer, 4, 1), Status::InvalidArgument);
             for flag in [Flag::KeepHits, Flag::LookOnly] {
                 assert_eq!(gfxpack_options_set_flag(pointer, flag as i32, true), Status::Ok);
             }
@@ -352,9 +347,8 @@ mod tests {
         let config = options.config();
         assert_eq!(config.order, LookupOrder::UserFirst);
         let limits = &config.limits;
-        assert_eq!((limits.max_object_bytes, limits.user_cache_bytes), (10, 11));
-        assert_eq!((limits.memory_bytes, limits.busy_wait.as_millis()), (12, 13));
-        assert_eq!(limits.compile_wait.as_millis(), 14);
+        assert_eq!((limits.user_cache_bytes, limits.memory_bytes), (10, 11));
+        assert_eq!((limits.busy_wait.as_millis(), limits.compile_wait.as_millis()), (12, 13));
         assert!(!config.verify_target && config.keep_hits && config.look_only);
         assert!(matches!(config.warnings, WarningSink::Silent));
         assert_eq!(config.log_level.number(), 3);

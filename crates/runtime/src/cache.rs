@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_kdb::UserOptions;
+use gfxpack_kdb::{MAX_OBJECT_BYTES, UserOptions};
 use gfxpack_model::{KernelKey, in_full};
 
 use crate::code_object::CodeObject;
@@ -168,20 +168,16 @@ impl Inner {
     fn new(config: &Arc<Config>, parent: Option<&Self>) -> Self {
         let limits = &config.limits;
         let directories = &config.directories;
-        let max_object_bytes = limits.max_object_bytes;
         let warnings = match parent {
             None => Warnings::new(config.warnings.clone(), config.log_level),
             Some(parent) => parent.warnings.inherited(),
         };
         let system = match &config.only_system_file {
-            Some(file) => vec![SystemFile::new(file.clone(), max_object_bytes)],
-            None => {
-                installed_kdbs::files(directories.system_dirs(), &config.target, max_object_bytes)
-            }
+            Some(file) => vec![SystemFile::new(file.clone())],
+            None => installed_kdbs::files(directories.system_dirs(), &config.target),
         };
         let user_file = |directory: &PathBuf| {
             let mut options = UserOptions::default();
-            options.max_object_bytes = max_object_bytes;
             options.limit_bytes = limits.user_cache_bytes;
             options.busy = limits.busy_wait;
             options.look_only = config.look_only;
@@ -349,7 +345,7 @@ impl Inner {
             return Err(NotStored::NoUserCache("nothing on disk is to be changed".to_owned()));
         }
         let (size, limits) = (code_object.len() as u64, &self.config.limits);
-        let limit = limits.user_cache_bytes.min(limits.max_object_bytes);
+        let limit = limits.user_cache_bytes.min(MAX_OBJECT_BYTES);
         if size > limit {
             return Err(NotStored::TooLarge { size, limit });
         }

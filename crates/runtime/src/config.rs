@@ -25,8 +25,6 @@ pub enum LookupOrder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Largest code object returned or stored, in bytes.
-    pub max_object_bytes: u64,
     /// Bytes of one user kdb. The least recently used kernels are deleted
     /// first.
     pub user_cache_bytes: u64,
@@ -45,7 +43,6 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            max_object_bytes: gfxpack_kdb::MAX_OBJECT_BYTES,
             user_cache_bytes: 4 << 30,
             memory_bytes: 256 << 20,
             busy_wait: Duration::from_secs(10),

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{ReadOptions, Reader};
+use gfxpack_kdb::Reader;
 pub use gfxpack_model::target_of_kdb;
 use gfxpack_model::{KernelKey, Target};
 
@@ -49,11 +49,9 @@ pub fn unasked_kdbs(
     key: &KernelKey,
     target: &Target,
     asked: &[(Layer, PathBuf)],
-    max_object_bytes: u64,
 ) -> Vec<UnaskedKdb> {
-    let options = ReadOptions::with_max_object_bytes(max_object_bytes);
     let has_key = |file: &Path| {
-        let found = Reader::open_with(file, options.clone()).and_then(|reader| reader.get(key));
+        let found = Reader::open(file).and_then(|reader| reader.get(key));
         matches!(found, Ok(Some(_)))
     };
     neighbours(asked)
@@ -138,7 +136,7 @@ mod tests {
         let older = kdb("user/2.0/gfx906_60.ukdb", &wanted);
         let user = root.path().join("user/3.0/gfx906_60.ukdb");
         let asked = [(Layer::System, asked), (Layer::User, user)];
-        let found = unasked_kdbs(&wanted, &"gfx906@60".parse().unwrap(), &asked, 1 << 20);
+        let found = unasked_kdbs(&wanted, &"gfx906@60".parse().unwrap(), &asked);
         let files: Vec<PathBuf> = found.into_iter().map(|other| other.file).collect();
         assert_eq!(files, [wide, older]);
     }

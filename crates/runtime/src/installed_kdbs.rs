@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use gfxpack_kdb::{Fetched, KdbErrorKind, ReadError, ReadOptions, Reader, RowMark};
+use gfxpack_kdb::{Fetched, KdbErrorKind, ReadError, Reader, RowMark};
 use gfxpack_model::{KernelKey, Target};
 
 use crate::clock;
@@ -36,21 +36,19 @@ pub(crate) fn file_names(device: &Target) -> Vec<String> {
 pub(crate) fn files<'a>(
     directories: impl Iterator<Item = &'a Path>,
     device: &Target,
-    max_object_bytes: u64,
 ) -> Vec<SystemFile> {
     let names = file_names(device);
     directories
         // An empty or relative path would mean the working directory.
         .filter(|directory| directory.is_absolute())
         .flat_map(|directory| names.iter().map(|name| directory.join(name)))
-        .map(|path| SystemFile::new(path, max_object_bytes))
+        .map(SystemFile::new)
         .collect()
 }
 
 /// One installed kdb, which may appear, change and disappear.
 pub(crate) struct SystemFile {
     path: PathBuf,
-    max_object_bytes: u64,
     gate: &'static SqliteGate,
     readers: Pool<Reader>,
     /// A fault of the file as a whole, and the version of the file that has it.
@@ -61,11 +59,10 @@ pub(crate) struct SystemFile {
 }
 
 impl SystemFile {
-    pub(crate) fn new(path: PathBuf, max_object_bytes: u64) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         let gate = sqlite_gate::for_this_process();
         Self {
             path,
-            max_object_bytes,
             gate,
             readers: Pool::new(gate),
             fault: Mutex::new(None),
@@ -102,7 +99,7 @@ impl SystemFile {
         };
         let reader = match self.readers.take(file) {
             Some(reader) => reader,
-            None => self.open().map_err(|error| self.remember(file, error))?,
+            None => Reader::open(&self.path).map_err(|error| self.remember(file, error))?,
         };
         let answer = reader.get_unhashed(key, |row| self.hashed.has(file, row));
         self.readers.give(file, reader);
@@ -131,11 +128,6 @@ impl SystemFile {
         {
             self.hashed.note(file, row);
         }
-    }
-
-    fn open(&self) -> Result<Reader, ReadError> {
-        let options = ReadOptions::with_max_object_bytes(self.max_object_bytes);
-        Reader::open_with(&self.path, options)
     }
 
     fn unreadable(&self, source: io::Error) -> MissReason {
@@ -201,7 +193,7 @@ mod tests {
         }
 
         fn file(&self, rest_seconds: u64) -> SystemFile {
-            let mut file = SystemFile::new(self.path.clone(), 1 << 20);
+            let mut file = SystemFile::new(self.path.clone());
             file.rest_seconds = rest_seconds;
             file
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{ReadError, ReadOptions, Reader};
+use gfxpack_kdb::{ReadError, Reader};
 use gfxpack_model::KernelKey;
 
 use crate::edit_distance;
@@ -49,7 +49,6 @@ impl NearestKeys {
         key: &KernelKey,
         files: impl IntoIterator<Item = &'a Path>,
         wanted: usize,
-        max_object_bytes: u64,
     ) -> Self {
         let mut search = Search {
             key,
@@ -60,7 +59,7 @@ impl NearestKeys {
             last_name: String::new(),
         };
         for file in files {
-            search.file(file, max_object_bytes);
+            search.file(file);
         }
         search.finish()
     }
@@ -79,9 +78,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn file(&mut self, file: &Path, max_object_bytes: u64) {
-        let options = ReadOptions::with_max_object_bytes(max_object_bytes);
-        let Ok(reader) = Reader::open_with(file, options) else { return };
+    fn file(&mut self, file: &Path) {
+        let Ok(reader) = Reader::open(file) else { return };
         self.last_name.clear();
         // Rows before an error count; the lookup itself reports the error.
         reader
@@ -163,7 +161,7 @@ mod tests {
             kernel_args: " -DA=1 -DB=2 -DC".to_owned(),
         };
 
-        let found = NearestKeys::search(&key("conv.cl.o"), files, 5, 1 << 20);
+        let found = NearestKeys::search(&key("conv.cl.o"), files, 5);
         assert_eq!(found.of_that_name, 3);
         let keys: Vec<(usize, &str, &Path)> = found
             .keys
@@ -174,7 +172,7 @@ mod tests {
         assert_eq!(found.keys[1].asked, " -DA=1 {-DB=2} {-DC}");
         assert_eq!(found.names, ["gemm.s.o"]);
 
-        let found = NearestKeys::search(&key("conv.s.o"), files, 1, 1 << 20);
+        let found = NearestKeys::search(&key("conv.s.o"), files, 1);
         assert_eq!((found.of_that_name, found.keys.len()), (0, 0));
         assert_eq!(found.names, ["conv.cl.o", "gemm.s.o"]);
     }

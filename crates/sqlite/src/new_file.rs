@@ -114,18 +114,18 @@ impl NewFile {
     /// Opens a connection, begins a transaction, and fixes every setting that
     /// affects the file. No journal: a file that fails is discarded. A small
     /// cache: rows are only appended, so finished pages should be written
-    /// early.
+    /// early. Pages have SQLite's default size.
     ///
     /// # Errors
     /// SQLite's errors.
-    pub fn connect(&self, page_size: u32) -> Result<Connection, Error> {
+    pub fn connect(&self) -> Result<Connection, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // SQLite takes no locks: nobody else uses the file, and on NFS its
         // locks would conflict with the lock against removal.
         let connection =
             Connection::open_with_flags_and_vfs(self.file.path(), flags, c"unix-none")?;
-        connection.execute_batch(&format!(
-            "PRAGMA page_size = {page_size};
+        connection.execute_batch(
+            "PRAGMA page_size = 4096;
              PRAGMA encoding = 'UTF-8';
              PRAGMA auto_vacuum = NONE;
              PRAGMA secure_delete = ON;
@@ -134,8 +134,8 @@ impl NewFile {
              PRAGMA locking_mode = EXCLUSIVE;
              PRAGMA cache_size = -2048;
              PRAGMA mmap_size = 0;
-             BEGIN EXCLUSIVE;"
-        ))?;
+             BEGIN EXCLUSIVE;",
+        )?;
         Ok(connection)
     }
 
@@ -210,7 +210,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         let file = NewFile::beside(&path).unwrap();
-        let connection = file.connect(4096).unwrap();
+        let connection = file.connect().unwrap();
         connection.execute_batch("CREATE TABLE t (x)").unwrap();
         let other = Connection::open(file.file.path()).unwrap();
         other.execute_batch("BEGIN EXCLUSIVE; ROLLBACK").unwrap();

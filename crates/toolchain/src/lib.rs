@@ -1,6 +1,5 @@
 //! The compilers of this machine: found, probed, identified by the bytes that decide their objects,
-//! tried, and chosen for a target. Also inspects their objects: with LLVM's disassembler, and by
-//! symbols and notes.
+//! tried, and chosen for a target.
 //!
 //! This crate knows nothing of plans, jobs and stores. It stores results in files of its own below
 //! the cache directory: `answers/`, `trials/` and `device-libs/`.
@@ -11,12 +10,10 @@
 //! ```
 
 mod choose;
-mod disassemble;
 mod discover;
 mod error;
 mod isa_constants;
 mod made_by;
-mod object_info;
 mod probe;
 mod probe_cache;
 mod probe_watch;
@@ -25,11 +22,9 @@ mod toolchain;
 mod trial;
 
 pub use choose::{ToolchainReport, Toolchains};
-pub use disassemble::Disassembler;
 pub use discover::Search;
 pub use error::ToolchainError;
 pub use made_by::{clang_version, made_by};
-pub use object_info::{ObjectInfo, ObjectInfoError, Symbol};
 pub use support::Buildable;
 pub use toolchain::{Toolchain, different_names};
 pub use trial::TrialArguments;

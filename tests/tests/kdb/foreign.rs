@@ -63,16 +63,13 @@ fn hex(text: &str) -> String {
 
 #[test]
 fn python_finds_every_kernel_the_way_miopen_asks() {
-    for (blob, form) in [(Blob::Smaller, "auto"), (Blob::Raw, "raw"), (Blob::Bz2, "bz2")] {
+    for (blob, form, raw_rows) in [(Blob::Smaller, "auto", 5), (Blob::Raw, "raw", 9)] {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("gfx906_60.kdb");
         let kernels = kernels();
         let written = write_kernels(&path, &kernels, blob);
         assert_eq!(written.rows, 9);
-        assert_eq!(
-            written.raw_rows,
-            [5, 9, 0][["auto", "raw", "bz2"].iter().position(|f| *f == form).unwrap()]
-        );
+        assert_eq!(written.raw_rows, raw_rows);
         assert_eq!(written.file_bytes, path.metadata().unwrap().len());
 
         let objects: Vec<_> = kernels
@@ -157,5 +154,4 @@ fn a_kdb_made_by_python_is_read_and_verified() {
     assert!(report.is_sound(), "{:?}", report.findings);
     assert_eq!((report.rows, report.raw_rows), (3, 1));
     assert_eq!(report.target.unwrap().to_string(), "gfx906@60");
-    assert_eq!(report.object_bytes, reader.stats(None).unwrap().all.object_bytes);
 }

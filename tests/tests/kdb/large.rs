@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 
 use gfxpack_kdb::{
-    Blob, Conflict, CopyOptions, Layout, MAX_OBJECT_BYTES, ReadError, Row, SplitBy, VerifyOptions,
-    WriteOptions, convert, diff, merge, split, verify, write,
+    Blob, Conflict, CopyOptions, ReadError, Row, VerifyOptions, WriteOptions, diff, merge, verify,
+    write,
 };
 use gfxpack_model::KernelKey;
 
@@ -77,15 +77,9 @@ fn child_process_verifies_much() {
     assert_peak_memory();
 }
 
-fn in_layout(layout: Layout) -> CopyOptions<'static> {
-    let mut options = CopyOptions::default();
-    options.layout = Some(layout);
-    options
-}
-
-/// Each of the tools, on a file larger than the memory it may take.
+/// Merging and comparing files larger than the memory they may take.
 #[test]
-fn all_copies_need_less_memory_than_the_objects() {
+fn merging_needs_less_memory_than_the_objects() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("large.kdb");
     let keys: Vec<KernelKey> =
@@ -105,34 +99,19 @@ fn all_copies_need_less_memory_than_the_objects() {
 }
 
 #[test]
-#[ignore = "the child of all_copies_need_less_memory_than_the_objects"]
+#[ignore = "the child of merging_needs_less_memory_than_the_objects"]
 fn child_process_works_on_much() {
     let path = child_path();
     let beside = |name: &str| path.with_file_name(name);
     let options = CopyOptions::default();
-    convert(&path, &beside("dense.kdb"), &in_layout(Layout::Dense)).unwrap();
-    assert_peak_memory();
-    let inputs = [path.clone(), beside("dense.kdb")];
+    let inputs = [path.clone(), path.clone()];
     let merged = merge(&inputs, &beside("merged.kdb"), Conflict::Error, &options).unwrap();
     assert_eq!((merged.written.rows, merged.repeated), (OBJECTS, OBJECTS));
     assert_peak_memory();
-    let found =
-        diff(&path, &beside("merged.kdb"), MAX_OBJECT_BYTES, |_| Ok::<_, ReadError>(())).unwrap();
+    let found = diff(&path, &beside("merged.kdb"), |_| Ok::<_, ReadError>(())).unwrap();
     assert_eq!(found.same, OBJECTS);
     let same = |a: &Path, b: &Path| crate::support::command("cmp").arg(a).arg(b).status().unwrap();
     assert!(same(&path, &beside("merged.kdb")).success());
-    std::fs::remove_file(beside("merged.kdb")).unwrap();
-    let mut count = 0;
-    split(&path, &beside("parts"), SplitBy::Size(64 << 20), &options, |_| count += 1).unwrap();
-    assert_eq!(count, 5);
-    std::fs::remove_dir_all(beside("parts")).unwrap();
-    assert_peak_memory();
-    // Without its first page, so that nothing but the pages themselves tells.
-    let mut bytes = std::fs::File::options().write(true).open(&path).unwrap();
-    io::Write::write_all(&mut bytes, &[0; 4096]).unwrap();
-    let lost = |row: &gfxpack_kdb::Lost| panic!("nothing is lost: {row}");
-    let repaired = gfxpack_kdb::repair(&path, &beside("repaired.kdb"), &options, lost).unwrap();
-    assert_eq!(repaired.written.rows, OBJECTS);
     assert_peak_memory();
 }
 
@@ -162,9 +141,7 @@ fn child_process_merges_much() {
     let directory = child_path();
     let inputs = ["a.kdb", "b.kdb"].map(|name| directory.join(name));
     let out = directory.join("out.kdb");
-    let mut options = CopyOptions::default();
-    options.layout = Some(Layout::Dense);
-    let merged = merge(&inputs, &out, Conflict::Newest, &options).unwrap();
+    let merged = merge(&inputs, &out, Conflict::First, &CopyOptions::default()).unwrap();
     assert_eq!((merged.written.rows, merged.repeated), (ROWS, ROWS / 5));
     assert_peak_memory();
 }

@@ -3,7 +3,6 @@
 mod foreign;
 mod judges;
 mod large;
-mod layouts;
 #[expect(dead_code, reason = "the rest is for the crate's own tests")]
 #[path = "../../../crates/kdb/tests/it/support.rs"]
 mod support;

@@ -138,10 +138,6 @@ fn equal_plans_give_equal_bytes_by_every_route() {
     dist(&project, "turned.txt", "two", &[&target[..], &["--jobs", "2"]].concat()).expect_code(0);
     assert!(file("two") == first, "another order of plans, and two jobs");
 
-    let dense = [&target[..], &["--kdb-layout", "dense"]].concat();
-    dist(&project, "plans.txt", "dense", &dense).expect_code(0);
-    assert!(file("dense").len() < first.len());
-
     let store = ["plan", "--plans", "plans.txt", "--rocfft", "debian:sid", "--out", "stored"];
     project.run(&[&store[..], &target].concat()).expect_code(0);
     fs::remove_dir_all(project.path().join("cache/v1")).unwrap();

@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, Subcommand};
 use gfxpack_caches::Shell;
 use gfxpack_harvest::script::Tuning;
 
-use super::{Choice, MaxObject, SHELLS, one_of};
+use super::{Choice, SHELLS, one_of};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Run {
@@ -65,8 +65,6 @@ pub(crate) struct HarvestKeys {
     /// Only keys that MIOpen had to compile, as far as the log shows
     #[arg(long)]
     pub(crate) missed: bool,
-    #[command(flatten)]
-    pub(crate) max_object: MaxObject,
     /// Where to write the keys [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,

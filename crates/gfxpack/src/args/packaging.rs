@@ -13,7 +13,7 @@ use gfxpack_plan::kernel_package::Family;
 use gfxpack_plan::license;
 
 use super::parsers::{Choice, checked, one_of, parse_template};
-use super::{CacheArgs, Hardware, MaxObject};
+use super::{CacheArgs, Hardware};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Package {
@@ -26,8 +26,6 @@ pub(crate) struct Package {
     /// Package kdbs even if their build says that kernels are missing
     #[arg(long)]
     pub(crate) allow_partial: bool,
-    #[command(flatten)]
-    pub(crate) max_object: MaxObject,
     #[command(flatten)]
     pub(crate) packaging: Packaging,
     #[command(flatten)]
@@ -254,8 +252,6 @@ pub(crate) struct Verify {
     /// Public keys: every file that can be signed must be signed by one of them
     #[arg(long, value_name = "FILE")]
     pub(crate) keyring: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) max_object: MaxObject,
 }
 
 fn parse_word(text: &str) -> Result<String, String> {

@@ -8,7 +8,7 @@ use gfxpack_model::Target;
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 
 use super::parsers::{checked, parse_template};
-use super::{MaxObject, parse_target, whole_file};
+use super::{parse_target, whole_file};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Detect {
@@ -66,8 +66,6 @@ pub(crate) struct LookupArgs {
     /// Where installed kdbs are, instead of the usual places; repeatable
     #[arg(long, value_name = "DIR")]
     pub(crate) system_dir: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) max_object: MaxObject,
 }
 
 fn parse_version(text: &str) -> Result<String, String> {

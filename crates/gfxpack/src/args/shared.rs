@@ -1,9 +1,8 @@
 //! Groups of options that several commands take.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use gfxpack_kdb::{ReadError, ReadOptions, Reader};
 
 use crate::quantity::parse_size;
 
@@ -56,31 +55,4 @@ pub(crate) struct CacheDir {
     /// Where compiled objects are kept [default: the user's cache directory]
     #[arg(long, value_name = "DIR", help_heading = "Cache")]
     pub(crate) cache_dir: Option<PathBuf>,
-}
-
-/// How much is believed of a kdb.
-#[derive(Debug, Clone, Copy, ClapArgs)]
-pub(crate) struct MaxObject {
-    /// Largest code object to accept from a kdb that is read; larger ones count
-    /// as damaged
-    #[arg(long = "max-object", global = true, value_name = "SIZE", value_parser = parse_size,
-          default_value = "256MiB")]
-    pub(crate) bytes: u64,
-}
-
-impl MaxObject {
-    /// Opens a kdb with this limit.
-    pub(crate) fn open(self, file: &Path) -> Result<Reader, ReadError> {
-        Reader::open_with(file, ReadOptions::with_max_object_bytes(self.bytes))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_default_limit_is_the_librarys() {
-        assert_eq!(parse_size("256MiB"), Ok(gfxpack_kdb::MAX_OBJECT_BYTES));
-    }
 }

@@ -70,8 +70,7 @@ pub(crate) fn run(
     finished.outcome()?;
     if check {
         let files: Vec<PathBuf> = finished.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
-        let max_object = args.inputs.max_object;
-        let mut each = |checked: &_| kdb::check::report(checked, &files, max_object, output);
+        let mut each = |checked: &_| kdb::check::report(checked, &files, output);
         dist.check_kdbs(&finished, processes(args.jobs), &reporter, &mut each)?;
     }
     Ok(())

@@ -50,7 +50,6 @@ pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
         environment: &environment,
         directories: &lookup::directories(&args.asked, &environment, output)?,
         targets: &targets,
-        max_object_bytes: args.asked.max_object.bytes,
         deep: args.deep,
     };
     check_installed(installed, &mut findings);

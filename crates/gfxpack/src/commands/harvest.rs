@@ -53,7 +53,6 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
 fn keys(args: &HarvestKeys, context: &Context) -> Result {
     let Context { output, .. } = context;
     let (keys, files) = read(&args.sources, context, |inputs, mut options| {
-        options.max_object_bytes = args.max_object.bytes;
         harvest(inputs, &options).map(|gathered| (gathered.keys, gathered.files))
     })?;
     let mut sums = HarvestSums::new(args.missed);

@@ -1,66 +1,47 @@
 //! `kdb`: inspects kdbs, and makes new ones from them.
 
 pub(crate) mod check;
-mod copy;
 mod diff;
-mod object;
-mod stats;
+mod merge;
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{FindingClass, ReadError, VerifyOptions};
-use gfxpack_model::Target;
+use gfxpack_kdb::{FindingClass, ReadError, Reader, VerifyOptions};
+use gfxpack_model::{KernelKey, Target};
 use gfxpack_pipeline::checked_files::CheckedFiles;
 use gfxpack_pipeline::progress::{Step, Unit};
+use gfxpack_pipeline::text::key_in_words;
 use serde_json::json;
 
-use crate::args::{Kdb, KdbCommand, MaxObject};
+use crate::args::{Kdb, KdbCommand, SelectObject};
 use crate::context::Context;
-use crate::fail::Result;
+use crate::fail::{Error, ErrorKind, Result};
 use crate::output::{Output, counted, display, harmless, joined, message, size};
 use crate::progress::Reporter;
 
 /// Runs a `kdb` sub-command.
 pub(crate) fn run(kdb: KdbCommand, context: &Context) -> Result {
     let Context { output, .. } = context;
-    let KdbCommand { max_object: max, command } = kdb;
-    match command {
+    match kdb.command {
         Kdb::Verify { files, target } => {
-            verify_all(&files, target.as_ref(), max, context.cancellable()?)
+            verify_all(&files, target.as_ref(), context.cancellable()?)
         }
-        Kdb::Check(args) => check::run(&args, max, context.cancellable()?),
-        Kdb::Info { files } => files.iter().try_for_each(|file| info(file, max, output)),
-        Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, max, output),
-        Kdb::Get { object, out } => output.put(out.as_ref(), &object::find(&object, max)?),
-        Kdb::Merge { files, out, on_conflict, copy } => {
-            copy::merge(&files, &out, on_conflict, &copy.options(max), context.cancellable()?)
+        Kdb::Check(args) => check::run(&args, context.cancellable()?),
+        Kdb::Info { files } => files.iter().try_for_each(|file| info(file, output)),
+        Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, output),
+        Kdb::Get { object, out } => output.put(out.as_ref(), &find(&object)?),
+        Kdb::Merge { files, out, on_conflict, blob } => {
+            merge::run(&files, &out, on_conflict, blob, context.cancellable()?)
         }
-        Kdb::Diff { old, new, exit_code } => diff::run(&old, &new, exit_code, max, output),
-        Kdb::Split { file, out, by, copy } => {
-            copy::split(&file, &out, by, &copy.options(max), context.cancellable()?)
-        }
-        Kdb::Convert { file, out, copy } => {
-            copy::convert(&file, &out, &copy.options(max), context.cancellable()?)
-        }
-        Kdb::Stats { file, html, top } => stats::run(&file, html.as_ref(), top, max, context),
-        Kdb::Repair { file, out, copy } => {
-            copy::repair(&file, &out, &copy.options(max), context.cancellable()?)
-        }
-        Kdb::Disasm { object, compilers } => object::disasm(&object, max, &compilers, context),
-        Kdb::Symbols { object } => object::symbols(&object, max, output),
+        Kdb::Diff { old, new, exit_code } => diff::run(&old, &new, exit_code, output),
     }
 }
 
-fn verify_all(
-    files: &[PathBuf],
-    target: Option<&Target>,
-    max_object: MaxObject,
-    context: &Context,
-) -> Result {
+fn verify_all(files: &[PathBuf], target: Option<&Target>, context: &Context) -> Result {
     let Context { cancel, output, .. } = context;
     let mut checked = CheckedFiles::default();
     for file in files {
-        match verify(file, target, max_object, context) {
+        match verify(file, target, context) {
             Ok(found) if found.is_empty() => {}
             Ok(found) => checked.unsound(file, found.into_iter().map(FindingClass::hint)),
             Err(error) if cancel.is_cancelled() => return Err(error.into()),
@@ -77,16 +58,15 @@ fn verify_all(
 fn verify(
     file: &Path,
     target: Option<&Target>,
-    max_object: MaxObject,
     context: &Context,
 ) -> Result<Vec<FindingClass>, ReadError> {
     let Context { cancel, output, .. } = context;
     let report = {
         let reporter = Reporter::new(context);
         let step = Step::new(&reporter, "verifying", Unit::Kernels, 0);
-        let progress = |done| step.at_kdb(done);
+        let progress = |done, total| step.at(done, total);
         let cancelled = || cancel.is_cancelled();
-        let mut options = VerifyOptions::with_max_object_bytes(max_object.bytes);
+        let mut options = VerifyOptions::default();
         options.cancelled = Some(&cancelled);
         options.progress = Some(&progress);
         gfxpack_kdb::verify(file, target, &options)?
@@ -119,10 +99,8 @@ fn verify(
     Ok(report.counts.into_keys().collect())
 }
 
-fn info(file: &Path, max_object: MaxObject, output: &Output) -> Result {
-    let reader = max_object.open(file)?;
-    let (info, layout) = (reader.info()?, reader.layout().name());
-    let made_by = reader.made_by()?;
+fn info(file: &Path, output: &Output) -> Result {
+    let info = Reader::open(file)?.info()?;
     let languages: Vec<(String, u64)> = info
         .languages
         .iter()
@@ -137,13 +115,7 @@ fn info(file: &Path, max_object: MaxObject, output: &Output) -> Result {
         "kernel_names": info.kernel_names,
         "languages": message, "devices": info.devices,
         "journal": info.header.journal.name(), "page_size": info.header.page_size,
-        "sqlite_version": info.header.sqlite_version, "layout": layout,
-        "made_by": made_by
-            .iter()
-            .map(|((generator, compiler), rows)| {
-                json!({ "generator": generator, "compiler": compiler, "rows": rows })
-            })
-            .collect::<Vec<_>>(),
+        "sqlite_version": info.header.sqlite_version,
     });
     output.message("kdb-info", &body);
     output.text(&file.display().to_string());
@@ -158,22 +130,26 @@ fn info(file: &Path, max_object: MaxObject, output: &Output) -> Result {
         format!("{} ({count})", if device.is_empty() { "none" } else { device })
     });
     line("devices", &joined(devices));
-    line("layout", layout);
     line("journal", info.header.journal.name());
-    for ((generator, compiler), rows) in &made_by {
-        line("made by", &format!("{generator} with {compiler} ({rows})"));
-    }
     Ok(())
 }
 
-fn list(
-    file: &Path,
-    filter: Option<&str>,
-    keys: bool,
-    max_object: MaxObject,
-    output: &Output,
-) -> Result {
-    max_object.open(file)?.for_each_row(|entry| {
+/// The code object of one kernel.
+fn find(select: &SelectObject) -> Result<Vec<u8>> {
+    let SelectObject { file, name, args } = select;
+    let key = KernelKey { kernel_name: name.clone(), kernel_args: args.clone() };
+    Reader::open(file)?.get(&key)?.ok_or_else(|| {
+        Error::new(
+            ErrorKind::NotFound,
+            format!("failed to find {} in `{}`", key_in_words(&key), file.display()),
+            "keys are compared byte for byte, leading blanks and ` -mcpu=` included; `gfxpack kdb \
+             list --filter TEXT` shows them",
+        )
+    })
+}
+
+fn list(file: &Path, filter: Option<&str>, keys: bool, output: &Output) -> Result {
+    Reader::open(file)?.for_each_row(|entry| {
         let text = entry.key.to_string();
         if output.is_broken() {
             return Ok::<(), ReadError>(());

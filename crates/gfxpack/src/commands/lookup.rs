@@ -36,7 +36,6 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     let mut config = Config::new(target, directories(asked, &environment, output)?);
     config.warnings = WarningSink::Silent;
     config.look_only = true;
-    config.limits.max_object_bytes = asked.max_object.bytes;
     if args.user_first {
         config.order = LookupOrder::UserFirst;
     }
@@ -91,15 +90,15 @@ pub(super) fn not_found(kernel: &str, target: &Target, hint: &str) -> Error {
 /// kdbs that have it but are not asked.
 fn explain(cache: &KernelCache, key: &KernelKey, output: &Output) {
     let config = cache.config();
-    let (target, max_bytes) = (&config.target, config.limits.max_object_bytes);
+    let target = &config.target;
     let asked = cache.files();
     if let Some(advice) = advice(key, target) {
         message!(output, "advice", { "message": advice });
         output.text(&format!("note    {advice}"));
     }
     let files = asked.iter().map(|(_, file)| file.as_path());
-    print_nearest(key, &NearestKeys::search(key, files, NEAREST, max_bytes), output);
-    for UnaskedKdb { file, target: serves, .. } in unasked_kdbs(key, target, &asked, max_bytes) {
+    print_nearest(key, &NearestKeys::search(key, files, NEAREST), output);
+    for UnaskedKdb { file, target: serves, .. } in unasked_kdbs(key, target, &asked) {
         message!(output, "elsewhere", { "file": display(&file), "target": serves });
         let file = file.display();
         output.text(&format!("note    {file} has this very key, and is not asked for {target}"));

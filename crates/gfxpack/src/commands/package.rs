@@ -17,7 +17,6 @@ pub(crate) fn run(args: &Package, context: &Context) -> Result {
         kdbs: &args.kdbs,
         out: &args.out,
         allow_partial: args.allow_partial,
-        max_object_bytes: args.max_object.bytes,
         options: &options,
         cache: &cache_options(&args.cache, environment)?,
     };

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &Verify, output: &Output) -> Result {
     let mut checked = CheckedFiles::default();
     let mut verifier = Verifier {
         keyring: keyring.as_ref(),
-        inspector: &mut DatabaseInspector { max_object_bytes: args.max_object.bytes },
+        inspector: &mut DatabaseInspector,
         report: &mut |result| match result {
             Ok(verified) => report_file(&verified, &mut checked, output),
             // Continue with the other files.

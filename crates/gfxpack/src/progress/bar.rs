@@ -47,7 +47,6 @@ impl Bar {
         bar.set_message(match unit {
             Unit::Bytes => "",
             Unit::Kernels => "kernels",
-            Unit::Pages => "pages",
             Unit::Problems => "problems",
         });
         let style = ProgressStyle::with_template(template).expect("a valid template");

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use gfxpack_harvest::log::LogError;
 use gfxpack_harvest::{ContentKind, Skip};
-use gfxpack_kdb::Layout;
 use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::{Counts, KeyRecord};
 use proptest::prelude::*;
@@ -31,8 +30,8 @@ fn a_log_and_kdbs_give_the_same_keys_alone_and_together() {
     let at = |name: &str| directory.path().join(name);
     let keys = keys(60);
     std::fs::write(at("app.log"), log(&keys)).unwrap();
-    kdb(&at("gfx906_60.ukdb"), &keys, Layout::Miopen);
-    kdb(&at("gfx906_64.kdb"), &keys, Layout::Dense);
+    kdb(&at("gfx906_60.ukdb"), &keys);
+    kdb(&at("gfx906_64.kdb"), &keys);
     let gather = |names: &[&str]| {
         let paths: Vec<PathBuf> = names.iter().map(|name| at(name)).collect();
         harvested(&paths)
@@ -104,7 +103,7 @@ fn a_truncated_or_unreadable_file_is_an_error_of_its_report() {
     }
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("gfx906.kdb");
-    kdb(&path, &keys(3), Layout::Miopen);
+    kdb(&path, &keys(3));
     let bytes = zstd::encode_all(&std::fs::read(&path).unwrap()[..], 1).unwrap();
     let (_directory, path) = written("gfx906.kdb.zst", &bytes);
     let error = harvested(&[path]).1.remove(0).error.unwrap();

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use gfxpack_harvest::{FileReport, Harvest, Options, harvest, list};
-use gfxpack_kdb::{Layout, Row, WriteOptions, write};
+use gfxpack_kdb::{Row, WriteOptions, write};
 use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::KeyRecord;
 
@@ -49,13 +49,12 @@ pub(crate) fn log(keys: &[KernelKey]) -> String {
     text
 }
 
-pub(crate) fn kdb(path: &Path, keys: &[KernelKey], layout: Layout) {
+pub(crate) fn kdb(path: &Path, keys: &[KernelKey]) {
     let mut keys = keys.to_vec();
     keys.sort();
     keys.dedup();
     let rows: Vec<Row<'_>> = keys.iter().map(|key| Row { key, size: 64 }).collect();
     let mut options = WriteOptions::default();
-    options.layout = layout;
     write(path, &rows, &options, |index| std::io::Result::Ok(vec![index as u8; 64])).unwrap();
 }
 

@@ -58,20 +58,19 @@ impl Differences {
 
 /// Reads two kdbs side by side, in canonical order, and passes every difference
 /// to `each`. Code objects count as equal if their rows declare the same hash;
-/// blobs are not read. No row may claim more than `max_object_bytes`.
+/// blobs are not read.
 ///
 /// # Errors
 /// [`ReadError`] of either file, or an error of `each`.
 pub fn diff<E: From<ReadError>>(
     old: &Path,
     new: &Path,
-    max_object_bytes: u64,
     mut each: impl FnMut(Change) -> Result<(), E>,
 ) -> Result<Differences, E> {
-    let mut old = Cursor::open(old, max_object_bytes)?;
-    let mut new = Cursor::open(new, max_object_bytes)?;
+    let mut old = Cursor::open(old)?;
+    let mut new = Cursor::open(new)?;
     let mut found = Differences::default();
-    let mut heads = (next(&mut old)?, next(&mut new)?);
+    let mut heads = (old.next()?, new.next()?);
     loop {
         let order = match &heads {
             (None, None) => return Ok(found),
@@ -79,8 +78,8 @@ pub fn diff<E: From<ReadError>>(
             (None, Some(_)) => Ordering::Greater,
             (Some(a), Some(b)) => a.key.cmp(&b.key),
         };
-        let a = if order.is_le() { std::mem::replace(&mut heads.0, next(&mut old)?) } else { None };
-        let b = if order.is_ge() { std::mem::replace(&mut heads.1, next(&mut new)?) } else { None };
+        let a = if order.is_le() { std::mem::replace(&mut heads.0, old.next()?) } else { None };
+        let b = if order.is_ge() { std::mem::replace(&mut heads.1, new.next()?) } else { None };
         match (a, b) {
             (Some(old), Some(new)) if old.hash != new.hash => {
                 found.changed += 1;
@@ -104,8 +103,4 @@ pub fn diff<E: From<ReadError>>(
             (None, None) => {}
         }
     }
-}
-
-fn next(cursor: &mut Cursor) -> Result<Option<RowInfo>, ReadError> {
-    Ok(cursor.next()?.map(|(entry, _)| entry))
 }

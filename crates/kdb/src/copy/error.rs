@@ -25,17 +25,6 @@ pub enum CopyError {
         /// What is wrong with the key.
         source: WriteError,
     },
-    /// An earlier split left parts that this split did not write.
-    #[error(
-        "parts of an earlier split are in `{dir}` ({} in all): {}",
-        .parts.len(), listed(.parts)
-    )]
-    OldParts {
-        /// The directory of the parts.
-        dir: PathBuf,
-        /// The parts left by the earlier split.
-        parts: Vec<PathBuf>,
-    },
     /// Two files have different code objects for one key.
     #[error("failed to merge kernel `{key}`: `{first}` and `{second}` differ in it")]
     Conflict {
@@ -55,26 +44,10 @@ impl CopyError {
         match self {
             Self::Read(error) => error.hint(),
             Self::Write(error) => error.hint(),
-            Self::Key { .. } => {
-                "`gfxpack kdb repair` writes the file without such rows, and lists them"
-            }
-            Self::OldParts { .. } => {
-                "remove them: merging all files there would bring back their kernels"
-            }
+            Self::Key { .. } => "build the file again: MIOpen could never find this kernel",
             Self::Conflict { .. } => {
-                "--on-conflict first or newest says which to take; `gfxpack kdb diff` lists all"
+                "--on-conflict first takes that of the file named first; `gfxpack kdb diff` lists all"
             }
         }
     }
-}
-
-/// The first few paths, as text.
-fn listed(paths: &[PathBuf]) -> String {
-    const SHOWN: usize = 5;
-    let mut names: Vec<String> =
-        paths.iter().take(SHOWN).map(|path| format!("`{}`", path.display())).collect();
-    if paths.len() > SHOWN {
-        names.push("…".to_owned());
-    }
-    names.join(", ")
 }

@@ -1,5 +1,6 @@
 //! The union of several kdbs.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
@@ -7,13 +8,18 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_model::KernelKey;
 
+use crate::codec;
 use crate::copy::cursor::Cursor;
 use crate::copy::error::CopyError;
-use crate::copy::transfer::{CopyOptions, RowInTransit, transfer};
-use crate::error::ReadError;
-use crate::object_origin::Note;
+use crate::encode::{Blob, Encoded, encode_hashed};
+use crate::error::{ReadError, RowError};
+use crate::key::check_key;
+use crate::parallel;
 use crate::read::StoredBlob;
 use crate::write::sink::{Sink, Written};
+
+/// Bytes of code objects in memory at a time.
+const WINDOW_BYTES: u64 = 64 << 20;
 
 /// What to do if files have different code objects for one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -24,12 +30,19 @@ pub enum Conflict {
     Error,
     /// The file that is given first wins.
     First,
-    /// The newest row wins. Its time is the one that an earlier merge noted, or
-    /// else the time at which its file was last changed. At equal times, the
-    /// row with the lower hash wins. The times are noted in side tables of the
-    /// result. So the result depends neither on the order of the files nor on
-    /// which were merged before.
-    Newest,
+}
+
+/// How rows are copied.
+#[derive(Clone, Copy, Default)]
+#[non_exhaustive]
+pub struct CopyOptions<'a> {
+    /// How code objects are stored; `None`: as in the input.
+    pub blob: Option<Blob>,
+    /// Called on the calling thread after every row, with the number of input
+    /// rows so far and in all.
+    pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+    /// Called for every row to ask whether to stop.
+    pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
 /// What a merge did.
@@ -49,17 +62,25 @@ pub struct Merged {
 struct Candidate {
     file: usize,
     stored: StoredBlob,
-    note: Note,
 }
 
-/// Writes the union of the kdbs into a new one, in MIOpen's layout unless the
-/// options name one. The files are read side by side, one row of each at a
-/// time.
+/// A row that was taken.
+struct Taken {
+    path: PathBuf,
+    key: KernelKey,
+    stored: StoredBlob,
+    /// How many input rows it stands for.
+    rows: u64,
+}
+
+/// Writes the union of the kdbs into a new one. The files are read side by
+/// side, one row of each at a time. Every row is decoded and checked against its
+/// hash.
 ///
 /// If files have the same code object for a key, the row with the smaller blob
-/// is taken ([`Conflict::First`] takes the first, [`Conflict::Newest`] the
-/// newest). This order depends on the rows and not on the files, so merging in
-/// any order and grouping gives the same bytes.
+/// is taken ([`Conflict::First`] takes the first). This order depends on the
+/// rows and not on the files, so merging in any order and grouping gives the
+/// same bytes.
 ///
 /// # Errors
 /// [`CopyError`]; the destination is then unchanged.
@@ -69,6 +90,7 @@ pub fn merge(
     conflict: Conflict,
     options: &CopyOptions<'_>,
 ) -> Result<Merged, CopyError> {
+    let CopyOptions { blob: form, progress, cancelled } = *options;
     let mut union = Union {
         inputs,
         cursors: Vec::new(),
@@ -78,23 +100,77 @@ pub fn merge(
     };
     let mut total = 0;
     for (file, input) in inputs.iter().enumerate() {
-        let cursor = Cursor::open(input, options.max_object_bytes)?;
-        total += cursor.count(options)?;
+        let cursor = Cursor::open(input)?;
+        // Counting takes as long as reading the keys.
+        total += progress.map_or(Ok(0), |_| cursor.count())?;
         union.cursors.push(cursor);
         union.step(file)?;
     }
-    let mut sink = Sink::create(out, options.layout.unwrap_or_default())?;
-    let finish = |key, encoded, note| Ok(sink.add(&key, &encoded, &note)?);
-    transfer(options, total, || union.next(), finish)?;
+    let mut sink = Sink::create(out)?;
+    let mut done = 0;
+    parallel::in_order(
+        WINDOW_BYTES,
+        || {
+            let Some(taken) = union.next()? else { return Ok(None) };
+            if cancelled.is_some_and(|cancelled| cancelled()) {
+                return Err(CopyError::Read(ReadError::Interrupted { path: taken.path }));
+            }
+            let StoredBlob { blob, claimed_size, .. } = &taken.stored;
+            // The stored blob, the decoded object, and the new blob.
+            let cost = 2 * blob.len() as u64 + 2 * claimed_size.bytes();
+            Ok(Some((taken, cost)))
+        },
+        |Taken { path, key, stored, rows }| {
+            if let Err(source) = check_key(&key) {
+                return Err(CopyError::Key { path, source });
+            }
+            match recode(stored, form) {
+                Ok(encoded) => Ok((key, encoded, rows)),
+                Err(source) => Err(ReadError::Row { path, key: Box::new(key), source }.into()),
+            }
+        },
+        |recoded: Result<_, CopyError>| {
+            let (key, encoded, rows) = recoded?;
+            sink.add(&key, &encoded)?;
+            done += rows;
+            if let Some(progress) = progress {
+                progress(done, total);
+            }
+            Ok(())
+        },
+    )?;
     union.merged.written = sink.finish()?;
     Ok(union.merged)
+}
+
+/// Checks a row's code object, and encodes it in the requested form.
+///
+/// # Errors
+/// [`RowError`]: the row is not a valid kernel.
+fn recode(stored: StoredBlob, form: Option<Blob>) -> Result<Encoded, RowError> {
+    let StoredBlob { blob, hash, claimed_size } = stored;
+    let object = codec::unpack(&blob, claimed_size)?;
+    codec::check_hash(&object, &hash)?;
+    if object.is_empty() {
+        return Err(RowError::Empty);
+    }
+    let Some(form) = form else {
+        let uncompressed_size = claimed_size.bytes();
+        drop(object);
+        return Ok(Encoded { blob, hash, uncompressed_size });
+    };
+    let unpacked = match object {
+        Cow::Owned(object) => Some(object),
+        Cow::Borrowed(_) => None,
+    };
+    Ok(encode_hashed(unpacked.unwrap_or(blob), hash, form))
 }
 
 struct Union<'a> {
     inputs: &'a [PathBuf],
     cursors: Vec<Cursor>,
     /// The next key of every file with rows left, the lowest first.
-    heads: BinaryHeap<Reverse<(KernelKey, usize, Note)>>,
+    heads: BinaryHeap<Reverse<(KernelKey, usize)>>,
     conflict: Conflict,
     merged: Merged,
 }
@@ -102,20 +178,20 @@ struct Union<'a> {
 impl Union<'_> {
     /// Moves one file on to its next row.
     fn step(&mut self, file: usize) -> Result<(), ReadError> {
-        if let Some((entry, note)) = self.cursors[file].next()? {
-            self.heads.push(Reverse((entry.key, file, note)));
+        if let Some(entry) = self.cursors[file].next()? {
+            self.heads.push(Reverse((entry.key, file)));
         }
         Ok(())
     }
 
-    fn next(&mut self) -> Result<Option<RowInTransit>, CopyError> {
-        let Some(Reverse((key, file, note))) = self.heads.pop() else { return Ok(None) };
-        let mut chosen = self.take(&key, file, note)?;
+    fn next(&mut self) -> Result<Option<Taken>, CopyError> {
+        let Some(Reverse((key, file))) = self.heads.pop() else { return Ok(None) };
+        let mut chosen = self.take(&key, file)?;
         let (mut differ, mut rows) = (false, 1);
         // Hashes of the rows not taken. Few keys have any.
         let mut others: Vec<String> = Vec::new();
-        while let Some((file, note)) = self.pop(&key) {
-            let other = self.take(&key, file, note)?;
+        while let Some(file) = self.pop(&key) {
+            let other = self.take(&key, file)?;
             rows += 1;
             if other.stored.hash != chosen.stored.hash {
                 differ = true;
@@ -137,27 +213,21 @@ impl Union<'_> {
         let repeated = others.iter().filter(|hash| **hash == chosen.stored.hash).count();
         self.merged.repeated += repeated as u64;
         self.merged.conflicts += u64::from(differ);
-        let Candidate { file, stored, note } = chosen;
-        Ok(Some(RowInTransit { path: self.inputs[file].clone(), key, stored, note, rows }))
+        let Candidate { file, stored } = chosen;
+        Ok(Some(Taken { path: self.inputs[file].clone(), key, stored, rows }))
     }
 
     /// The next file whose next key is `key`.
-    fn pop(&mut self, key: &KernelKey) -> Option<(usize, Note)> {
+    fn pop(&mut self, key: &KernelKey) -> Option<usize> {
         let head = self.heads.peek_mut().filter(|head| head.0.0 == *key)?;
-        let Reverse((_, file, note)) = PeekMut::pop(head);
-        Some((file, note))
+        let Reverse((_, file)) = PeekMut::pop(head);
+        Some(file)
     }
 
-    fn take(&mut self, key: &KernelKey, file: usize, note: Note) -> Result<Candidate, ReadError> {
-        let cursor = &self.cursors[file];
-        let stored = cursor.stored(key)?;
-        let date = match self.conflict {
-            Conflict::Newest => note.date.or(cursor.modified()),
-            // No date is needed, and without one equal rows give equal bytes.
-            Conflict::Error | Conflict::First => None,
-        };
+    fn take(&mut self, key: &KernelKey, file: usize) -> Result<Candidate, ReadError> {
+        let stored = self.cursors[file].stored(key)?;
         self.step(file)?;
-        Ok(Candidate { file, stored, note: Note { date, ..note } })
+        Ok(Candidate { file, stored })
     }
 }
 
@@ -165,19 +235,13 @@ impl Conflict {
     /// Whether `row` is taken rather than `other`. Each policy is a total order
     /// of rows, which makes merging associative.
     fn prefers(self, row: &Candidate, other: &Candidate) -> bool {
-        let Candidate { stored: a, note: of_a, .. } = row;
-        let Candidate { stored: b, note: of_b, .. } = other;
-        let by_content = (&a.hash, a.blob.len(), &a.blob, a.claimed_size, &of_a.origin).cmp(&(
-            &b.hash,
-            b.blob.len(),
-            &b.blob,
-            b.claimed_size,
-            &of_b.origin,
-        ));
+        let (a, b) = (&row.stored, &other.stored);
         match self {
             Self::First => row.file < other.file,
-            Self::Error => by_content.is_lt(),
-            Self::Newest => of_a.date.cmp(&of_b.date).then(by_content.reverse()).is_gt(),
+            Self::Error => {
+                (&a.hash, a.blob.len(), &a.blob, a.claimed_size)
+                    < (&b.hash, b.blob.len(), &b.blob, b.claimed_size)
+            }
         }
     }
 }

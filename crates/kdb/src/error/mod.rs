@@ -6,6 +6,6 @@ mod write;
 
 pub use read::ReadError;
 #[cfg(feature = "tools")]
-pub(crate) use read::{ENCODING_HINT, JOURNAL_HINT, JOURNAL_MODE_HINT};
+pub(crate) use read::{JOURNAL_HINT, JOURNAL_MODE_HINT};
 pub use row::RowError;
 pub use write::WriteError;

@@ -17,10 +17,6 @@ pub(crate) const JOURNAL_MODE_HINT: &str =
 pub(crate) const JOURNAL_HINT: &str = "close the program that writes to it; if it was killed, \
      `sqlite3 FILE 'SELECT * FROM sqlite_schema'` takes back what it had not finished";
 
-/// What to do about text in UTF-16.
-pub(crate) const ENCODING_HINT: &str =
-    "`gfxpack kdb repair` writes its rows into a file whose text is UTF-8";
-
 /// Why a kdb, or a kernel in it, could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -99,14 +95,6 @@ pub enum ReadError {
         /// Its rollback journal.
         journal: PathBuf,
     },
-    /// Text in UTF-16: rows are not in the order of the keys' UTF-8 bytes.
-    #[error("failed to read kdb `{path}` in key order: its text is {encoding}, not UTF-8")]
-    Encoding {
-        /// The file.
-        path: PathBuf,
-        /// SQLite's name of the encoding.
-        encoding: &'static str,
-    },
     /// The caller asked to stop.
     #[error("failed to read kdb `{path}` to its end: interrupted")]
     Interrupted {
@@ -144,7 +132,7 @@ pub enum ReadError {
         /// The file.
         path: PathBuf,
     },
-    /// The index, or a view, yields keys out of order or twice.
+    /// The index yields keys out of order or twice.
     #[error("failed to read kdb `{path}` in key order: kernel `{key}` is out of order")]
     Order {
         /// The file.
@@ -203,10 +191,9 @@ impl ReadError {
             Self::JournalMode { .. } | Self::Unfinished { .. } | Self::TooLargeToCopy { .. } => {
                 KdbErrorKind::Journal
             }
-            Self::Schema { .. }
-            | Self::Statement { .. }
-            | Self::NoIndex { .. }
-            | Self::Encoding { .. } => KdbErrorKind::Schema,
+            Self::Schema { .. } | Self::Statement { .. } | Self::NoIndex { .. } => {
+                KdbErrorKind::Schema
+            }
             Self::Sqlite { source, .. } => KdbErrorKind::from_sqlite(source),
             // Damage in an index concerns more than this one row.
             Self::Row { source: RowError::OtherKey(_) | RowError::Unreachable, .. } => {
@@ -241,7 +228,6 @@ impl ReadError {
                 "no action needed for once; if it happens again, check the disk"
             }
             Self::Unfinished { .. } => JOURNAL_HINT,
-            Self::Encoding { .. } => ENCODING_HINT,
             Self::Interrupted { .. } => "run it again",
             Self::HotJournal { .. } => {
                 "no action needed: the next program that uses it as its cache undoes the write"
@@ -249,7 +235,7 @@ impl ReadError {
             Self::Schema { .. } => {
                 "the file is no kernel database of MIOpen's, or a performance database: check its name"
             }
-            Self::NoIndex { .. } => "`gfxpack kdb repair` writes its rows into a file that has one",
+            Self::NoIndex { .. } => "build the file or install its package again",
             // SQLite opens further files by itself, and does not report the
             // reason.
             Self::Sqlite { source, .. }
@@ -265,17 +251,11 @@ impl ReadError {
                 "find the program that keeps it locked"
             }
             Self::Sqlite { .. } | Self::Row { .. } | Self::Order { .. } => {
-                "`gfxpack kdb verify` lists all that is wrong, `gfxpack kdb repair` saves the rest; \
-                 or build the file or install its package again"
+                "build the file or install its package again; `gfxpack kdb verify` lists all that \
+                 is wrong"
             }
-            Self::Statement { .. } => {
-                "gfxpack reads tables, and no view but that of its dense layout: build the file \
-                 again, or copy the rows into a table"
-            }
-            Self::Runaway { .. } => {
-                "the file was made to do this: do not use it; if you trust it, allow for more \
-                 with --max-object"
-            }
+            Self::Statement { .. } => "gfxpack reads tables and no views: build the file again",
+            Self::Runaway { .. } => "the file was made to do this: do not use it",
         }
     }
 }

@@ -4,6 +4,8 @@ use std::io;
 
 use gfxpack_model::KernelKey;
 
+use crate::schema::MAX_OBJECT_BYTES;
+
 /// Why a stored row is not a valid kernel.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -22,14 +24,10 @@ pub enum RowError {
         /// The column.
         column: &'static str,
     },
-    /// `uncompressed_size` is negative, or an object is larger than allowed.
-    #[error("failed to accept a code object of {size} bytes: the limit is {limit}")]
-    Size {
-        /// Size that the row declares.
-        size: i64,
-        /// The limit in force.
-        limit: u64,
-    },
+    /// `uncompressed_size` is negative, or an object is larger than
+    /// [`MAX_OBJECT_BYTES`].
+    #[error("failed to accept a code object of {0} bytes: the limit is {MAX_OBJECT_BYTES}")]
+    Size(i64),
     /// A small blob that declares a large object and does not begin as a code
     /// object.
     #[error(

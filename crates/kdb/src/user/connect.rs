@@ -22,10 +22,7 @@ const TICKS_PER_STEP: u64 = 100_000;
 ///
 /// # Errors
 /// SQLite's errors.
-pub(crate) fn connect_to_write(
-    path: &Path,
-    max_object_bytes: u64,
-) -> Result<(Connection, StepBudget), rusqlite::Error> {
+pub(crate) fn connect_to_write(path: &Path) -> Result<(Connection, StepBudget), rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -33,7 +30,7 @@ pub(crate) fn connect_to_write(
     busy_handler::install(&mut connection)?;
     hold_locks(&connection)?;
     keep_in_memory(&connection)?;
-    limit(connection, max_object_bytes)
+    limit(connection)
 }
 
 /// How to open a file that others write to without changing anything.
@@ -60,7 +57,6 @@ pub(crate) enum ReadMode {
 pub(crate) fn connect_read_only(
     path: &Path,
     mode: ReadMode,
-    max_object_bytes: u64,
 ) -> Result<(Connection, StepBudget), rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
@@ -76,7 +72,7 @@ pub(crate) fn connect_read_only(
     hold_locks(&connection)?;
     keep_in_memory(&connection)?;
     connection.pragma_update(None, "query_only", true)?;
-    limit(connection, max_object_bytes)
+    limit(connection)
 }
 
 /// Opens a connection to a private copy of a file and its log. Neither is
@@ -84,16 +80,13 @@ pub(crate) fn connect_read_only(
 ///
 /// # Errors
 /// SQLite's errors.
-pub(crate) fn connect_to_copy(
-    path: &Path,
-    max_object_bytes: u64,
-) -> Result<(Connection, StepBudget), rusqlite::Error> {
+pub(crate) fn connect_to_copy(path: &Path) -> Result<(Connection, StepBudget), rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     hold_locks(&connection)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.pragma_update(None, "query_only", true)?;
-    limit(connection, max_object_bytes)
+    limit(connection)
 }
 
 /// Opens `size` bytes, read from `bytes`, as a database in memory.
@@ -103,20 +96,16 @@ pub(crate) fn connect_to_copy(
 pub(crate) fn connect_to_bytes(
     bytes: impl Read,
     size: usize,
-    max_object_bytes: u64,
 ) -> Result<(Connection, StepBudget), rusqlite::Error> {
     let mut connection = Connection::open_in_memory()?;
     connection.deserialize_read_exact("main", bytes, size, false)?;
-    limit(connection, max_object_bytes)
+    limit(connection)
 }
 
 /// Applies the limits for files that others write to.
-fn limit(
-    mut connection: Connection,
-    max_object_bytes: u64,
-) -> Result<(Connection, StepBudget), rusqlite::Error> {
+fn limit(mut connection: Connection) -> Result<(Connection, StepBudget), rusqlite::Error> {
     let budget = StepBudget::install(&mut connection, TICKS_PER_STEP)?;
-    harden(&connection, max_object_bytes)?;
+    harden(&connection)?;
     Ok((connection, budget))
 }
 

@@ -108,7 +108,7 @@ fn is_whole(
     let mut rest = RestOfFile { file, at: HEADER_BYTES as u64, failed: None };
     let bytes = header.as_slice().chain(&mut rest);
     let length = usize::try_from(size).expect("no more than is read into memory");
-    let connected = connect::connect_to_bytes(bytes, length, options.max_object_bytes);
+    let connected = connect::connect_to_bytes(bytes, length);
     if let Some(error) = rest.failed {
         return Err(io(error));
     }

@@ -83,12 +83,7 @@ impl KdbSnapshot {
     /// [`ReadError::Io`] of the file (`NotFound` if it has no log) or of
     /// `temp_dir`; [`ReadError::TooLargeToCopy`]; [`ReadError::KeepsChanging`];
     /// and for the copy, as [`Reader::open`].
-    pub fn take(
-        path: &Path,
-        temp_dir: &Path,
-        max_object_bytes: u64,
-        now: u64,
-    ) -> Result<Self, ReadError> {
+    pub fn take(path: &Path, temp_dir: &Path, now: u64) -> Result<Self, ReadError> {
         let io = |source| ReadError::Io { path: path.to_owned(), source };
         let no_copy = |source| ReadError::Io { path: temp_dir.to_owned(), source };
         for _ in 0..ATTEMPTS {
@@ -110,9 +105,9 @@ impl KdbSnapshot {
                 continue;
             }
             // Keeps both files open, which then need no names.
-            let connected = connect::connect_to_copy(&copy, max_object_bytes);
+            let connected = connect::connect_to_copy(&copy);
             let (connection, budget) = connected.map_err(|source| sqlite_error(path, source))?;
-            let reader = reader(path, connection, budget, Journal::Wal, max_object_bytes)?;
+            let reader = reader(path, connection, budget, Journal::Wal)?;
             let newest = stamps.iter().map(|stamp| stamp.changed.0).max().unwrap_or(0);
             let now = i64::try_from(now).unwrap_or(0);
             let rested = newest.saturating_add(REST_SECONDS) <= now;

@@ -14,7 +14,7 @@ use crate::error_kind::KdbErrorKind;
 use crate::header::{Header, Journal};
 use crate::key::check_key;
 use crate::open::{has_log, sqlite_error};
-use crate::read::{ReadOptions, Reader};
+use crate::read::Reader;
 use crate::schema::{
     CREATE_INDEX, CREATE_TABLE, MAX_OBJECT_BYTES, MIN_FILE_BYTES, TABLE, missing_column,
 };
@@ -26,8 +26,6 @@ use crate::user::{busy_handler, connect, transaction, usage};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct UserOptions {
-    /// Largest code object that is returned or stored, in bytes.
-    pub max_object_bytes: u64,
     /// Bytes that the file may take; the least recently used rows are deleted
     /// first.
     pub limit_bytes: u64,
@@ -44,12 +42,7 @@ pub struct UserOptions {
 
 impl Default for UserOptions {
     fn default() -> Self {
-        Self {
-            max_object_bytes: MAX_OBJECT_BYTES,
-            limit_bytes: u64::MAX,
-            busy: Duration::from_secs(10),
-            look_only: false,
-        }
+        Self { limit_bytes: u64::MAX, busy: Duration::from_secs(10), look_only: false }
     }
 }
 
@@ -100,7 +93,7 @@ impl UserKdb {
             return Self::look(path, size, options);
         }
         let connect = || {
-            let connected = connect::connect_to_write(path, options.max_object_bytes);
+            let connected = connect::connect_to_write(path);
             let (connection, budget) = connected.map_err(|source| sqlite_error(path, source))?;
             Self::over(path, connection, budget, options)
         };
@@ -126,7 +119,7 @@ impl UserKdb {
             return Err(ReadError::Schema { path: path.to_owned(), column: "kernel_name" });
         }
         busy_handler::wait_up_to(options.busy);
-        let connect = |look| connect::connect_read_only(path, look, options.max_object_bytes);
+        let connect = |look| connect::connect_read_only(path, look);
         let is_wal = || {
             let error = connect(ReadMode::WithoutLocks).err();
             let code = error.and_then(|error| error.sqlite_error_code());
@@ -143,7 +136,7 @@ impl UserKdb {
                 None => (ReadMode::Live, Journal::Delete),
             };
         let (connection, budget) = connect(look).map_err(|source| sqlite_error(path, source))?;
-        let reader = reader(path, connection, budget, journal, options.max_object_bytes)?;
+        let reader = reader(path, connection, budget, journal)?;
         Ok(Self { reader, options: options.clone(), keeps_lock: true })
     }
 
@@ -163,7 +156,7 @@ impl UserKdb {
             create_table(&connection).map_err(sqlite)?;
             hold_locks(&connection).map_err(sqlite)?;
         }
-        let reader = reader(path, connection, budget, Journal::Delete, options.max_object_bytes)?;
+        let reader = reader(path, connection, budget, Journal::Delete)?;
         transaction::release_locks(reader.file.connection()).map_err(sqlite)?;
         Ok(Self { reader, options: options.clone(), keeps_lock: false })
     }
@@ -222,7 +215,11 @@ impl UserKdb {
         now: u64,
         used: &[(KernelKey, u64)],
     ) -> Result<u64, WriteError> {
-        self.check(key, code_object)?;
+        check_key(key)?;
+        let size = code_object.len() as u64;
+        if !(1..=MAX_OBJECT_BYTES).contains(&size) {
+            return Err(WriteError::ObjectSize { key: Box::new(key.clone()), size });
+        }
         // Encoding takes longest, so it is done before anything is locked.
         let encoded = encode(code_object.to_vec(), Blob::Smaller);
         let path = self.reader.path().to_owned();
@@ -268,15 +265,6 @@ impl UserKdb {
             .and_then(|()| transaction.commit())
             .map_err(sqlite)
     }
-
-    fn check(&self, key: &KernelKey, code_object: &[u8]) -> Result<(), WriteError> {
-        check_key(key)?;
-        let size = code_object.len() as u64;
-        if !(1..=self.options.max_object_bytes).contains(&size) {
-            return Err(WriteError::ObjectSize { key: Box::new(key.clone()), size });
-        }
-        Ok(())
-    }
 }
 
 /// Bytes that a row takes in addition to its blob: key, index entry, hash and
@@ -315,14 +303,12 @@ pub(crate) fn reader(
     connection: Connection,
     budget: StepBudget,
     journal: Journal,
-    max_object_bytes: u64,
 ) -> Result<Reader, ReadError> {
     let page_size = connection.pragma_query_value(None, "page_size", |row| row.get::<_, u32>(0));
     let page_size = page_size.map_err(|source| sqlite_error(path, source))?;
     let header = Header { page_size, journal, sqlite_version: 0 };
-    let read = ReadOptions { max_object_bytes, wal: true };
     // The work budget is unlimited, since the file may grow.
-    Reader::over(path, connection, budget, header, u64::MAX, read)
+    Reader::over(path, connection, budget, header, u64::MAX)
 }
 
 /// Creates MIOpen's table in a file without it. A table with other columns is

@@ -38,7 +38,7 @@ impl UncheckedRow {
     pub(crate) fn take(row: &rusqlite::Row<'_>, number: u64, work: &WorkBudget) -> Self {
         let size = row::integer(row, 4, "uncompressed_size");
         let raw = matches!(size, Ok(0));
-        let object = match (size, row::kernel_blob(row, work.max_object_bytes)) {
+        let object = match (size, row::kernel_blob(row)) {
             (Ok(size), Ok(blob)) => match codec::claimed_size(blob, size, work) {
                 Ok(claimed_size) => Ok((blob.to_vec(), claimed_size)),
                 Err(fault) => Err(vec![fault]),
@@ -176,7 +176,7 @@ fn class_of(fault: &RowError) -> FindingClass {
         RowError::OtherKey(_) | RowError::Unreachable => FindingClass::Integrity,
         RowError::HashForm(_) => FindingClass::HashForm,
         RowError::HashMismatch { .. } => FindingClass::Hash,
-        RowError::Size { .. }
+        RowError::Size(_)
         | RowError::Filler { .. }
         | RowError::Work { .. }
         | RowError::Empty

@@ -6,24 +6,23 @@ pub(crate) mod report;
 
 use std::path::Path;
 
-use gfxpack_model::{KernelKey, Target, target_of_kdb};
+use gfxpack_model::{Target, target_of_kdb};
 use rusqlite::Connection;
 
 use crate::error::ReadError;
 use crate::header::Journal;
-use crate::key::key_check;
-use crate::layout::Layout;
 use crate::open::{self, Probe};
 use crate::opened::Opened;
 use crate::parallel;
-use crate::progress::Progress;
 use crate::schema::{
     COLUMNS, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, TABLE, key_index, missing_column,
 };
-use crate::text_encoding::Encoding;
 use crate::verify::check_row::UncheckedRow;
 use crate::verify::report::{Finding, FindingClass, Report};
 use crate::work_budget::WorkBudget;
+
+/// Bytes of code objects in memory at a time.
+const WINDOW_BYTES: u64 = 64 << 20;
 
 /// Options of a verification.
 #[derive(Clone, Copy)]
@@ -31,33 +30,16 @@ use crate::work_budget::WorkBudget;
 pub struct VerifyOptions<'a> {
     /// Number of findings to list; further ones are only counted.
     pub max_findings: usize,
-    /// Bytes of code objects in memory at a time.
-    pub window_bytes: u64,
-    /// Largest code object accepted, in bytes.
-    pub max_object_bytes: u64,
-    /// Called on the calling thread after every row.
-    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    /// Called on the calling thread after every row, with the number of rows so
+    /// far and in all.
+    pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
     /// Called before every row to ask whether to stop.
     pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
-impl VerifyOptions<'_> {
-    /// The defaults, with another limit for code objects.
-    #[must_use]
-    pub fn with_max_object_bytes(max_object_bytes: u64) -> Self {
-        Self { max_object_bytes, ..Self::default() }
-    }
-}
-
 impl Default for VerifyOptions<'_> {
     fn default() -> Self {
-        Self {
-            max_findings: 1000,
-            window_bytes: 64 << 20,
-            max_object_bytes: MAX_OBJECT_BYTES,
-            progress: None,
-            cancelled: None,
-        }
+        Self { max_findings: 1000, progress: None, cancelled: None }
     }
 }
 
@@ -65,8 +47,8 @@ impl Default for VerifyOptions<'_> {
 /// every row the key, the blob, the hash and the code object's gfx target.
 ///
 /// Code objects must suit `expected`, or else the target in the file's name,
-/// and always the device in their own key. The window bounds the memory, not
-/// the size of the file. Work runs in the current rayon pool.
+/// and always the device in their own key. Memory does not grow with the file.
+/// Work runs in the current rayon pool.
 ///
 /// # Errors
 /// [`ReadError::Io`] or [`ReadError::NotAFile`] if there is nothing to verify;
@@ -78,7 +60,7 @@ pub fn verify(
 ) -> Result<Report, ReadError> {
     let target = expected.cloned().or_else(|| target_of_kdb(path));
     let mut run = Verification { path, options, report: Report { target, ..Report::default() } };
-    let Probe { header, data_bytes, .. } = match open::probe(path) {
+    let Probe { header, bytes } = match open::probe(path) {
         Ok(probe) => probe,
         Err(error @ (ReadError::Io { .. } | ReadError::NotAFile { .. })) => return Err(error),
         Err(error) => return Ok(run.end_with(error)),
@@ -87,14 +69,7 @@ pub fn verify(
         let mode = header.journal.name();
         run.found(FindingClass::JournalMode, format!("the journal mode is `{mode}`, not `delete`"));
     }
-    match Encoding::read(path)? {
-        Encoding::Utf8 => {}
-        other => {
-            let detail = format!("the text is {}, not UTF-8", other.name());
-            run.found(FindingClass::Encoding, detail);
-        }
-    }
-    match run.content(data_bytes) {
+    match run.content(bytes) {
         Err(error @ ReadError::Interrupted { .. }) => Err(error),
         Err(error) => Ok(run.end_with(error)),
         Ok(()) => Ok(run.report),
@@ -109,9 +84,8 @@ struct Verification<'a> {
 
 impl Verification<'_> {
     fn content(&mut self, bytes: u64) -> Result<(), ReadError> {
-        let work = WorkBudget::new(bytes, self.options.max_object_bytes);
-        let (connection, budget) = open::connect(self.path, bytes, work.max_object_bytes)?;
-        let file = Opened::new(self.path, connection, budget, work)?;
+        let (connection, budget) = open::connect(self.path, bytes)?;
+        let file = Opened::new(self.path, connection, budget, WorkBudget::new(bytes))?;
         let sqlite = |source| file.sqlite(source);
         // Computing has no bound, and SQLite's check would do it for each row.
         let computed =
@@ -154,28 +128,12 @@ impl Verification<'_> {
         done
     }
 
-    /// Compares a table's columns and index with MIOpen's. For the dense
-    /// layout's view SQLite knows only names.
+    /// Compares the table's columns and index with MIOpen's.
     fn schema(&mut self, file: &Opened) -> Result<(), ReadError> {
         let sqlite = |source| file.sqlite(source);
         let found = columns(file.connection()).map_err(sqlite)?;
         if found.is_empty() {
             self.found(FindingClass::Schema, format!("there is no table {TABLE}"));
-            return Ok(());
-        }
-        if file.layout == Layout::Dense {
-            for (sql, what) in COUNT_STRAY {
-                let count = file.connection().query_row(sql, (), |row| row.get::<_, i64>(0));
-                let count = count.map_err(sqlite)?;
-                if count > 0 {
-                    self.found(FindingClass::Integrity, format!("{count} {what}"));
-                }
-            }
-            let damaged = damaged_keys(file)?;
-            if damaged > 0 {
-                let detail = format!("{damaged} keys do not match their checksums");
-                self.found(FindingClass::Integrity, detail);
-            }
             return Ok(());
         }
         for (name, declared, not_null) in COLUMNS {
@@ -198,17 +156,16 @@ impl Verification<'_> {
     }
 
     fn rows(&mut self, file: &Opened) -> Result<(), ReadError> {
-        let VerifyOptions { max_findings, window_bytes, max_object_bytes, progress, cancelled } =
-            *self.options;
+        let VerifyOptions { max_findings, progress, cancelled } = *self.options;
         let total = progress.map_or(Ok(0), |_| file.count())?;
-        let limit = i64::try_from(max_object_bytes).unwrap_or(i64::MAX);
         let mut statement = file.prepare(SELECT_ALL)?;
-        let mut rows = statement.query([limit]).map_err(|source| file.sqlite(source))?;
+        let mut rows =
+            statement.query([MAX_OBJECT_BYTES as i64]).map_err(|source| file.sqlite(source))?;
         let target = self.report.target.clone();
         let report = &mut self.report;
         let mut number = 0;
         parallel::in_order(
-            window_bytes,
+            WINDOW_BYTES,
             || {
                 if cancelled.is_some_and(|cancelled| cancelled()) {
                     return Err(ReadError::Interrupted { path: file.path.clone() });
@@ -229,7 +186,7 @@ impl Verification<'_> {
                     report.add(finding, max_findings);
                 }
                 if let Some(progress) = progress {
-                    progress(Progress::rows(report.rows, total));
+                    progress(report.rows, total);
                 }
                 Ok(())
             },
@@ -283,18 +240,6 @@ const COMPUTED: &str = "SELECT min(name) FROM pragma_table_list AS list WHERE sc
     OR EXISTS (SELECT 1 FROM pragma_index_list(list.name) AS i WHERE partial \
         OR EXISTS (SELECT 1 FROM pragma_index_xinfo(i.name) WHERE cid = -2)))";
 
-/// Keys whose object is missing, and objects without a key.
-const COUNT_STRAY: [(&str, &str); 2] = [
-    (
-        "SELECT count(*) FROM kern_keys WHERE object NOT IN (SELECT id FROM kern_objects)",
-        "keys lead to an object that is not there",
-    ),
-    (
-        "SELECT count(*) FROM kern_objects WHERE id NOT IN (SELECT object FROM kern_keys)",
-        "objects belong to no key",
-    ),
-];
-
 /// A column's name, declared type, and whether it is NOT NULL.
 type Column = (String, String, bool);
 
@@ -304,20 +249,4 @@ fn columns(connection: &Connection) -> Result<Vec<Column>, rusqlite::Error> {
     let column =
         |row: &rusqlite::Row<'_>| Ok((row.get("name")?, row.get("type")?, row.get("notnull")?));
     statement.query_map((), column)?.collect()
-}
-
-/// Counts the keys of the dense layout that do not match their check value.
-fn damaged_keys(file: &Opened) -> Result<u64, ReadError> {
-    let mut damaged = 0;
-    file.for_each("SELECT name, args, key_check FROM kern_keys", (), |row| {
-        let text = |index| row.get_ref(index).ok()?.as_str().ok().map(str::to_owned);
-        let holds = || {
-            let key = KernelKey { kernel_name: text(0)?, kernel_args: text(1)? };
-            Some(row.get_ref(2).ok()?.as_blob().ok()? == key_check(&key))
-        };
-        damaged += u64::from(holds() != Some(true));
-        Ok::<(), ReadError>(())
-    })?;
-    file.work.restart();
-    Ok(damaged)
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 use gfxpack_model::{KernelKey, Target};
 
-use crate::error::{ENCODING_HINT, JOURNAL_HINT, JOURNAL_MODE_HINT};
+use crate::error::{JOURNAL_HINT, JOURNAL_MODE_HINT};
 
 /// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -19,8 +19,6 @@ pub enum FindingClass {
     JournalMode,
     /// A rollback journal beside the file must be played back first.
     Journal,
-    /// Text in UTF-16.
-    Encoding,
     /// SQLite's integrity check found damage.
     Integrity,
     /// The table, a column or the unique index is missing or different.
@@ -54,7 +52,6 @@ impl FindingClass {
             Self::NotSqlite => "not-sqlite",
             Self::JournalMode => "journal-mode",
             Self::Journal => "journal",
-            Self::Encoding => "encoding",
             Self::Integrity => "integrity",
             Self::Schema => "schema",
             Self::Unreadable => "unreadable",
@@ -75,10 +72,7 @@ impl FindingClass {
         match self {
             Self::JournalMode => JOURNAL_MODE_HINT,
             Self::Journal => JOURNAL_HINT,
-            Self::Encoding => ENCODING_HINT,
-            _ => {
-                "build the file again, or replace it; `gfxpack kdb repair` saves the rows that are sound"
-            }
+            _ => "build the file again, or install its package again",
         }
     }
 }

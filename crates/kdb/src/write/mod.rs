@@ -1,21 +1,16 @@
 //! Builds a kdb: writes every row in canonical order into a new file,
 //! completely or not at all.
 
-pub(crate) mod notes;
 pub(crate) mod sink;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use gfxpack_model::KernelKey;
 
 use crate::encode::{Blob, Encoded, encode};
 use crate::error::WriteError;
 use crate::key::check_key;
-use crate::layout::Layout;
-use crate::object_origin::{Note, ObjectOrigin};
 use crate::parallel;
-use crate::progress::Progress;
 use crate::schema::MAX_OBJECT_BYTES;
 use crate::write::sink::{Sink, Written};
 
@@ -28,26 +23,16 @@ const RAW_WINDOW_BYTES: u64 = 8 << 20;
 pub struct WriteOptions<'a> {
     /// How code objects are stored.
     pub blob: Blob,
-    /// How rows are laid out.
-    pub layout: Layout,
-    /// Origin of a row's code object, by the row's index. Origins are written
-    /// into side tables, which MIOpen does not read.
-    pub origin: Option<&'a (dyn Fn(usize) -> Option<Arc<ObjectOrigin>> + Sync)>,
     /// Bytes of code objects in memory at a time. Has no effect on the file.
     pub window_bytes: u64,
-    /// Called on the calling thread after every row.
-    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    /// Called on the calling thread after every row, with the number of rows so
+    /// far and in all.
+    pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
 }
 
 impl Default for WriteOptions<'_> {
     fn default() -> Self {
-        Self {
-            blob: Blob::Smaller,
-            layout: Layout::Miopen,
-            origin: None,
-            window_bytes: 64 << 20,
-            progress: None,
-        }
+        Self { blob: Blob::Smaller, window_bytes: 64 << 20, progress: None }
     }
 }
 
@@ -82,14 +67,14 @@ where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     check(rows)?;
-    let WriteOptions { blob: form, layout, origin, window_bytes, progress } = *options;
-    let mut sink = Sink::create(path, layout)?;
+    let WriteOptions { blob: form, window_bytes, progress } = *options;
+    let mut sink = Sink::create(path)?;
     let mut indices = 0..rows.len();
     let (window, held) = match form {
         // Nothing to compress: reading further ahead only evicts CPU caches.
         Blob::Raw => (window_bytes.min(RAW_WINDOW_BYTES), 1),
         // The bytes and their encoded form are both held for a while.
-        Blob::Smaller | Blob::Bz2 => (window_bytes, 2),
+        Blob::Smaller => (window_bytes, 2),
     };
     parallel::in_order(
         window,
@@ -97,11 +82,10 @@ where
         |index| Ok(encode(object(rows[index].key, code_object(index))?, form)),
         |encoded: Result<Encoded, WriteError>| {
             let index = sink.written().rows as usize;
-            let origin = origin.and_then(|origin| origin(index));
             let encoded = encoded?;
-            sink.add(rows[index].key, &encoded, &Note { date: None, origin })?;
+            sink.add(rows[index].key, &encoded)?;
             if let Some(progress) = progress {
-                progress(Progress::rows(sink.written().rows, rows.len() as u64));
+                progress(sink.written().rows, rows.len() as u64);
             }
             Ok::<_, WriteError>(encoded)
         },

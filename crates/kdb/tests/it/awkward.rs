@@ -4,13 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{
-    Blob, Conflict, CopyError, CopyOptions, FindingClass, Layout, ReadError, Reader, SplitBy,
-    VerifyOptions, convert, merge, repair, split, verify,
+    Blob, Conflict, CopyError, CopyOptions, FindingClass, ReadError, Reader, VerifyOptions, merge,
+    verify,
 };
 
-use crate::support::{
-    GFX906, code_object, kernels, key, listing, mkfifo, write_kernels, write_laid_out, written,
-};
+use crate::support::{kernels, listing, mkfifo, write_kernels, written};
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -55,14 +53,8 @@ fn an_unfinished_transaction_is_reported_and_left_for_sqlite_to_undo() {
         );
         assert!(error.hint().contains("sqlite3"), "{}", error.hint());
         let options = CopyOptions::default();
-        for error in [
-            convert(path, &out, &options).unwrap_err(),
-            merge(std::slice::from_ref(path), &out, Conflict::Error, &options).unwrap_err(),
-            split(path, directory.path(), SplitBy::Kernel, &options, |_| {}).unwrap_err(),
-            repair(path, &out, &options, |_| {}).unwrap_err(),
-        ] {
-            assert!(matches!(error, CopyError::Read(ReadError::Unfinished { .. })), "{error}");
-        }
+        let error = merge(std::slice::from_ref(path), &out, Conflict::Error, &options).unwrap_err();
+        assert!(matches!(error, CopyError::Read(ReadError::Unfinished { .. })), "{error}");
         let report = verify(path, None, &VerifyOptions::default()).unwrap();
         assert_eq!(report.findings[0].class, FindingClass::Journal);
         assert_eq!(report.total_findings(), 1, "{:?}", report.findings);
@@ -103,66 +95,7 @@ fn a_key_that_no_kdb_accepts_is_reported_with_its_file() {
     let source = std::error::Error::source(&error).unwrap();
     let reason = std::error::Error::source(source).unwrap().to_string();
     assert!(matches!(error, CopyError::Key { .. }) && reason.contains("-DX='a'"), "{reason}");
-    assert!(error.hint().contains("repair") && !out.exists());
-    let mut lost = Vec::new();
-    repair(&path, &out, &CopyOptions::default(), |row| lost.push(row.to_string())).unwrap();
-    assert!(lost.len() == 1 && lost[0].contains("-DX='a'"), "{lost:?}");
-}
-
-#[test]
-fn side_tables_of_another_kind_are_ignored() {
-    let (directory, path) = written();
-    let out = directory.path().join("out.kdb");
-    let sql = "CREATE TABLE kern_origins (id INTEGER PRIMARY KEY, generator, compiler, \
-         compiler_digest, source, source_digest); \
-         CREATE TABLE kern_origin_runs (first_row INTEGER PRIMARY KEY, origin, date); \
-         INSERT INTO kern_origins VALUES (1, NULL, 'c', 'd', 's', 'e'), (2, 'g', 'c', 'd', 's', 'e'); \
-         INSERT INTO kern_origin_runs VALUES (1, 1, 'yesterday'), (3, 2, NULL), (5, x'00', 1)";
-    rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
-    let mut origins = Vec::new();
-    let each = |_, origin: Option<std::sync::Arc<gfxpack_kdb::ObjectOrigin>>| {
-        origins.push(origin.is_some());
-        Ok::<_, ReadError>(())
-    };
-    Reader::open(&path).unwrap().for_each_origin(each).unwrap();
-    assert_eq!(origins[..6], [false, false, true, true, false, false]);
-    let written = convert(&path, &out, &CopyOptions::default()).unwrap();
-    assert_eq!(written.rows, kernels().len() as u64);
-}
-
-#[test]
-fn parts_of_an_earlier_split_are_reported() {
-    let (directory, path) = written();
-    let dir = directory.path().join("parts");
-    let options = CopyOptions::default();
-    let split = || split(&path, &dir, SplitBy::Kernel, &options, |_| {});
-    split().unwrap();
-    split().expect("the same again");
-    let sql = "DELETE FROM kern_db WHERE kernel_name = 'conv.s.o'";
-    rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
-    let error = split().unwrap_err();
-    let old = dir.join("conv.s.o/gfx906_60.kdb");
-    assert!(error.to_string().contains(old.to_str().unwrap()), "{error}");
-    assert!(matches!(error, CopyError::OldParts { parts, .. } if parts == [old.clone()]));
-    std::fs::remove_file(old).unwrap();
-    split().unwrap();
-}
-
-#[test]
-fn an_unfinished_part_leaves_no_directory() {
-    let (directory, path) = written();
-    let sql = "UPDATE kern_db SET kernel_hash = 'none' WHERE id = 1";
-    rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
-    let long = key(&"k".repeat(300), " -mcpu=gfx906");
-    let dir = directory.path().join("parts");
-    split(&path, &dir, SplitBy::Size(1 << 20), &CopyOptions::default(), |_| {}).unwrap_err();
-    assert!(!dir.exists() || listing(&dir).is_empty());
-    // A name that is too long for every file system.
-    write_kernels(&path, &[(long, code_object(GFX906, 1, 100, true))], Blob::Raw);
-    let mut parts = Vec::new();
-    let each = |part: &gfxpack_kdb::Part| parts.push(part.path.clone());
-    split(&path, &dir, SplitBy::Kernel, &CopyOptions::default(), each).unwrap();
-    assert!(Reader::open(&parts[0]).is_ok());
+    assert!(!out.exists());
 }
 
 #[test]
@@ -187,38 +120,11 @@ fn cancelling_ends_the_work() {
     let cancelled = || true;
     let mut options = CopyOptions::default();
     options.cancelled = Some(&cancelled);
-    for error in [
-        convert(&path, &out, &options).unwrap_err(),
-        merge(std::slice::from_ref(&path), &out, Conflict::Error, &options).unwrap_err(),
-        split(&path, &directory.path().join("parts"), SplitBy::Kernel, &options, |_| {})
-            .unwrap_err(),
-        repair(&path, &out, &options, |_| {}).unwrap_err(),
-    ] {
-        assert!(matches!(error, CopyError::Read(ReadError::Interrupted { .. })), "{error}");
-    }
+    let error = merge(std::slice::from_ref(&path), &out, Conflict::Error, &options).unwrap_err();
+    assert!(matches!(error, CopyError::Read(ReadError::Interrupted { .. })), "{error}");
     let mut options = VerifyOptions::default();
     options.cancelled = Some(&cancelled);
     let error = verify(&path, None, &options).unwrap_err();
     assert!(matches!(error, ReadError::Interrupted { .. }), "{error}");
     assert_eq!(listing(directory.path()), ["gfx906_60.kdb"], "nothing is left behind");
-}
-
-#[test]
-fn the_count_of_repeated_rows_does_not_depend_on_the_order() {
-    let directory = tempfile::tempdir().unwrap();
-    let one = |name: &str, seed: u64, time: u64| {
-        let path = directory.path().join(name);
-        let kernel = (key("k.s.o", " -mcpu=gfx906"), code_object(GFX906, seed, 100, true));
-        write_laid_out(&path, &[kernel], Blob::Raw, Layout::Miopen);
-        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(time);
-        std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
-        path
-    };
-    let (a, b, c) = (one("a.kdb", 1, 30), one("b.kdb", 2, 20), one("c.kdb", 1, 10));
-    let out = directory.path().join("out.kdb");
-    for files in [[&a, &b, &c], [&b, &a, &c], [&c, &b, &a], [&b, &c, &a]] {
-        let files = files.map(Clone::clone);
-        let merged = merge(&files, &out, Conflict::Newest, &CopyOptions::default()).unwrap();
-        assert_eq!((merged.repeated, merged.conflicts), (1, 1), "{files:?}");
-    }
 }

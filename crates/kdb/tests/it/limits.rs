@@ -2,7 +2,7 @@
 
 use std::io;
 
-use gfxpack_kdb::{Blob, Layout, WriteError, WriteOptions, write};
+use gfxpack_kdb::{Blob, WriteError, WriteOptions, write};
 use gfxpack_model::KernelKey;
 
 use crate::support::{
@@ -65,17 +65,13 @@ fn a_disk_that_is_full_at_the_commit_leaves_the_old_file() {
 #[ignore = "the child of a_disk_that_is_full_at_the_commit_leaves_the_old_file"]
 fn child_process_has_no_room_to_commit() {
     let path = child_path();
-    for layout in [Layout::Miopen, Layout::Dense] {
-        let kernels = large(1, 40_000);
-        let object = |index: usize| io::Result::Ok(kernels[index].1.clone());
-        let mut options = WriteOptions::default();
-        options.layout = layout;
-        let error = write(&path, &rows(&kernels), &options, object).unwrap_err();
-        let WriteError::Sqlite { source, .. } = &error else { panic!("{error}") };
-        let code = source.sqlite_error().unwrap().extended_code;
-        assert_eq!(code, rusqlite::ffi::SQLITE_IOERR_WRITE, "{source}");
-        assert_eq!(listing(path.parent().unwrap()), ["gfx906_60.kdb"]);
-    }
+    let kernels = large(1, 40_000);
+    let object = |index: usize| io::Result::Ok(kernels[index].1.clone());
+    let error = write(&path, &rows(&kernels), &WriteOptions::default(), object).unwrap_err();
+    let WriteError::Sqlite { source, .. } = &error else { panic!("{error}") };
+    let code = source.sqlite_error().unwrap().extended_code;
+    assert_eq!(code, rusqlite::ffi::SQLITE_IOERR_WRITE, "{source}");
+    assert_eq!(listing(path.parent().unwrap()), ["gfx906_60.kdb"]);
 }
 
 /// Two files as writers leave them: one of a running writer that holds its

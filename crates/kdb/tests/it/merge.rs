@@ -1,14 +1,11 @@
-//! Merges: the same bytes whatever the order, and no more memory than a row of
-//! each file.
+//! Merges, the same bytes whatever the order, and differences.
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, UNIX_EPOCH};
 
 use gfxpack_kdb::{
-    Blob, Conflict, CopyError, CopyOptions, Layout, ObjectOrigin, Reader, VerifyOptions,
-    WriteOptions, merge, verify, write,
+    Blob, Change, Conflict, CopyError, CopyOptions, Differences, ReadError, Reader, VerifyOptions,
+    WriteOptions, diff, merge, verify, write,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -22,9 +19,6 @@ use crate::support::{
 struct File {
     kernels: Vec<(u8, u8)>,
     blob: Blob,
-    layout: Layout,
-    modified: u64,
-    origin: Option<u8>,
 }
 
 impl File {
@@ -38,42 +32,16 @@ impl File {
                 (key("k.cl.o", &args), code_object(GFX906, seed, 300, true))
             })
             .collect();
-        let origin = |_| {
-            self.origin.map(|number| {
-                Arc::new(ObjectOrigin {
-                    generator: format!("gfxpack 0.{number}.0"),
-                    compiler: "clang 17".to_owned(),
-                    compiler_digest: "aa".to_owned(),
-                    source: "k.cl".to_owned(),
-                    source_digest: format!("{number}"),
-                })
-            })
-        };
         let mut options = WriteOptions::default();
-        (options.blob, options.layout) = (self.blob, self.layout);
-        options.origin = Some(&origin);
+        options.blob = self.blob;
         write(path, &rows(&kernels), &options, |index| io::Result::Ok(kernels[index].1.clone()))
             .unwrap();
-        let file = std::fs::File::options().write(true).open(path).unwrap();
-        file.set_modified(UNIX_EPOCH + Duration::from_secs(self.modified)).unwrap();
     }
 }
 
 fn file(builds: u8) -> impl Strategy<Value = File> {
-    (
-        btree_map(0..20_u8, 0..builds, 0..15),
-        prop_oneof![Just(Blob::Smaller), Just(Blob::Raw)],
-        prop_oneof![Just(Layout::Miopen), Just(Layout::Dense)],
-        1_000_000..1_000_003_u64,
-        prop::option::of(0..2_u8),
-    )
-        .prop_map(|(kernels, blob, layout, modified, origin)| File {
-            kernels: kernels.into_iter().collect(),
-            blob,
-            layout,
-            modified,
-            origin,
-        })
+    (btree_map(0..20_u8, 0..builds, 0..15), prop_oneof![Just(Blob::Smaller), Just(Blob::Raw)])
+        .prop_map(|(kernels, blob)| File { kernels: kernels.into_iter().collect(), blob })
 }
 
 fn union(inputs: &[&PathBuf], out: &Path, policy: Conflict) -> Result<Vec<u8>, CopyError> {
@@ -130,25 +98,17 @@ proptest! {
     #[test]
     fn merging_files_with_conflicts_is_associative_and_commutative(files in vec(file(3), 3)) {
         check(&files, Conflict::First)?;
-        check(&files, Conflict::Newest)?;
         check(&files, Conflict::Error)?;
     }
 }
 
-/// Two files with one common kernel, and different builds of another; `b` is
-/// the newer.
+/// Two files with one common kernel, and different builds of another.
 fn contradiction() -> (tempfile::TempDir, [PathBuf; 2]) {
     let directory = tempfile::tempdir().unwrap();
     let paths = ["a.kdb", "b.kdb"].map(|name| directory.path().join(name));
     for (build, path) in paths.iter().enumerate() {
-        let file = File {
-            kernels: vec![(1, 0), (2, build as u8)],
-            blob: Blob::Smaller,
-            layout: Layout::Miopen,
-            modified: 1_000_000 + build as u64,
-            origin: None,
-        };
-        file.write(path);
+        let kernels = vec![(1, 0), (2, build as u8)];
+        File { kernels, blob: Blob::Smaller }.write(path);
     }
     (directory, paths)
 }
@@ -170,8 +130,6 @@ fn the_policy_decides_conflicts_and_is_named_in_the_hint() {
         let merged = merge(&order, &out, Conflict::First, &options).unwrap();
         assert_eq!((merged.written.rows, merged.repeated, merged.conflicts), (2, 1, 1));
         assert_eq!(of(&out), of(&order[0]));
-        merge(&order, &out, Conflict::Newest, &options).unwrap();
-        assert_eq!(of(&out), of(&b));
         std::fs::remove_file(&out).unwrap();
     }
 }
@@ -217,6 +175,71 @@ fn a_damaged_row_is_not_merged() {
         .unwrap();
     drop(connection);
     let error = merge().unwrap_err();
-    assert!(error.hint().contains("repair"), "{error}");
+    assert!(error.hint().contains("build the file"), "{error}");
     assert!(!out.exists());
+}
+
+#[test]
+fn every_difference_is_reported_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let (a, b) = (directory.path().join("a.kdb"), directory.path().join("b.kdb"));
+    let mut kernels = kernels();
+    write_kernels(&a, &kernels, Blob::Smaller);
+    let compare = || {
+        let mut reported = Vec::new();
+        let found = diff(&a, &b, |change| {
+            reported.push(match change {
+                Change::Added(entry) => format!("+ {}", entry.key.kernel_name),
+                Change::Removed(entry) => format!("- {}", entry.key.kernel_name),
+                Change::Changed { old, new } => {
+                    assert_eq!(old.key, new.key);
+                    assert_ne!(old.hash, new.hash);
+                    format!("~ {}", new.key.kernel_name)
+                }
+                Change::Recoded { new, .. } => format!("= {}", new.key.kernel_name),
+                other => panic!("{other:?}"),
+            });
+            Ok::<_, ReadError>(())
+        });
+        (found.unwrap(), reported)
+    };
+    write_kernels(&b, &kernels, Blob::Smaller);
+    let (found, reported) = compare();
+    assert!(found.is_none() && reported.is_empty(), "{reported:?}");
+    assert_eq!(found.same, 9);
+
+    write_kernels(&b, &kernels, Blob::Raw);
+    let (found, reported) = compare();
+    assert!(found.is_none(), "MIOpen gets the same answers");
+    assert_eq!((found.recoded, reported.len()), (4, 4));
+
+    let (first, _) = kernels.remove(0);
+    kernels[3].1.push(0);
+    kernels.push((key("zz.cl.o", " -mcpu=gfx906"), vec![1]));
+    write_kernels(&b, &kernels, Blob::Smaller);
+    let (found, reported) = compare();
+    assert!(!found.is_none());
+    let Differences { same, added, removed, changed, .. } = found;
+    assert_eq!((same, added, removed, changed), (7, 1, 1, 1));
+    let expected = [
+        format!("- {}", first.kernel_name),
+        format!("~ {}", kernels[3].0.kernel_name),
+        "+ zz.cl.o".to_owned(),
+    ];
+    assert_eq!(reported, expected);
+}
+
+#[test]
+fn a_merge_changes_the_form_of_blobs() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    write_kernels(&path("a.kdb"), &kernels(), Blob::Smaller);
+    let recode = |from: &str, to: &str, blob: Blob| {
+        let mut options = CopyOptions::default();
+        options.blob = Some(blob);
+        merge(&[path(from)], &path(to), Conflict::Error, &options).unwrap().written.raw_rows
+    };
+    assert_eq!(recode("a.kdb", "raw.kdb", Blob::Raw), 9);
+    assert_eq!(recode("raw.kdb", "b.kdb", Blob::Smaller), 5);
+    assert!(std::fs::read(path("a.kdb")).unwrap() == std::fs::read(path("b.kdb")).unwrap());
 }

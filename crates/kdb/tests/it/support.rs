@@ -3,9 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::Arc;
 
-use gfxpack_kdb::{Blob, Layout, ObjectOrigin, Row, WriteOptions, Written, write};
+use gfxpack_kdb::{Blob, Row, WriteOptions, Written, write};
 use gfxpack_model::KernelKey;
 use proptest::test_runner::Config as ProptestConfig;
 
@@ -32,7 +31,7 @@ pub(crate) fn share_of_cases(share: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..usual }
 }
 
-/// An empty kdb in MIOpen's layout, as SQL.
+/// An empty kdb, as SQL.
 pub(crate) const EMPTY: &str = "CREATE TABLE kern_db (id INTEGER PRIMARY KEY ASC,
     kernel_name TEXT NOT NULL, kernel_args TEXT NOT NULL, kernel_blob BLOB NOT NULL,
     kernel_hash TEXT NOT NULL, uncompressed_size INT NOT NULL);
@@ -95,60 +94,10 @@ pub(crate) fn rows(kernels: &[(KernelKey, Vec<u8>)]) -> Vec<Row<'_>> {
 }
 
 pub(crate) fn write_kernels(path: &Path, kernels: &[(KernelKey, Vec<u8>)], blob: Blob) -> Written {
-    write_laid_out(path, kernels, blob, Layout::Miopen)
-}
-
-pub(crate) fn write_laid_out(
-    path: &Path,
-    kernels: &[(KernelKey, Vec<u8>)],
-    blob: Blob,
-    layout: Layout,
-) -> Written {
     let mut options = WriteOptions::default();
     options.blob = blob;
-    options.layout = layout;
     write(path, &rows(kernels), &options, |index| io::Result::Ok(kernels[index].1.clone()))
         .expect("the kernels are in order and the disk has room")
-}
-
-/// Every kernel three times, under different keys.
-pub(crate) fn shared() -> Vec<(KernelKey, Vec<u8>)> {
-    let mut all: Vec<_> = kernels()
-        .into_iter()
-        .filter(|(key, _)| !key.kernel_name.ends_with(".mlir.o"))
-        .flat_map(|(found, object)| {
-            ["", "x", "y"].map(|more| {
-                let name = format!("{more}{}", found.kernel_name);
-                (key(&name, &found.kernel_args), object.clone())
-            })
-        })
-        .collect();
-    all.sort();
-    all
-}
-
-pub(crate) fn origin_of(key: &KernelKey) -> Option<Arc<ObjectOrigin>> {
-    // Some rows have no origin.
-    let source = key.source_name()?.to_owned();
-    (!source.contains("k3")).then(|| {
-        Arc::new(ObjectOrigin {
-            generator: "gfxpack 0.1.0".to_owned(),
-            compiler: "clang 17".to_owned(),
-            compiler_digest: "ab".repeat(32),
-            source_digest: format!("{:064}", source.len()),
-            source,
-        })
-    })
-}
-
-/// Writes kernels with origins.
-pub(crate) fn write_with_origins(path: &Path, kernels: &[(KernelKey, Vec<u8>)], layout: Layout) {
-    let origin = |index: usize| origin_of(&kernels[index].0);
-    let mut options = WriteOptions::default();
-    options.layout = layout;
-    options.origin = Some(&origin);
-    write(path, &rows(kernels), &options, |index| io::Result::Ok(kernels[index].1.clone()))
-        .unwrap();
 }
 
 /// A directory with a file `gfx906_60.kdb` of [`kernels`].

@@ -105,7 +105,7 @@ impl Stored {
     }
 
     fn copy(&self) -> Result<KdbSnapshot, ReadError> {
-        KdbSnapshot::take(&self.path, self.directory.path(), 1 << 20, 0)
+        KdbSnapshot::take(&self.path, self.directory.path(), 0)
     }
 }
 

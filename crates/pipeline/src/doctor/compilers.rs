@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gfxpack_compile::Cancel;
-use gfxpack_kdb::{ReadError, ReadOptions, Reader};
+use gfxpack_kdb::{ReadError, Reader};
 use gfxpack_runtime::UserDirectory;
 use gfxpack_toolchain::{Search, clang_version, made_by};
 
@@ -32,7 +32,7 @@ pub fn check_compilers(
     let mut made_by_any = Compilers::new();
     for file in files_with_extension(directory, "ukdb") {
         // Another check has reported files that can't be read.
-        let found = compilers(&file, installed.max_object_bytes, rows);
+        let found = compilers(&file, rows);
         for (compiler, count) in found.unwrap_or_default() {
             *made_by_any.entry(compiler).or_default() += count;
         }
@@ -62,17 +62,13 @@ pub fn check_compilers(
 type Compilers = BTreeMap<BTreeSet<String>, u64>;
 
 /// Counts the compilers of a kdb's first `rows` kernels. Kernels without a
-/// compiler's name are not counted. Code objects larger than `max_object_bytes`
-/// are rejected. If a program has the kdb open, its state is that of when it was
-/// last closed.
+/// compiler's name are not counted. If a program has the kdb open, its state is
+/// that of when it was last closed.
 ///
 /// # Errors
 /// If the kdb can't be read.
-fn compilers(kdb: &Path, max_object_bytes: u64, rows: u64) -> Result<Compilers, ReadError> {
-    let mut options = ReadOptions::default();
-    options.max_object_bytes = max_object_bytes;
-    options.wal = true;
-    let reader = Reader::open_with(kdb, options)?;
+fn compilers(kdb: &Path, rows: u64) -> Result<Compilers, ReadError> {
+    let reader = Reader::open_at_rest(kdb)?;
     let mut compilers = Compilers::new();
     let mut seen = 0;
     let read = reader.for_each_kernel(|row| {

@@ -14,8 +14,6 @@ pub struct InstalledFiles<'a> {
     pub directories: &'a KdbDirectories,
     /// The devices that they are for.
     pub targets: &'a [Target],
-    /// The largest code object that is accepted in a kdb, in bytes.
-    pub max_object_bytes: u64,
     /// Whether every kernel of the devices' kdbs is decoded and hashed.
     pub deep: bool,
 }

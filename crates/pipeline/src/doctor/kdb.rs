@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use gfxpack_kdb::{KdbErrorKind, ReadError, ReadOptions, Reader, VerifyOptions};
+use gfxpack_kdb::{KdbErrorKind, ReadError, Reader, VerifyOptions};
 use gfxpack_model::code_object;
 use gfxpack_runtime::Target;
 use gfxpack_runtime::explain::target_of_kdb;
@@ -25,7 +25,6 @@ pub(super) struct KdbCheck<'a> {
     /// Whether MIOpen opens the kdb. Others are reported only if something is
     /// wrong with them.
     pub(super) opened: bool,
-    pub(super) max_object_bytes: u64,
     /// Whether every kernel is decoded and hashed.
     pub(super) deep: bool,
 }
@@ -87,8 +86,7 @@ struct Contents {
 
 /// The contents of a kdb, judged by all its keys and its first code object.
 fn contents(kdb: KdbCheck<'_>) -> Result<Contents, ReadError> {
-    let options = ReadOptions::with_max_object_bytes(kdb.max_object_bytes);
-    let reader = Reader::open_with(kdb.file, options)?;
+    let reader = Reader::open(kdb.file)?;
     let info = reader.info()?;
     let target = kdb.target.id();
     let processor = target.processor();
@@ -134,8 +132,7 @@ pub(super) fn with_pointer(kdb: &Path, error: &ReadError) -> String {
 fn verify(kdb: KdbCheck<'_>, shown: &str, findings: &mut Findings<'_>) -> bool {
     // A kdb without compute units in its name serves all counts.
     let named = target_of_kdb(kdb.file).unwrap_or_else(|| kdb.target.clone());
-    let options = VerifyOptions::with_max_object_bytes(kdb.max_object_bytes);
-    let report = match gfxpack_kdb::verify(kdb.file, Some(&named), &options) {
+    let report = match gfxpack_kdb::verify(kdb.file, Some(&named), &VerifyOptions::default()) {
         Ok(report) => report,
         Err(error) => {
             findings.problem(ABOUT, in_full(&error), error.hint());

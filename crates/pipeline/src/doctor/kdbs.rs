@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{ReadOptions, Reader};
+use gfxpack_kdb::Reader;
 use gfxpack_model::package_name;
 use gfxpack_runtime::explain::target_of_kdb;
 use gfxpack_runtime::{MiopenKdb, Target};
@@ -16,7 +16,7 @@ use crate::text::{counted, if_any, joined, size};
 
 /// Checks all kdbs in the directories in which they are looked for.
 pub(super) fn check(installed: InstalledFiles<'_>, findings: &mut Findings<'_>) {
-    let InstalledFiles { directories, targets, max_object_bytes, .. } = installed;
+    let InstalledFiles { directories, targets, .. } = installed;
     if directories.system_disabled {
         return;
     }
@@ -32,7 +32,7 @@ pub(super) fn check(installed: InstalledFiles<'_>, findings: &mut Findings<'_>) 
                 let opens = |target| MiopenKdb::in_dir(directory, target).file == *file;
                 let opened = targets.iter().any(opens);
                 let deep = installed.deep;
-                check_kdb(KdbCheck { file, target, opened, max_object_bytes, deep }, findings);
+                check_kdb(KdbCheck { file, target, opened, deep }, findings);
             }
             None if target_of_kdb(file).is_some() => foreign.push(file.as_path()),
             None => findings.warning(
@@ -42,10 +42,10 @@ pub(super) fn check(installed: InstalledFiles<'_>, findings: &mut Findings<'_>) 
             ),
         }
     }
-    others(&foreign, max_object_bytes, findings);
+    others(&foreign, findings);
     for directory in directories.system_dirs() {
         for target in targets {
-            hidden(directory, target, max_object_bytes, findings);
+            hidden(directory, target, findings);
         }
     }
     for target in targets {
@@ -65,13 +65,13 @@ fn is_for(kdb: &Path, target: &Target) -> bool {
 
 /// Reports the kernels that MIOpen does not find because it opens only the kdb
 /// for exactly the device's compute units.
-fn hidden(directory: &Path, target: &Target, max_object_bytes: u64, findings: &mut Findings<'_>) {
+fn hidden(directory: &Path, target: &Target, findings: &mut Findings<'_>) {
     let MiopenKdb { file: exact, hidden: Some(wide), .. } = MiopenKdb::in_dir(directory, target)
     else {
         return;
     };
     // Another check has reported a kdb that can't be read.
-    let Ok(found) = compare(&exact, &wide, max_object_bytes) else { return };
+    let Ok(found) = compare(&exact, &wide) else { return };
     let HiddenKernels { hidden, of } = found;
     let what = format!(
         "`{}` is not opened by MIOpen for {target}, since `{}` exists",
@@ -90,12 +90,11 @@ fn hidden(directory: &Path, target: &Target, max_object_bytes: u64, findings: &m
 }
 
 /// Reports kdbs of GPUs that this machine does not have.
-fn others(kdbs: &[&Path], max_object_bytes: u64, findings: &mut Findings<'_>) {
+fn others(kdbs: &[&Path], findings: &mut Findings<'_>) {
     let mut bytes = 0;
     for kdb in kdbs {
         bytes += fs::metadata(kdb).map_or(0, |metadata| metadata.len());
-        let options = ReadOptions::with_max_object_bytes(max_object_bytes);
-        if let Err(error) = Reader::open_with(kdb, options) {
+        if let Err(error) = Reader::open(kdb) {
             findings.warning(ABOUT, with_pointer(kdb, &error), error.hint());
         }
     }

@@ -25,6 +25,6 @@ pub use variables::check_variables;
 pub fn check_installed(installed: InstalledFiles<'_>, findings: &mut Findings<'_>) {
     directories::check(installed.directories, findings);
     kdbs::check(installed, findings);
-    user_cache::check(installed.directories, installed.max_object_bytes, findings);
+    user_cache::check(installed.directories, findings);
     databases::check(installed, findings);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{KdbErrorKind, ReadError, ReadOptions, Reader};
+use gfxpack_kdb::{KdbErrorKind, ReadError, Reader};
 use gfxpack_runtime::explain::entries;
 use gfxpack_runtime::{KdbDirectories, UserDirectory};
 use walkdir::WalkDir;
@@ -17,11 +17,7 @@ use crate::text::size;
 const ABOUT: &str = "user cache";
 
 /// Checks the place of the cache, its owner and its contents.
-pub(super) fn check(
-    directories: &KdbDirectories,
-    max_object_bytes: u64,
-    findings: &mut Findings<'_>,
-) {
+pub(super) fn check(directories: &KdbDirectories, findings: &mut Findings<'_>) {
     const ELSEWHERE: &str = "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own";
     match &directories.user {
         UserDirectory::Disabled { why } => findings.warning(
@@ -41,7 +37,7 @@ pub(super) fn check(
             if let Some(fallback) = &directories.fallback {
                 findings.warning(ABOUT, fallback.clone(), ELSEWHERE);
             }
-            cache(directory, max_object_bytes, findings);
+            cache(directory, findings);
         }
         _ => {}
     }
@@ -54,7 +50,7 @@ pub(super) fn check(
     }
 }
 
-fn cache(directory: &Path, max_object_bytes: u64, findings: &mut Findings<'_>) {
+fn cache(directory: &Path, findings: &mut Findings<'_>) {
     let shown = format!("`{}`", directory.display());
     let metadata = match fs::metadata(directory) {
         Ok(metadata) => metadata,
@@ -73,8 +69,7 @@ fn cache(directory: &Path, max_object_bytes: u64, findings: &mut Findings<'_>) {
     let files = files_with_extension(directory, "ukdb");
     let mut kernels = 0;
     for file in &files {
-        let options = ReadOptions::with_max_object_bytes(max_object_bytes);
-        match Reader::open_with(file, options).and_then(|reader| reader.info()) {
+        match Reader::open(file).and_then(|reader| reader.info()) {
             Ok(info) => kernels += info.rows,
             Err(error @ ReadError::Unfinished { .. }) => {
                 findings.warning(ABOUT, in_full(&error), error.hint());

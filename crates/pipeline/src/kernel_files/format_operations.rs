@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use gfxpack_compile::CompileError;
 use gfxpack_model::{KernelKey, Target};
@@ -15,8 +14,7 @@ use crate::options::KdbForm;
 /// installed.
 ///
 /// The parameters are those of kdbs, the first format. A format with other keys
-/// derives them from the [`KernelKey`]. It may ignore the [`KdbForm`], origins and
-/// `max_object_bytes` if its files have nothing like that.
+/// derives them from the [`KernelKey`]. It may ignore the [`KdbForm`].
 pub(crate) trait FormatOperations: Sync {
     /// Writes a file with these rows atomically, and returns their number.
     /// Not for operations of [`super::of_format`], which are for reading.
@@ -25,7 +23,7 @@ pub(crate) trait FormatOperations: Sync {
     /// If an object can't be read or the file can't be written.
     fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64>;
 
-    /// Writes the rows of several files into one, with the layout of the first.
+    /// Writes the rows of several files into one.
     ///
     /// # Errors
     /// If they can't be read, or the file can't be written.
@@ -35,25 +33,17 @@ pub(crate) trait FormatOperations: Sync {
     ///
     /// # Errors
     /// If the file can't be read at all.
-    fn verify(
-        &self,
-        path: &Path,
-        target: Option<&Target>,
-        max_object_bytes: u64,
-    ) -> Result<Verified>;
+    fn verify(&self, path: &Path, target: Option<&Target>) -> Result<Verified>;
 
     /// The names of the sources of a file without findings.
     ///
     /// # Errors
     /// If the file can't be read.
-    fn source_names(&self, path: &Path, max_object_bytes: u64) -> Result<BTreeSet<String>>;
+    fn source_names(&self, path: &Path) -> Result<BTreeSet<String>>;
 
     /// What determines the bytes of a file besides keys and objects.
     fn identity(&self, form: KdbForm) -> String;
 }
-
-/// Returns the origin of a row's object, if origins are to be recorded.
-pub(crate) type OriginOf<'a> = dyn Fn(usize) -> Option<Arc<gfxpack_kdb::ObjectOrigin>> + Sync + 'a;
 
 /// The rows of a new file, in canonical order.
 pub(crate) struct Rows<'a> {
@@ -61,7 +51,6 @@ pub(crate) struct Rows<'a> {
     /// Each key with the size of its object, if known.
     pub(crate) keys: &'a [(&'a KernelKey, u64)],
     pub(crate) form: KdbForm,
-    pub(crate) origin: &'a OriginOf<'a>,
     /// Returns the object of a row.
     pub(crate) object: &'a (dyn Fn(usize) -> Result<Vec<u8>, CompileError> + Sync),
     /// Called with the number of rows written and of all rows; the last call has

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::CompileError;
 use gfxpack_kdb::{
-    Conflict, CopyOptions, ReadError, ReadOptions, Reader, Row, VerifyOptions, WriteError,
-    WriteOptions,
+    Conflict, CopyOptions, ReadError, Reader, Row, VerifyOptions, WriteError, WriteOptions,
 };
 use gfxpack_model::{KernelKey, Target};
 
@@ -31,13 +30,9 @@ impl FormatOperations for Kdb {
         let sized = order.iter().map(|&row| Row { key: key(row), size: rows.keys[row].1 });
         let sized: Vec<Row<'_>> = sized.collect();
         let object = |position: usize| (rows.object)(order[position]);
-        let origin = |position: usize| (rows.origin)(order[position]);
-        let report = |done: gfxpack_kdb::Progress| (rows.progress)(done.rows, done.total);
         let mut options = WriteOptions::default();
-        options.progress = Some(&report);
+        options.progress = Some(rows.progress);
         options.blob = rows.form.blob;
-        options.layout = rows.form.layout;
-        options.origin = Some(&origin);
         let written = gfxpack_kdb::write(path, &sized, &options, object);
         Ok(written.map_err(object_error)?.rows)
     }
@@ -47,14 +42,8 @@ impl FormatOperations for Kdb {
         Ok(())
     }
 
-    fn verify(
-        &self,
-        path: &Path,
-        target: Option<&Target>,
-        max_object_bytes: u64,
-    ) -> Result<Verified> {
-        let options = VerifyOptions::with_max_object_bytes(max_object_bytes);
-        let report = gfxpack_kdb::verify(path, target, &options)?;
+    fn verify(&self, path: &Path, target: Option<&Target>) -> Result<Verified> {
+        let report = gfxpack_kdb::verify(path, target, &VerifyOptions::default())?;
         Ok(Verified {
             rows: report.rows,
             findings: report.findings.iter().map(ToString::to_string).collect(),
@@ -62,10 +51,9 @@ impl FormatOperations for Kdb {
         })
     }
 
-    fn source_names(&self, path: &Path, max_object_bytes: u64) -> Result<BTreeSet<String>> {
-        let options = ReadOptions::with_max_object_bytes(max_object_bytes);
+    fn source_names(&self, path: &Path) -> Result<BTreeSet<String>> {
         let mut names = BTreeSet::new();
-        Reader::open_with(path, options)?.for_each_key(|key| {
+        Reader::open(path)?.for_each_key(|key| {
             names.extend(key.source_name().map(str::to_owned));
             Ok::<(), ReadError>(())
         })?;
@@ -74,7 +62,7 @@ impl FormatOperations for Kdb {
 
     fn identity(&self, form: KdbForm) -> String {
         let names = if form.windows_names { " windows" } else { "" };
-        format!("{:?} {:?}{names}", form.blob, form.layout)
+        format!("{:?}{names}", form.blob)
     }
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::CompileError;
-use gfxpack_kdb::Layout;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_rocfft::{CacheKey, WriteError};
 
@@ -47,24 +46,17 @@ impl FormatOperations for RocfftCache {
             (rows.progress)(position as u64 + 1, keys.len() as u64);
             Ok::<_, CompileError>(object)
         };
-        let written = gfxpack_rocfft::write(path, &keys, layout(rows.form), object);
+        let written = gfxpack_rocfft::write(path, &keys, object);
         written.map_err(object_error)?;
         Ok(keys.len() as u64)
     }
 
     fn merge(&self, files: &[PathBuf], out: &Path) -> Result<()> {
-        let Some(first) = files.first() else { return Ok(()) };
-        let layout = gfxpack_rocfft::Reader::open(first)?.layout();
-        let merged = gfxpack_rocfft::merge(files, out, layout);
+        let merged = gfxpack_rocfft::merge(files, out);
         merged.map_err(|error| error::unsound(in_full(&error)))
     }
 
-    fn verify(
-        &self,
-        path: &Path,
-        target: Option<&Target>,
-        _max_object_bytes: u64,
-    ) -> Result<Verified> {
+    fn verify(&self, path: &Path, target: Option<&Target>) -> Result<Verified> {
         let report = gfxpack_rocfft::verify(path, target.map(|target| target.id().processor()))?;
         Ok(Verified {
             rows: report.rows,
@@ -73,7 +65,7 @@ impl FormatOperations for RocfftCache {
         })
     }
 
-    fn source_names(&self, path: &Path, _max_object_bytes: u64) -> Result<BTreeSet<String>> {
+    fn source_names(&self, path: &Path) -> Result<BTreeSet<String>> {
         let mut names = BTreeSet::new();
         gfxpack_rocfft::Reader::open(path)?.for_each_key(|key| {
             names.insert(crate::rocfft::source_name(&key.kernel_name));
@@ -82,17 +74,10 @@ impl FormatOperations for RocfftCache {
         Ok(names)
     }
 
-    fn identity(&self, form: KdbForm) -> String {
+    /// Objects are stored uncompressed, whatever the form says.
+    fn identity(&self, _form: KdbForm) -> String {
         let facts = self.0.as_ref().map(|facts| (facts.hip_version, facts.generator_sum));
-        format!("{:?} {facts:?}", layout(form))
-    }
-}
-
-/// Objects are stored uncompressed, whatever the form says.
-fn layout(form: KdbForm) -> gfxpack_rocfft::Layout {
-    match form.layout {
-        Layout::Dense => gfxpack_rocfft::Layout::Dense,
-        _ => gfxpack_rocfft::Layout::Plain,
+        format!("{facts:?}")
     }
 }
 

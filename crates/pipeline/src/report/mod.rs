@@ -1,11 +1,9 @@
 //! The report of a build: a self-contained HTML page, and the same facts as a
-//! message. The page of a kdb is in [`kdb_stats`].
+//! message.
 
 mod annotations;
-mod charts;
 mod facts;
 mod junit;
-pub mod kdb_stats;
 mod page;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -23,8 +23,8 @@ use crate::error::{self, Error, Result};
 use crate::inputs::{Inputs, LeftOut, ReadInputs};
 use crate::kernel_library::KernelLibrary;
 use crate::prepare::{PlanInputs, Prepared, for_plan};
-use crate::provenance::GENERATOR;
 use crate::rayon_workers::RayonWorkers;
+use crate::record::GENERATOR;
 use crate::text::joined;
 use crate::unbuildable::Unbuildable;
 

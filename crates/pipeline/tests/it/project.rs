@@ -115,7 +115,6 @@ impl Project {
             keys: vec![self.path("keys.jsonl")],
             source_dirs: vec![self.path("sources")],
             targets: vec![TARGET.parse().expect("a target")],
-            max_object_bytes: 1 << 20,
             ..InputOptions::default()
         }
     }

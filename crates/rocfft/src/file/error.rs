@@ -26,8 +26,7 @@ pub enum ReadError {
         /// The problem.
         reason: &'static str,
     },
-    /// The schema is neither rocFFT's nor that of the dense layout. Other schemas are refused,
-    /// since a view could compute rows endlessly.
+    /// The schema is not rocFFT's. Others are refused, since a view could compute rows endlessly.
     #[error("failed to read `{path}`: its schema is not that of a kernel cache: `{found}`")]
     Schema {
         /// The file.

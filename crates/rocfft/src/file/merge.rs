@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use crate::file::error::{ReadError, WriteError};
-use crate::file::layout::Layout;
 use crate::file::read::Reader;
 use crate::file::write::write;
 use crate::key::CacheKey;
@@ -14,7 +13,7 @@ use crate::key::CacheKey;
 /// # Errors
 /// [`WriteError`], also if files have different code objects for one key; the destination is then
 /// unchanged.
-pub fn merge(inputs: &[PathBuf], out: &Path, layout: Layout) -> Result<(), WriteError> {
+pub fn merge(inputs: &[PathBuf], out: &Path) -> Result<(), WriteError> {
     let readers: Vec<_> = inputs.iter().map(Reader::open).collect::<Result<_, _>>()?;
     let mut rows: Vec<(CacheKey, usize)> = Vec::new();
     for (index, reader) in readers.iter().enumerate() {
@@ -40,5 +39,5 @@ pub fn merge(inputs: &[PathBuf], out: &Path, layout: Layout) -> Result<(), Write
         let found = readers[files[index]].get(&keys[index])?;
         Ok::<_, ReadError>(found.unwrap_or_default())
     };
-    write(out, &keys, layout, code)
+    write(out, &keys, code)
 }

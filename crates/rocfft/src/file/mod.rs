@@ -1,7 +1,6 @@
 //! Reading, writing, merging and verifying kernel-cache files.
 
 pub(crate) mod error;
-pub(crate) mod layout;
 pub(crate) mod merge;
 mod open;
 pub(crate) mod read;

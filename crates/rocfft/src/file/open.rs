@@ -9,7 +9,7 @@ use gfxpack_sqlite::{StepBudget, unplayed_journal};
 use rusqlite::Connection;
 
 use crate::file::error::ReadError;
-use crate::file::layout::Layout;
+use crate::file::write::CREATE_TABLE;
 
 /// The smallest page, and thus the smallest file.
 const MIN_BYTES: u64 = 512;
@@ -75,25 +75,22 @@ fn check_header(path: &Path) -> Result<u64, ReadError> {
     Ok(metadata.len())
 }
 
-/// The layout, from the schema, which must be exactly one of the two. Blanks are ignored, since a
-/// copied statement may be formatted differently.
-pub(crate) fn layout(path: &Path, connection: &Connection) -> Result<Layout, ReadError> {
+/// Checks that the schema is rocFFT's table and nothing else. Blanks are ignored, since a copied
+/// statement may be formatted differently.
+pub(crate) fn check_schema(path: &Path, connection: &Connection) -> Result<(), ReadError> {
     let sqlite = |source| sqlite_error(path, source);
     let bare = |text: &str| text.split_whitespace().collect::<String>();
     // The index of a primary key has no text.
-    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL LIMIT 4";
+    let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL LIMIT 2";
     let mut statement = connection.prepare(sql).map_err(sqlite)?;
     let rows = statement.query_map((), |row| row.get::<_, String>(0)).map_err(sqlite)?;
     let found = rows.collect::<Result<Vec<_>, _>>().map_err(sqlite)?;
-    let mut known = Vec::new();
-    for layout in [Layout::Plain, Layout::Dense] {
-        let own = layout.statements().iter().map(|text| bare(text));
-        if found.iter().map(|text| bare(text)).eq(own.clone()) {
-            return Ok(layout);
-        }
-        known.extend(own);
+    let own = bare(CREATE_TABLE);
+    let others = found.iter().filter(|text| bare(text) != own);
+    if found.len() == 1 && others.clone().count() == 0 {
+        return Ok(());
     }
-    let first = found.iter().find(|text| !known.contains(&bare(text)));
+    let first = { others }.next();
     let found = first.map_or("no cache_v1".into(), |text| text.chars().take(80).collect());
     Err(ReadError::Schema { path: path.to_owned(), found })
 }

@@ -6,24 +6,30 @@ use gfxpack_sqlite::StepBudget;
 use rusqlite::Connection;
 
 use crate::file::error::ReadError;
-use crate::file::layout::Layout;
 use crate::file::open::{self, sqlite_error};
 use crate::file::row::{RowError, code_of, key_of};
 use crate::key::CacheKey;
 
-/// The most bytes of code for each byte of the file; in the dense layout, rows share objects.
-const MAX_RATIO: u64 = 256;
+/// Selects all keys in order, from the index only.
+const SELECT_KEYS: &str = "SELECT kernel_name, arch, hip_version, generator_sum \
+    FROM cache_v1 INDEXED BY sqlite_autoindex_cache_v1_1 \
+    ORDER BY kernel_name, arch, hip_version, generator_sum";
+
+/// Selects one row by its key. The key is read from the row itself, not from the index, which may
+/// lead to another row if a bit is flipped.
+const SELECT_ONE: &str = "SELECT kernel_name, arch, hip_version, generator_sum, code FROM cache_v1 \
+    WHERE rowid = (SELECT rowid FROM cache_v1 WHERE kernel_name = ?1 AND arch = ?2 \
+    AND hip_version = ?3 AND generator_sum = ?4)";
 
 /// An open kernel cache. No files are created or changed; the file must not change while it is
 /// open.
 ///
 /// No value is read that is larger than the file or than
-/// [`MAX_BYTES`](gfxpack_model::code_object::MAX_BYTES), and reading all rows returns at most 256
-/// times the file's size.
+/// [`MAX_BYTES`](gfxpack_model::code_object::MAX_BYTES), and reading all rows returns no more than
+/// the file's size.
 pub struct Reader {
     pub(crate) path: PathBuf,
     pub(crate) connection: Connection,
-    pub(crate) layout: Layout,
     pub(crate) bytes: u64,
     pub(crate) budget: StepBudget,
 }
@@ -36,14 +42,8 @@ impl Reader {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
         let path = path.as_ref().to_owned();
         let (connection, budget, bytes) = open::connect(&path)?;
-        let layout = open::layout(&path, &connection)?;
-        Ok(Self { path, connection, layout, bytes, budget })
-    }
-
-    /// The layout of the rows.
-    #[must_use]
-    pub fn layout(&self) -> Layout {
-        self.layout
+        open::check_schema(&path, &connection)?;
+        Ok(Self { path, connection, bytes, budget })
     }
 
     /// The stored code object of a key; `None` if the file does not contain the key. Use
@@ -54,8 +54,8 @@ impl Reader {
     /// file.
     pub fn get(&self, key: &CacheKey) -> Result<Option<Vec<u8>>, ReadError> {
         self.budget.renew();
-        let sql = self.layout().select_one();
-        let mut statement = self.connection.prepare_cached(sql).map_err(|e| self.sqlite(e))?;
+        let mut statement =
+            self.connection.prepare_cached(SELECT_ONE).map_err(|e| self.sqlite(e))?;
         let CacheKey { kernel_name, arch, hip_version, generator_sum } = key;
         let found = statement.query((kernel_name, arch, hip_version, generator_sum));
         let mut rows = found.map_err(|source| self.sqlite(source))?;
@@ -91,7 +91,7 @@ impl Reader {
     /// time.
     ///
     /// # Errors
-    /// As [`Self::for_each_key`]; [`ReadError::Runaway`] if they have far more bytes than the file.
+    /// As [`Self::for_each_key`]; [`ReadError::Runaway`] if they have more bytes than the file.
     pub fn for_each_row<E: From<ReadError>>(
         &self,
         mut each: impl FnMut(CacheKey, Vec<u8>) -> Result<(), E>,
@@ -108,7 +108,7 @@ impl Reader {
     /// Adds the size of a row to the total, and checks the limit.
     pub(crate) fn add_up(&self, total: &mut u64, bytes: usize) -> Result<(), ReadError> {
         *total += bytes as u64;
-        if *total > self.bytes.saturating_mul(MAX_RATIO) {
+        if *total > self.bytes {
             return Err(ReadError::Runaway { path: self.path.clone() });
         }
         Ok(())
@@ -121,8 +121,7 @@ impl Reader {
     ) -> Result<(), E> {
         self.budget.renew();
         let connection = &self.connection;
-        let mut statement =
-            connection.prepare(self.layout().select_keys()).map_err(|e| self.sqlite(e))?;
+        let mut statement = connection.prepare(SELECT_KEYS).map_err(|e| self.sqlite(e))?;
         let mut rows = statement.query(()).map_err(|source| self.sqlite(source))?;
         let mut number = 0;
         // Each row takes at least 16 bytes of the file.

@@ -6,7 +6,6 @@ use std::path::Path;
 use gfxpack_model::{KernelFileFormat, in_full};
 
 use crate::file::error::ReadError;
-use crate::file::layout::Layout;
 use crate::file::read::Reader;
 use crate::file::row::{RowError, check_row};
 use crate::key::CacheKey;
@@ -89,21 +88,15 @@ pub fn verify(path: &Path, arch: Option<&str>) -> Result<Report, ReadError> {
 }
 
 fn integrity(reader: &Reader, report: &mut Report) -> Result<(), rusqlite::Error> {
-    let connection = &reader.connection;
-    let unused = "SELECT 'object ' || id || ' belongs to no key' FROM rocfft_objects \
-        WHERE id NOT IN (SELECT object FROM rocfft_keys) LIMIT 100";
-    let dense = (reader.layout() == Layout::Dense).then_some(unused);
-    for sql in ["PRAGMA integrity_check(100)"].into_iter().chain(dense) {
-        reader.budget.renew();
-        let mut statement = connection.prepare(sql)?;
-        let mut lines = statement.query(())?;
-        while let Some(line) = lines.next()? {
-            let line: String = line.get(0)?;
-            if line != "ok" {
-                report.add("integrity", None, line);
-            }
-            reader.budget.renew();
+    reader.budget.renew();
+    let mut statement = reader.connection.prepare("PRAGMA integrity_check(100)")?;
+    let mut lines = statement.query(())?;
+    while let Some(line) = lines.next()? {
+        let line: String = line.get(0)?;
+        if line != "ok" {
+            report.add("integrity", None, line);
         }
+        reader.budget.renew();
     }
     Ok(())
 }

@@ -1,16 +1,24 @@
 //! Writes a file: every row in canonical order, completely or not at all.
 
-use std::collections::HashMap;
 use std::path::Path;
 
-use gfxpack_model::Digest;
 use gfxpack_sqlite::{NewFile, NewFileError};
-use rusqlite::Connection;
 
 use crate::file::error::WriteError;
-use crate::file::layout::Layout;
 use crate::file::row::check_row;
 use crate::key::CacheKey;
+
+/// rocFFT's table. SQLite stores the statement's text, so its blanks are part of the format.
+///
+/// Source: rocFFT 1.0.32, `rtc_cache.cpp`, `RTCCache::connect_db`.
+pub(crate) const CREATE_TABLE: &str = "CREATE TABLE cache_v1 (  \
+    kernel_name TEXT NOT NULL,  \
+    arch TEXT NOT NULL,  \
+    hip_version INTEGER NOT NULL,  \
+    generator_sum BLOB NOT NULL,  \
+    code BLOB NOT NULL,  \
+    timestamp INTEGER NOT NULL,  \
+    PRIMARY KEY (      kernel_name, arch, hip_version, generator_sum      ))";
 
 /// Writes a file of `keys`, which must be in strictly ascending order. `code` returns the code
 /// object of each by its index, in order; each is checked by [`check_row`] before it is written.
@@ -23,7 +31,6 @@ use crate::key::CacheKey;
 pub fn write<E>(
     path: &Path,
     keys: &[CacheKey],
-    layout: Layout,
     mut code: impl FnMut(usize) -> Result<Vec<u8>, E>,
 ) -> Result<(), WriteError>
 where
@@ -35,45 +42,23 @@ where
     let io = |NewFileError { path, source, .. }| WriteError::Io { path, source };
     let sqlite = |source| WriteError::Sqlite { path: path.to_owned(), source };
     let file = NewFile::beside(path).map_err(io)?;
-    let connection = file.connect(layout.page_size()).map_err(sqlite)?;
-    for statement in layout.statements() {
-        connection.execute_batch(statement).map_err(sqlite)?;
-    }
-    let mut objects = HashMap::new();
+    let connection = file.connect().map_err(sqlite)?;
+    connection.execute_batch(CREATE_TABLE).map_err(sqlite)?;
     for (index, key) in keys.iter().enumerate() {
         let boxed = || Box::new(key.clone());
         let code = code(index)
             .map_err(|source| WriteError::Code { key: boxed(), source: source.into() })?;
         check_row(key, &code).map_err(|source| WriteError::Row { key: boxed(), source })?;
-        insert(&connection, layout, &mut objects, key, &code).map_err(sqlite)?;
+        let CacheKey { kernel_name, arch, hip_version, generator_sum } = key;
+        connection
+            .prepare_cached("INSERT INTO cache_v1 VALUES (?, ?, ?, ?, ?, 0)")
+            .and_then(|mut insert| {
+                insert.execute((kernel_name, arch, hip_version, generator_sum, &code))
+            })
+            .map_err(sqlite)?;
     }
     connection.execute_batch("COMMIT").map_err(sqlite)?;
     connection.flush_prepared_statement_cache();
     connection.close().map_err(|(_, source)| sqlite(source))?;
     file.persist().map(drop).map_err(io)
-}
-
-fn insert(
-    connection: &Connection,
-    layout: Layout,
-    objects: &mut HashMap<Digest, i64>,
-    key: &CacheKey,
-    code: &[u8],
-) -> Result<(), rusqlite::Error> {
-    let CacheKey { kernel_name, arch, hip_version, generator_sum } = key;
-    if layout == Layout::Plain {
-        let mut insert =
-            connection.prepare_cached("INSERT INTO cache_v1 VALUES (?, ?, ?, ?, ?, 0)")?;
-        insert.execute((kernel_name, arch, hip_version, generator_sum, code))?;
-        return Ok(());
-    }
-    let next = objects.len() as i64 + 1;
-    let object = *objects.entry(Digest::of(code)).or_insert(next);
-    if object == next {
-        let mut insert = connection.prepare_cached("INSERT INTO rocfft_objects VALUES (?, ?)")?;
-        insert.execute((object, code))?;
-    }
-    let mut insert = connection.prepare_cached("INSERT INTO rocfft_keys VALUES (?, ?, ?, ?, ?)")?;
-    insert.execute((kernel_name, arch, hip_version, generator_sum, object))?;
-    Ok(())
 }

@@ -2,13 +2,11 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use gfxpack_rocfft::{
-    CacheKey, Layout, ReadError, Reader, RowError, WriteError, check_row, verify, write,
-};
+use gfxpack_rocfft::{CacheKey, ReadError, Reader, RowError, WriteError, check_row, verify, write};
 
 use crate::support::{code, elf, key, rows, write_all};
 
-const LAYOUTS: [Layout; 2] = [Layout::Plain, Layout::Dense];
+const LAYOUTS: [Layout; 2] = [Layout::Dense];
 
 fn read(path: &Path) -> Vec<(CacheKey, Vec<u8>)> {
     let mut found = Vec::new();
@@ -24,48 +22,34 @@ fn read(path: &Path) -> Vec<(CacheKey, Vec<u8>)> {
 fn a_written_file_is_read_back_and_verified() {
     let dir = tempfile::tempdir().unwrap();
     let rows = rows();
-    for layout in LAYOUTS {
-        let path = dir.path().join(format!("rocfft kernel?cache {}.db", layout.name()));
-        write_all(&path, layout, &rows);
-        let reader = Reader::open(&path).unwrap();
-        assert_eq!(reader.layout(), layout);
-        assert_eq!(read(&path), rows);
-        for (key, code) in &rows {
-            assert_eq!(reader.get(key).unwrap().as_ref(), Some(code));
-            let others = [
-                CacheKey { arch: "gfx906".into(), ..key.clone() },
-                CacheKey { hip_version: 60_443_485, ..key.clone() },
-                CacheKey { generator_sum: [8; 32], ..key.clone() },
-                CacheKey { kernel_name: format!("{}x", key.kernel_name), ..key.clone() },
-            ];
-            assert!(others.iter().all(|other| reader.get(other).unwrap().is_none()));
-        }
-        let report = verify(&path, Some("gfx90a")).unwrap();
-        assert!(report.is_sound(), "{:?}", report.findings);
-        assert_eq!(report.rows, 40);
+    let path = dir.path().join("rocfft kernel?cache.db");
+    write_all(&path, &rows);
+    let reader = Reader::open(&path).unwrap();
+    assert_eq!(read(&path), rows);
+    for (key, code) in &rows {
+        assert_eq!(reader.get(key).unwrap().as_ref(), Some(code));
+        let others = [
+            CacheKey { arch: "gfx906".into(), ..key.clone() },
+            CacheKey { hip_version: 60_443_485, ..key.clone() },
+            CacheKey { generator_sum: [8; 32], ..key.clone() },
+            CacheKey { kernel_name: format!("{}x", key.kernel_name), ..key.clone() },
+        ];
+        assert!(others.iter().all(|other| reader.get(other).unwrap().is_none()));
     }
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing was left beside them");
+    let report = verify(&path, Some("gfx90a")).unwrap();
+    assert!(report.is_sound(), "{:?}", report.findings);
+    assert_eq!(report.rows, 40);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was left beside it");
 }
 
 #[test]
-fn equal_rows_give_equal_bytes_and_one_stored_object() {
+fn equal_rows_give_equal_bytes() {
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    let first = key(64);
-    let bytes = code(&first, 30_000);
-    let mut rows: Vec<_> = (0..20)
-        .map(|n| (CacheKey { hip_version: 60_000_000 + n, ..first.clone() }, bytes.clone()))
-        .collect();
-    rows.sort();
-    for layout in LAYOUTS {
-        write_all(&at("a.db"), layout, &rows);
-        write_all(&at("b.db"), layout, &rows);
-        assert!(fs::read(at("a.db")).unwrap() == fs::read(at("b.db")).unwrap());
-        let size = at("a.db").metadata().unwrap().len();
-        assert_eq!(size < 2 * 30_000, layout == Layout::Dense, "{size}");
-        assert_eq!(read(&at("a.db")), rows);
-    }
-    write_all(&at("empty.db"), Layout::Plain, &[]);
+    write_all(&at("a.db"), &rows());
+    write_all(&at("b.db"), &rows());
+    assert!(fs::read(at("a.db")).unwrap() == fs::read(at("b.db")).unwrap());
+    write_all(&at("empty.db"), &[]);
     assert_eq!(read(&at("empty.db")), []);
     assert!(verify(&at("empty.db"), None).unwrap().is_sound());
 }
@@ -77,7 +61,7 @@ fn a_new_file_keeps_the_permissions_of_the_replaced_one() {
     for rights in [0o600, 0o444] {
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(rights)).unwrap();
-        write_all(&path, Layout::Plain, &rows());
+        write_all(&path, &rows());
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, rights);
         fs::remove_file(&path).unwrap();
     }
@@ -88,7 +72,7 @@ fn leftovers_of_a_killed_writer_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rocfft_kernel_cache.db");
     fs::write(dir.path().join(".rocfft_kernel_cache.db.killed.tmp"), "half").unwrap();
-    write_all(&path, Layout::Plain, &rows());
+    write_all(&path, &rows());
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
@@ -120,13 +104,13 @@ fn a_row_that_the_driver_refuses_is_not_written() {
         let expected = expected.replace("NAME", &key.kernel_name);
         let keys = std::slice::from_ref(&key);
         let deliver = |_| Ok::<_, RowError>(bytes.to_vec());
-        match write(&path, keys, Layout::Plain, deliver) {
+        match write(&path, keys, deliver) {
             Err(WriteError::Row { source, .. }) => assert_eq!(source.to_string(), expected),
             other => panic!("{other:?}"),
         }
     }
     let twice = [key.clone(), key.clone()];
-    let error = write(&path, &twice, Layout::Plain, |_| Ok::<_, RowError>(good.clone()));
+    let error = write(&path, &twice, |_| Ok::<_, RowError>(good.clone()));
     assert!(matches!(error, Err(WriteError::Order(_))), "{error:?}");
     assert_eq!(fs::read(&path).unwrap(), b"old");
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing was left beside it");

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::path::Path;
 
-use gfxpack_rocfft::{CacheKey, Layout, write};
+use gfxpack_rocfft::{CacheKey, write};
 
 /// The key of a kernel of length `len` for gfx90a.
 pub(crate) fn key(len: u32) -> CacheKey {
@@ -67,9 +67,9 @@ pub(crate) fn elf(flags: u32, symbol: &str, padding: usize) -> Vec<u8> {
 }
 
 /// Writes keys in order with their code objects.
-pub(crate) fn write_all(path: &Path, layout: Layout, rows: &[(CacheKey, Vec<u8>)]) {
+pub(crate) fn write_all(path: &Path, rows: &[(CacheKey, Vec<u8>)]) {
     let keys: Vec<_> = rows.iter().map(|(key, _)| key.clone()).collect();
-    write(path, &keys, layout, |at| Ok::<_, Infallible>(rows[at].1.clone())).unwrap()
+    write(path, &keys, |at| Ok::<_, Infallible>(rows[at].1.clone())).unwrap()
 }
 
 /// Forty rows with code objects of 300 bytes to 20 KB, in order.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gfxpack_kdb::{KdbSnapshot, ReadError, ReadOptions, Reader, UserKdb, UserOptions};
+use gfxpack_kdb::{KdbSnapshot, ReadError, Reader, UserKdb, UserOptions};
 use gfxpack_model::KernelKey;
 use gfxpack_model::digest::Hasher;
 
@@ -118,8 +118,7 @@ impl UserFile {
         let writable = file_system::is_writable(directory)
             && (!exists || file_system::is_writable_file(&path));
         if exists && !writable {
-            let options = ReadOptions::with_max_object_bytes(self.options.max_object_bytes);
-            return Reader::open_with(&path, options).map(Connection::Read);
+            return Reader::open(&path).map(Connection::Read);
         }
         let mut options = self.options.clone();
         options.busy = wait;

@@ -37,8 +37,7 @@ impl UserFile {
         };
         copy.take_if(|copy| !copy.is_current());
         if copy.is_none() {
-            let limit = self.options.max_object_bytes;
-            *copy = Some(KdbSnapshot::take(&path, &self.temp_dir, limit, clock::now())?);
+            *copy = Some(KdbSnapshot::take(&path, &self.temp_dir, clock::now())?);
         }
         let found = copy.as_ref().map(|copy| copy.get(key)).transpose()?;
         Ok(found.flatten())

@@ -9,7 +9,6 @@ use bzip2::Compression;
 use bzip2::write::BzEncoder;
 use gfxpack_runtime::WarningClass::{self, *};
 use gfxpack_runtime::{NotStored, Origin};
-use md5::Digest as _;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::support::*;
@@ -103,30 +102,29 @@ fn packed(body: &[u8]) -> Vec<u8> {
     packer.finish().unwrap()
 }
 
-/// The rows look like code objects until fully unpacked, and their hash is
-/// wrong.
+/// Rows that claim more than they hold cost a bounded number of lookups.
 #[test]
 fn bombs_cost_a_bounded_number_of_lookups() {
+    const CLAIM: u64 = 64 << 20;
     let machine = Machine::new(3);
     let mut body = b"\x7fELF".to_vec();
-    body.resize(4 + (2 << 20), 0);
+    body.resize(2 << 20, 0);
+    let mut packer = BzEncoder::new(Vec::new(), Compression::best());
+    packer.write_all(&body).unwrap();
     let connection = rusqlite::Connection::open(machine.kdb()).unwrap();
     let bomb = "UPDATE kern_db SET kernel_blob = ?, uncompressed_size = ?";
-    connection.execute(bomb, (packed(&body), body.len() as i64)).unwrap();
+    connection.execute(bomb, (packer.finish().unwrap(), CLAIM as i64)).unwrap();
     connection.close().unwrap();
     let (mut config, warnings) = machine.config();
-    config.limits.max_object_bytes = 4 << 20;
     config.look_only = true;
-    let file_bytes = std::fs::metadata(machine.kdb()).unwrap().len();
-    let unpacked = (config.limits.max_object_bytes + 256 * file_bytes) / (2 << 20) + 1;
+    let limit = (256 << 20) + 256 * std::fs::metadata(machine.kdb()).unwrap().len();
+    let unpacked = limit / CLAIM + 1;
     let cache = Cache::open((config, warnings));
     let asked: Vec<String> =
         (0..40).map(|_| lookup_reasons(&cache.cache.get(&numbered(0))).remove(0)).collect();
-    assert_eq!(asked.iter().filter(|reason| *reason == "system damaged").count() as u64, unpacked);
-    assert_eq!(
-        asked.iter().filter(|reason| *reason == "system unreadable").count() as u64,
-        40 - unpacked
-    );
+    let count = |reason| asked.iter().filter(|found| *found == reason).count() as u64;
+    assert_eq!(count("system damaged"), unpacked);
+    assert_eq!(count("system unreadable"), 40 - unpacked);
     assert_eq!(cache.warnings.classes(), [Corrupt], "{:?}", cache.warnings.texts());
 }
 
@@ -143,100 +141,14 @@ fn a_truncated_kdb_is_a_miss() {
 }
 
 #[test]
-fn a_wrong_value_in_any_column_is_a_miss() {
-    let row = |assignment: &str, reason: &str, class| {
-        check(changed(&format!("UPDATE kern_db SET {assignment}")), reason, class)
-    };
-    row("kernel_blob = x'00'", "damaged", Corrupt);
-    row("kernel_blob = 'text'", "damaged", Corrupt);
-    row("kernel_blob = substr(kernel_blob, 1, 90)", "damaged", Corrupt);
-    row("kernel_hash = upper(kernel_hash)", "damaged", Corrupt);
-    row("kernel_hash = kernel_hash || ' '", "damaged", Corrupt);
-    row("kernel_hash = cast(x'ff' AS TEXT)", "damaged", Corrupt);
-    row("kernel_hash = lower(hex(zeroblob(16)))", "damaged", Corrupt);
-    row("uncompressed_size = 1", "damaged", Corrupt);
-    row("uncompressed_size = -1", "damaged", Corrupt);
-    row("uncompressed_size = 1 << 50", "damaged", Corrupt);
-    row("uncompressed_size = 'many'", "damaged", Corrupt);
-    let flip = "kernel_blob = cast(kernel_blob || x'00' AS BLOB)";
-    row(flip, "damaged", Corrupt);
-}
-
-/// Flips every bit of the hash and the size, and some hundred of the blob.
-#[test]
-fn a_flipped_bit_in_any_column_is_a_miss() {
-    let machine = Machine::new(1);
-    let whole = std::fs::read(machine.kdb()).unwrap();
-    let row = || {
-        let connection = rusqlite::Connection::open(machine.kdb()).unwrap();
-        let sql = "SELECT kernel_blob, cast(kernel_hash AS BLOB), uncompressed_size FROM kern_db";
-        let row: (Vec<u8>, Vec<u8>, i64) = connection
-            .query_row(sql, (), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            .unwrap();
-        row
-    };
-    let (blob, hash, size) = row();
-    let set = |column: &str, value: &dyn rusqlite::ToSql| {
-        std::fs::write(machine.kdb(), &whole).unwrap();
-        let connection = rusqlite::Connection::open(machine.kdb()).unwrap();
-        connection.pragma_update(None, "synchronous", "OFF").unwrap();
-        connection.execute(&format!("UPDATE kern_db SET {column}"), [value]).unwrap();
-        connection.close().unwrap();
-        let (mut config, warnings) = machine.config();
-        config.look_only = true;
-        let cache = Cache::open((config, warnings));
-        let lookup = cache.cache.get(&numbered(0));
-        assert!(lookup.found.is_none(), "{column}");
-        assert_eq!(lookup_reasons(&lookup)[0], "system damaged", "{column}");
-        assert_eq!(cache.warnings.classes(), [Corrupt], "{:?}", cache.warnings.texts());
-    };
-    let flipped = |bytes: &[u8], bit: usize| {
-        let mut bytes = bytes.to_vec();
-        bytes[bit / 8] ^= 1 << (bit % 8);
-        bytes
-    };
-    for bit in 0..8 * hash.len() {
-        set("kernel_hash = cast(?1 AS TEXT)", &flipped(&hash, bit));
+fn a_damaged_row_is_a_miss() {
+    for assignment in [
+        "kernel_blob = 'text'",
+        "kernel_hash = lower(hex(zeroblob(16)))",
+        "uncompressed_size = 1 << 50",
+    ] {
+        check(changed(&format!("UPDATE kern_db SET {assignment}")), "damaged", Corrupt);
     }
-    for bit in 0..63 {
-        set("uncompressed_size = ?1", &(size ^ 1 << bit));
-    }
-    for bit in (0..8 * blob.len()).step_by(blob.len() * 8 / 100) {
-        set("kernel_blob = ?1", &flipped(&blob, bit));
-    }
-}
-
-#[test]
-fn a_flipped_bit_in_the_key_is_another_key() {
-    let machine = Machine::new(1);
-    sql(&machine.kdb(), "UPDATE kern_db SET kernel_args = replace(kernel_args, 'N=0', 'N=p')");
-    let cache = machine.open();
-    assert_eq!(cache.kernel(0).origin, Origin::Compiled);
-    assert!(cache.warnings.texts().is_empty(), "it could be anybody's kernel");
-}
-
-#[test]
-fn a_bz2_bomb_is_a_miss() {
-    let body = vec![0; 64 << 20];
-    let (blob, hash) = (packed(&body), md5::Md5::digest(&body));
-    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    let bomb = |declared: i64| {
-        let (blob, hash) = (&blob, &hash);
-        move |path: &Path| {
-            let connection = rusqlite::Connection::open(path).unwrap();
-            let sql = "UPDATE kern_db SET kernel_blob = ?, kernel_hash = ?, uncompressed_size = ?";
-            connection.execute(sql, (blob, hash, declared)).unwrap();
-            connection.close().unwrap();
-        }
-    };
-    check(bomb(1000), "damaged", Corrupt);
-    // The declared size is right, but above the limit.
-    let machine = Machine::new(1);
-    bomb(64 << 20)(&machine.kdb());
-    let (mut config, warnings) = machine.config();
-    config.limits.max_object_bytes = 1 << 20;
-    let cache = Cache::open((config, warnings));
-    assert_eq!(reasons(&cache.kernel(0).misses)[0], "system damaged");
 }
 
 #[test]
@@ -272,39 +184,6 @@ fn code_for_another_device_is_a_miss() {
     assert!(text.contains("gfx90a"), "{text}");
     let text = |path: &Path| write_kdb(path, &[(numbered(0), b"no code object".to_vec())]);
     check(text, "no-code-object", WrongTarget);
-}
-
-/// Flips one bit at a time in random pages: the bytes are right, or it is a
-/// miss.
-#[test]
-fn flipped_bits_never_give_other_bytes() {
-    const KERNELS: usize = 12;
-    let machine = Machine::new(KERNELS);
-    let whole = std::fs::read(machine.kdb()).unwrap();
-    let mut word = 0x2545_f491_4f6c_dd1d_u64;
-    let mut misses = 0;
-    for round in 0..300 {
-        let mut bytes = whole.clone();
-        for _ in 0..=(round % 4) {
-            word ^= word << 13;
-            word ^= word >> 7;
-            word ^= word << 17;
-            let bit = word as usize % (bytes.len() * 8);
-            bytes[bit / 8] ^= 1 << (bit % 8);
-        }
-        std::fs::write(machine.kdb(), &bytes).unwrap();
-        let (mut config, warnings) = machine.config();
-        config.look_only = true;
-        let cache = Cache::open((config, warnings));
-        for number in 0..KERNELS {
-            // `layer` checks the bytes.
-            misses += usize::from(cache.layer(number).is_none());
-        }
-        let texts = cache.warnings.texts();
-        assert!(texts.len() <= 2, "once per kind of fault: {texts:?}");
-        assert!(texts.iter().all(|text| text.lines().count() == 1), "{texts:?}");
-    }
-    assert!(misses > 100, "the flips hit something: {misses}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use gfxpack_pipeline::text::key_in_words;
 use gfxpack_runtime::NearestKeys;
 use serde_json::json;
 
-use crate::args::{CheckKdb, MaxObject};
+use crate::args::CheckKdb;
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_dir, library_options};
@@ -23,7 +23,7 @@ use crate::progress::Reporter;
 const SHOWN: usize = 20;
 
 /// Checks the kdbs for every device in their names.
-pub(super) fn run(args: &CheckKdb, max_object: MaxObject, context: &Context) -> Result {
+pub(super) fn run(args: &CheckKdb, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let query = LibraryQuery {
         lists: &args.problems,
@@ -32,17 +32,12 @@ pub(super) fn run(args: &CheckKdb, max_object: MaxObject, context: &Context) -> 
         jobs: processes(args.jobs),
         cache: &cache_dir(&args.cache, environment),
     };
-    let mut each = |checked: &TargetCheck| report(checked, &args.files, max_object, output);
+    let mut each = |checked: &TargetCheck| report(checked, &args.files, output);
     check_kdbs(&query, &args.files, &Reporter::new(context), &mut each)
 }
 
 /// Reports the result for one device.
-pub(crate) fn report(
-    checked: &TargetCheck,
-    files: &[PathBuf],
-    max_object: MaxObject,
-    output: &Output,
-) {
+pub(crate) fn report(checked: &TargetCheck, files: &[PathBuf], output: &Output) {
     let TargetCheck { target, report, without_source, not_built, .. } = checked;
     let mut missed: BTreeSet<&KernelKey> = BTreeSet::new();
     for (problem, outcome) in report.problems.iter().zip(&report.outcomes) {
@@ -62,7 +57,7 @@ pub(crate) fn report(
         }
         for key in &outcome.missed {
             if missed.insert(key) && missed.len() <= SHOWN {
-                report_missed(target, problem, key, files, max_object, output);
+                report_missed(target, problem, key, files, output);
             }
         }
     }
@@ -103,12 +98,11 @@ fn report_missed(
     problem: &Problem,
     key: &KernelKey,
     files: &[PathBuf],
-    max_object: MaxObject,
     output: &Output,
 ) {
     output.info(&format!("{target}: missed {}, wanted by `{problem}`", key_in_words(key)));
     let files = files.iter().map(PathBuf::as_path);
-    let nearest = NearestKeys::search(key, files, 1, max_object.bytes);
+    let nearest = NearestKeys::search(key, files, 1);
     if let Some(nearest) = nearest.keys.first() {
         output.info(&format!("  the nearest that is there: `{}`", nearest.kernel_args));
     }

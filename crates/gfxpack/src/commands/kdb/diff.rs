@@ -5,19 +5,12 @@ use std::path::Path;
 use gfxpack_kdb::{Change, ReadError, RowInfo};
 use serde_json::{Value, json};
 
-use crate::args::MaxObject;
 use crate::fail::{Error, ErrorKind, Result};
 use crate::output::{Output, counted, display, if_any, message};
 
 /// Prints every difference.
-pub(super) fn run(
-    old: &Path,
-    new: &Path,
-    exit_code: bool,
-    max_object: MaxObject,
-    output: &Output,
-) -> Result {
-    let found = gfxpack_kdb::diff(old, new, max_object.bytes, |change| {
+pub(super) fn run(old: &Path, new: &Path, exit_code: bool, output: &Output) -> Result {
+    let found = gfxpack_kdb::diff(old, new, |change| {
         let (sign, kind, old, new) = match &change {
             Change::Added(new) => ('+', "added", None, Some(new)),
             Change::Removed(old) => ('-', "removed", Some(old), None),
