@@ -25,22 +25,14 @@ use crate::work_budget::WorkBudget;
 const WINDOW_BYTES: u64 = 64 << 20;
 
 /// Options of a verification.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct VerifyOptions<'a> {
-    /// Number of findings to list; further ones are only counted.
-    pub max_findings: usize,
     /// Called on the calling thread after every row, with the number of rows so
     /// far and in all.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
     /// Called before every row to ask whether to stop.
     pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
-}
-
-impl Default for VerifyOptions<'_> {
-    fn default() -> Self {
-        Self { max_findings: 1000, progress: None, cancelled: None }
-    }
 }
 
 /// Verifies a kdb: SQLite's integrity check, journal mode, table and index; of
@@ -156,7 +148,7 @@ impl Verification<'_> {
     }
 
     fn rows(&mut self, file: &Opened) -> Result<(), ReadError> {
-        let VerifyOptions { max_findings, progress, cancelled } = *self.options;
+        let VerifyOptions { progress, cancelled } = *self.options;
         let total = progress.map_or(Ok(0), |_| file.count())?;
         let mut statement = file.prepare(SELECT_ALL)?;
         let mut rows =
@@ -183,7 +175,7 @@ impl Verification<'_> {
                 report.stored_bytes += checked.stored_bytes;
                 report.object_bytes += checked.object_bytes;
                 for finding in checked.findings {
-                    report.add(finding, max_findings);
+                    report.add(finding);
                 }
                 if let Some(progress) = progress {
                     progress(report.rows, total);
@@ -195,7 +187,7 @@ impl Verification<'_> {
 
     fn found(&mut self, class: FindingClass, detail: String) {
         let finding = Finding { class, row: None, key: None, detail };
-        self.report.add(finding, self.options.max_findings);
+        self.report.add(finding);
     }
 
     fn end_with(mut self, error: ReadError) -> Report {

@@ -7,6 +7,9 @@ use gfxpack_model::{KernelKey, Target};
 
 use crate::error::{JOURNAL_HINT, JOURNAL_MODE_HINT};
 
+/// Number of findings that are listed; further ones are only counted.
+const MAX_FINDINGS: usize = 1000;
+
 /// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -121,8 +124,8 @@ pub struct Report {
     /// The work it took: bytes that were read of rows, and those that
     /// compressed code objects unpack to.
     pub work_bytes: u64,
-    /// The problems: of the file first, then of the rows in order. At most as
-    /// many as the options allow.
+    /// The problems: of the file first, then of the rows in order. At most
+    /// 1000.
     pub findings: Vec<Finding>,
     /// Counts of all findings, listed or not.
     pub counts: BTreeMap<FindingClass, u64>,
@@ -141,9 +144,9 @@ impl Report {
         self.counts.values().sum()
     }
 
-    pub(crate) fn add(&mut self, finding: Finding, max_listed: usize) {
+    pub(crate) fn add(&mut self, finding: Finding) {
         *self.counts.entry(finding.class).or_default() += 1;
-        if self.findings.len() < max_listed {
+        if self.findings.len() < MAX_FINDINGS {
             self.findings.push(finding);
         }
     }

@@ -14,26 +14,20 @@ use crate::parallel;
 use crate::schema::MAX_OBJECT_BYTES;
 use crate::write::sink::{Sink, Written};
 
-/// Bytes of raw code objects in memory at a time.
+/// Bytes of code objects in memory at a time.
+const WINDOW_BYTES: u64 = 64 << 20;
+/// The same for raw ones.
 const RAW_WINDOW_BYTES: u64 = 8 << 20;
 
 /// Options for writing a kdb.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 #[non_exhaustive]
 pub struct WriteOptions<'a> {
     /// How code objects are stored.
     pub blob: Blob,
-    /// Bytes of code objects in memory at a time. Has no effect on the file.
-    pub window_bytes: u64,
     /// Called on the calling thread after every row, with the number of rows so
     /// far and in all.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
-}
-
-impl Default for WriteOptions<'_> {
-    fn default() -> Self {
-        Self { blob: Blob::Smaller, window_bytes: 64 << 20, progress: None }
-    }
 }
 
 /// One row to write.
@@ -50,9 +44,9 @@ pub struct Row<'a> {
 /// keys, as [`KernelKey`] orders them. `code_object` returns each by its index
 /// in `rows`. It is called from several threads, in roughly that order.
 ///
-/// Equal rows and code objects give equal bytes, whatever the number of threads
-/// or the window. The file appears under `path` only when it is complete and on
-/// disk; an older one is replaced. Work runs in the current rayon pool.
+/// Equal rows and code objects give equal bytes, whatever the number of
+/// threads. The file appears under `path` only when it is complete and on disk;
+/// an older one is replaced. Work runs in the current rayon pool.
 ///
 /// # Errors
 /// [`WriteError`]; of several faulty code objects, the first in row order. The
@@ -67,14 +61,14 @@ where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     check(rows)?;
-    let WriteOptions { blob: form, window_bytes, progress } = *options;
+    let WriteOptions { blob: form, progress } = *options;
     let mut sink = Sink::create(path)?;
     let mut indices = 0..rows.len();
     let (window, held) = match form {
         // Nothing to compress: reading further ahead only evicts CPU caches.
-        Blob::Raw => (window_bytes.min(RAW_WINDOW_BYTES), 1),
+        Blob::Raw => (RAW_WINDOW_BYTES, 1),
         // The bytes and their encoded form are both held for a while.
-        Blob::Smaller => (window_bytes, 2),
+        Blob::Smaller => (WINDOW_BYTES, 2),
     };
     parallel::in_order(
         window,

@@ -21,19 +21,18 @@ fn many() -> Vec<(KernelKey, Vec<u8>)> {
 }
 
 #[test]
-fn the_bytes_do_not_depend_on_threads_window_or_directory() {
+fn the_bytes_do_not_depend_on_threads_or_directory() {
     let kernels = many();
     let directory = tempfile::tempdir().unwrap();
     let odd = directory.path().join("file: 100%?mode=ro#ü");
     std::fs::create_dir(&odd).unwrap();
     for blob in [Blob::Smaller, Blob::Raw] {
         let mut files = Vec::new();
-        for (threads, window_bytes) in [(1, 0), (1, 1 << 30), (2, 100_000), (7, 64 << 20)] {
+        for threads in [1, 2, 7] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let path = odd.join(format!("gfx906_{threads}.kdb"));
             let mut options = WriteOptions::default();
             options.blob = blob;
-            options.window_bytes = window_bytes;
             pool.install(|| {
                 write(&path, &rows(&kernels), &options, |index| {
                     io::Result::Ok(kernels[index].1.clone())

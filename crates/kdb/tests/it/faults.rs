@@ -160,13 +160,7 @@ fn verify_does_not_stop_at_the_first_finding() {
     connection.execute_batch("UPDATE kern_db SET kernel_hash = upper(kernel_hash)").unwrap();
     connection.execute_batch("UPDATE kern_db SET kernel_blob = x'' WHERE id IN (2, 9)").unwrap();
     connection.close().unwrap();
-    let mut options = VerifyOptions::default();
-    options.max_findings = 4;
-    let short = verify(&path, None, &options).unwrap();
-    assert_eq!(short.findings.len(), 4);
     let long = report(&path);
-    assert_eq!(short.counts, long.counts);
-    assert_eq!(short.findings[..], long.findings[..4]);
     assert_eq!(long.total_findings(), long.findings.len() as u64);
     let rows: Vec<u64> = long.findings.iter().filter_map(|finding| finding.row).collect();
     assert!(rows.is_sorted() && rows.first() == Some(&1) && rows.last() == Some(&9), "{rows:?}");
