@@ -54,7 +54,6 @@ const NEEDS: &[Need] = &[
     need("cmake", "find the runtime library as CMake projects do", "cmake", "cmake"),
     need("python3", "read kdbs with a reader that is not ours", "python3", "python3"),
     need("sqlite3", "check the integrity of kdbs", "sqlite3", "sqlite"),
-    need("llvm-objdump", "disassemble kernels", "llvm", "llvm"),
     need("dpkg-deb", "install and verify .deb packages", "dpkg", "dpkg"),
     need("dpkg-parsechangelog", "read the changelogs of .deb packages", "dpkg-dev", "dpkg-dev"),
     need("dh", "build the example of a Debian source package", "debhelper", "debhelper"),

@@ -356,25 +356,20 @@ enum gfxpack_flag
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
     /**
-     * Checks a code object's gfx target against the device before the bytes
-     * are returned or saved. Default: on.
-     */
-    GFXPACK_FLAG_VERIFY_TARGET = 0,
-    /**
      * Keeps hits in memory, so that repeated lookups read no file. Default:
      * off.
      */
-    GFXPACK_FLAG_KEEP_HITS = 1,
+    GFXPACK_FLAG_KEEP_HITS = 0,
     /**
      * Creates, changes and moves nothing on disk. A user kdb that can't be
      * read this way, because a write to it was interrupted, is a miss.
      * Default: off.
      */
-    GFXPACK_FLAG_LOOK_ONLY = 2,
+    GFXPACK_FLAG_LOOK_ONLY = 1,
     /**
      * Reports warnings. Default: on.
      */
-    GFXPACK_FLAG_WARN = 3,
+    GFXPACK_FLAG_WARN = 2,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -27,7 +27,7 @@ pub struct Options {
     directory_options: DirectoryOptions,
     /// Used instead of the environment and `directory_options`.
     directories: Option<KdbDirectories>,
-    flags: [bool; 4],
+    flags: [bool; 3],
     limits: gfxpack_runtime::Limits,
     log_level: Option<u8>,
     warnings: WarningSink,
@@ -69,18 +69,15 @@ pub enum Path {
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flag {
-    /// Checks a code object's gfx target against the device before the bytes
-    /// are returned or saved. Default: on.
-    VerifyTarget = 0,
     /// Keeps hits in memory, so that repeated lookups read no file. Default:
     /// off.
-    KeepHits = 1,
+    KeepHits = 0,
     /// Creates, changes and moves nothing on disk. A user kdb that can't be
     /// read this way, because a write to it was interrupted, is a miss.
     /// Default: off.
-    LookOnly = 2,
+    LookOnly = 1,
     /// Reports warnings. Default: on.
-    Warn = 3,
+    Warn = 2,
 }
 
 /// Limits for gfxpack_options_set_limit().
@@ -108,7 +105,7 @@ impl Options {
             order: LookupOrder::default(),
             directory_options: DirectoryOptions::default(),
             directories: None,
-            flags: [true, false, false, true],
+            flags: [false, false, true],
             limits: gfxpack_runtime::Limits::default(),
             log_level: None,
             warnings: WarningSink::Stderr,
@@ -134,7 +131,6 @@ impl Options {
         config.order = self.order;
         config.limits = self.limits.clone();
         config.log_level = self.log_level.map_or(environment.log_level(), LogLevel::new);
-        config.verify_target = self.flag(Flag::VerifyTarget);
         config.keep_hits = self.flag(Flag::KeepHits);
         config.look_only = self.flag(Flag::LookOnly);
         config.warnings =
@@ -335,10 +331,9 @@ mod tests {
             for flag in [Flag::KeepHits, Flag::LookOnly] {
                 assert_eq!(gfxpack_options_set_flag(pointer, flag as i32, true), Status::Ok);
             }
-            for flag in [Flag::VerifyTarget, Flag::Warn] {
-                assert_eq!(gfxpack_options_set_flag(pointer, flag as i32, false), Status::Ok);
-            }
-            assert_eq!(gfxpack_options_set_flag(pointer, 4, true), Status::InvalidArgument);
+            let warn = Flag::Warn as i32;
+            assert_eq!(gfxpack_options_set_flag(pointer, warn, false), Status::Ok);
+            assert_eq!(gfxpack_options_set_flag(pointer, 3, true), Status::InvalidArgument);
             assert_eq!(gfxpack_options_set_flag(pointer, -1, true), Status::InvalidArgument);
             assert_eq!(gfxpack_options_set_log_level(pointer, 3), Status::Ok);
             let (system, user) = (c"/system".as_ptr(), c"/user".as_ptr());
@@ -349,7 +344,7 @@ mod tests {
         let limits = &config.limits;
         assert_eq!((limits.user_cache_bytes, limits.memory_bytes), (10, 11));
         assert_eq!((limits.busy_wait.as_millis(), limits.compile_wait.as_millis()), (12, 13));
-        assert!(!config.verify_target && config.keep_hits && config.look_only);
+        assert!(config.keep_hits && config.look_only);
         assert!(matches!(config.warnings, WarningSink::Silent));
         assert_eq!(config.log_level.number(), 3);
         let system: Vec<_> = config.directories.system_dirs().collect();

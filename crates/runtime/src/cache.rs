@@ -198,7 +198,7 @@ impl Inner {
             warnings.fault(WarningClass::UserDirectory, &directory, text, hint);
         }
         Self {
-            target_check: TargetCheck::new(config.target.id(), config.verify_target),
+            target_check: TargetCheck::new(config.target.id()),
             warnings,
             memory: match parent {
                 None => Memory::new(limits.memory_bytes),

@@ -67,10 +67,6 @@ pub struct Config {
     pub warnings: WarningSink,
     /// MIOPEN_LOG_LEVEL: at 1 to 3, warnings are hidden.
     pub log_level: LogLevel,
-    /// Whether a code object's gfx target is checked against the device before
-    /// the bytes are returned or stored. If false, any bytes are returned and
-    /// stored unchecked.
-    pub verify_target: bool,
     /// Whether hits are kept in memory, so that repeated lookups read no file.
     pub keep_hits: bool,
     /// Whether nothing on disk may be created, changed or moved: for tools that
@@ -92,7 +88,6 @@ impl Config {
             limits: Limits::default(),
             warnings: WarningSink::default(),
             log_level: LogLevel::default(),
-            verify_target: true,
             keep_hits: false,
             look_only: false,
             only_system_file: None,

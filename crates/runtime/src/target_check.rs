@@ -8,25 +8,23 @@ use crate::miss::MissReason;
 /// The device that code objects are checked against.
 #[derive(Debug)]
 pub(crate) struct TargetCheck {
-    /// `None`: any bytes are accepted.
-    device: Option<TargetId>,
+    device: TargetId,
 }
 
 impl TargetCheck {
     /// Unspecified XNACK is off, as in the names of the files.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::InitDbId`.
-    pub(crate) fn new(device: &TargetId, verify: bool) -> Self {
+    pub(crate) fn new(device: &TargetId) -> Self {
         let has_xnack =
             processors::by_name(device.processor()).is_some_and(|processor| processor.xnack);
         let xnack = device.xnack().or(has_xnack.then_some(false));
-        let device = device.clone().with_features(device.sramecc(), xnack);
-        Self { device: verify.then_some(device) }
+        Self { device: device.clone().with_features(device.sramecc(), xnack) }
     }
 
     /// Returns why the bytes must not be returned to the caller.
     pub(crate) fn check(&self, code_object: &[u8]) -> Result<(), MissReason> {
-        let Some(device) = &self.device else { return Ok(()) };
+        let Self { device } = self;
         match code_object::targets(code_object) {
             Ok(targets) if targets.iter().any(|target| target.serves(device)) => Ok(()),
             Ok(targets) => Err(MissReason::OtherTarget(targets)),
