@@ -251,14 +251,13 @@ mod tests {
             records.described(&dir.path().join(name)).unwrap()
         };
         let (kdb, same, other) = (file("a", "content"), file("b", "content"), file("c", "more"));
-        assert_eq!(records.verified_rows(&kdb, &targets[0], 1), None);
-        records.note_verified(&kdb, &targets[0], 1, 48);
-        assert_eq!(records.verified_rows(&same, &targets[0], 1), Some(48));
-        assert_eq!(records.verified_rows(&kdb, &targets[0], 2), None);
-        assert_eq!(records.verified_rows(&kdb, &targets[1], 1), None);
-        assert_eq!(records.verified_rows(&other, &targets[0], 1), None);
+        assert_eq!(records.verified_rows(&kdb, &targets[0]), None);
+        records.note_verified(&kdb, &targets[0], 48);
+        assert_eq!(records.verified_rows(&same, &targets[0]), Some(48));
+        assert_eq!(records.verified_rows(&kdb, &targets[1]), None);
+        assert_eq!(records.verified_rows(&other, &targets[0]), None);
         let anew = FileRecords::below(dir.path(), &digests, true);
-        assert_eq!(anew.verified_rows(&kdb, &targets[0], 1), None);
+        assert_eq!(anew.verified_rows(&kdb, &targets[0]), None);
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(crate) fn kdb(path: &Path, keys: &[KernelKey]) {
     keys.sort();
     keys.dedup();
     let rows: Vec<Row<'_>> = keys.iter().map(|key| Row { key, size: 64 }).collect();
-    let mut options = WriteOptions::default();
+    let options = WriteOptions::default();
     write(path, &rows, &options, |index| std::io::Result::Ok(vec![index as u8; 64])).unwrap();
 }
 

@@ -122,12 +122,6 @@ pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
     Command::new(program)
 }
 
-/// MD5 in the form that kdbs store.
-pub(crate) fn md5(bytes: &[u8]) -> String {
-    use md5::Digest as _;
-    md5::Md5::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[track_caller]
 pub(crate) fn run(command: &mut Command) -> Output {
     command.output().unwrap_or_else(|error| {

@@ -28,17 +28,15 @@ fn go_through(path: &Path, keys: &[CacheKey]) {
 fn no_flipped_byte_makes_a_reader_panic() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("rocfft_kernel_cache.db");
-    for layout in [Layout::Dense] {
-        let rows: Vec<_> = (1..6).map(|n| (key(n), code(&key(n), 50))).collect();
-        write_all(&path, &rows);
-        let keys: Vec<_> = rows.into_iter().map(|(key, _)| key).collect();
-        let whole = fs::read(&path).unwrap();
-        for at in (0..whole.len()).filter(|at| whole[*at] != 0) {
-            let mut bytes = whole.clone();
-            bytes[at] ^= if at % 2 == 0 { 0xff } else { 1 };
-            fs::write(&path, &bytes).unwrap();
-            go_through(&path, &keys);
-        }
+    let rows: Vec<_> = (1..6).map(|n| (key(n), code(&key(n), 50))).collect();
+    write_all(&path, &rows);
+    let keys: Vec<_> = rows.into_iter().map(|(key, _)| key).collect();
+    let whole = fs::read(&path).unwrap();
+    for at in (0..whole.len()).filter(|at| whole[*at] != 0) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= if at % 2 == 0 { 0xff } else { 1 };
+        fs::write(&path, &bytes).unwrap();
+        go_through(&path, &keys);
     }
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "something was left beside the file");
 }

@@ -6,8 +6,6 @@ use gfxpack_rocfft::{CacheKey, ReadError, Reader, RowError, WriteError, check_ro
 
 use crate::support::{code, elf, key, rows, write_all};
 
-const LAYOUTS: [Layout; 2] = [Layout::Dense];
-
 fn read(path: &Path) -> Vec<(CacheKey, Vec<u8>)> {
     let mut found = Vec::new();
     let each = |key, code| {

@@ -96,12 +96,6 @@ fn a_kdb_with_a_view_is_a_miss() {
     assert!(text.contains("CREATE VIEW"), "{text}");
 }
 
-fn packed(body: &[u8]) -> Vec<u8> {
-    let mut packer = BzEncoder::new(Vec::new(), Compression::best());
-    packer.write_all(body).unwrap();
-    packer.finish().unwrap()
-}
-
 /// Rows that claim more than they hold cost a bounded number of lookups.
 #[test]
 fn bombs_cost_a_bounded_number_of_lookups() {
