@@ -52,7 +52,7 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
 
 fn keys(args: &HarvestKeys, context: &Context) -> Result {
     let Context { output, .. } = context;
-    let (keys, files) = read(&args.sources, context, |inputs, mut options| {
+    let (keys, files) = read(&args.sources, context, |inputs, options| {
         harvest(inputs, &options).map(|gathered| (gathered.keys, gathered.files))
     })?;
     let mut sums = HarvestSums::new(args.missed);
