@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_debian::{Archive, DebianError, Event, Keyring, Options, Progress, Proxies};
+use gfxpack_debian::{Archive, DebianError, Event, KEYS, Options, Progress, Proxies};
 use gfxpack_miopen::{MIOPEN, Problem};
 use gfxpack_rocfft::ROCFFT;
 use gfxpack_stock_library::{Library, LibraryError, LibrarySource, Product};
@@ -91,9 +91,6 @@ impl Progress for IgnoredProgress {
 ///
 /// # Errors
 /// If there is none.
-///
-/// # Panics
-/// Never: the keyring is shipped.
 pub fn locate(
     product: &'static Product,
     source: &LibrarySource,
@@ -102,7 +99,7 @@ pub fn locate(
     let options = Options {
         mirror: None,
         apt: PathBuf::from("/etc/apt"),
-        keyring: Keyring::debian().expect("the keyring that is shipped"),
+        keys: KEYS.to_vec(),
         proxies: Proxies::default(),
         architecture: None,
     };

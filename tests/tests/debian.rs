@@ -5,9 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gfxpack_debian::{
-    Archive, DebianError, Event, Keyring, Lock, Options, Pin, Progress, Proxies, SignatureError,
-};
+use gfxpack_debian::{Archive, DebianError, Event, Lock, Options, Pin, Progress, Proxies};
 use gfxpack_tests::archive::{self, Faults, Server};
 
 /// Warnings that were heard.
@@ -58,7 +56,7 @@ impl Place {
         let options = Options {
             mirror: (!mirror.is_empty()).then(|| mirror.to_owned()),
             apt: self.archive.path("apt"),
-            keyring: Keyring::read(keys).expect("keys"),
+            keys: keys.to_vec(),
             proxies: Proxies::default(),
             architecture: Some("amd64".to_owned()),
         };
@@ -76,7 +74,7 @@ impl Place {
 
 fn fetch(archive: &Archive<'_>, name: &str) -> Result<PathBuf, DebianError> {
     let package = archive.suite("sid")?.package(name, None)?;
-    archive.unpacked("sid", &package.pin)
+    archive.unpacked(&package.pin)
 }
 
 #[track_caller]
@@ -134,11 +132,11 @@ fn pinned_packages_need_no_list() {
     fs::remove_dir_all(place.archive.root().join("dists")).unwrap();
     fs::remove_dir_all(place.cache()).unwrap();
     let archive = place.open(&place.root());
-    expect_hello(&archive.unpacked(&lock.suite, &lock.packages[0]).unwrap());
+    expect_hello(&archive.unpacked(&lock.packages[0]).unwrap());
 
     // What is not the file of that digest is not unpacked.
     let changed = Pin { sha256: gfxpack_model::Digest::of(b""), ..package.pin };
-    let error = archive.unpacked("sid", &changed).unwrap_err();
+    let error = archive.unpacked(&changed).unwrap_err();
     assert!(matches!(error, DebianError::Digest { .. }), "{error}");
     let left = fs::read_dir(place.cache().join("debian")).unwrap();
     assert_eq!(left.filter(|e| e.as_ref().unwrap().file_name().len() == 64).count(), 1);
@@ -152,84 +150,27 @@ fn only_keys_of_the_keyring_are_accepted() {
     place.archive.make_key(past, "2d", Some("20200101T000000"));
     let keys = |names: &[&str]| place.archive.keys(names);
     let check = |ring: &[u8]| match place.open_with(&place.root(), ring).suite("sid") {
-        Ok(_) => Ok(()),
-        Err(DebianError::Signature { source, .. }) => Err(source),
+        Ok(_) => String::new(),
+        Err(DebianError::Signature { why, .. }) => why,
         Err(error) => panic!("{error}"),
     };
-    assert_eq!(check(&keys(&[signer])), Ok(()));
-    assert_eq!(check(&keys(&[other, signer, past])), Ok(()));
-    assert!(
-        matches!(check(&keys(&[other])), Err(SignatureError::UnknownKeys(keys)) if keys.len() == 1)
-    );
+    assert_eq!(check(&keys(&[signer])), "");
+    assert_eq!(check(&keys(&[other, signer, past])), "");
+    assert_eq!(check(&keys(&[other])), "Can't check signature: No public key");
 
     // One known key among several is enough.
     place.archive.sign("sid", &["--local-user", other, "--local-user", signer], None);
-    assert_eq!(check(&keys(&[signer])), Ok(()));
-    assert_eq!(check(&keys(&[other])), Ok(()));
+    assert_eq!(check(&keys(&[signer])), "");
+    assert_eq!(check(&keys(&[other])), "");
 
     // A key that has expired, even if it signed before.
     place.archive.sign("sid", &["--local-user", past], Some("20200101T120000"));
-    let expired = check(&keys(&[past]));
-    assert!(
-        matches!(&expired, Err(SignatureError::Key(_, why)) if why.contains("expired")),
-        "{expired:?}"
-    );
+    assert!(check(&keys(&[past])).contains("has expired"));
 
     // SHA-1 counts for nothing.
     let weak = ["--local-user", signer, "--digest-algo", "SHA1", "--allow-weak-digest-algos"];
     place.archive.sign("sid", &weak, None);
-    assert!(matches!(check(&keys(&[signer])), Err(SignatureError::UnknownKeys(_))));
-    // Nor does a key that was revoked.
-    let certificate =
-        place.archive.gpg(None).args(["--list-keys", "--with-colons", other]).output();
-    let listed = String::from_utf8(certificate.unwrap().stdout).unwrap();
-    let print =
-        listed.lines().find_map(|line| line.strip_prefix("fpr:")).unwrap().trim_matches(':');
-    let file = place.archive.path(&format!("gnupg/openpgp-revocs.d/{print}.rev"));
-    let text = fs::read_to_string(&file).unwrap().replace(":-----BEGIN", "-----BEGIN");
-    fs::write(&file, text).unwrap();
-    place.archive.sign("sid", &["--local-user", other], None);
-    let valid = keys(&[other]);
-    assert!(place.archive.gpg(None).arg("--import").arg(&file).status().unwrap().success());
-    assert_eq!(check(&valid), Ok(()));
-    let revoked = Keyring::read(&keys(&[other]));
-    assert!(matches!(revoked, Err(SignatureError::NoKeys)), "{revoked:?}");
-}
-
-#[test]
-fn all_kinds_of_keys_that_archives_use_are_accepted() {
-    let place = Place::with_package();
-    for (kind, usage) in [("ed25519", "sign"), ("rsa4096", "cert"), ("rsa3072", "sign")] {
-        let name = format!("{kind}@example.org");
-        let mut gpg = place.archive.gpg(None);
-        gpg.args(["--passphrase", "", "--quick-gen-key", &name, kind, usage, "2y"]);
-        assert!(gpg.status().unwrap().success());
-        if usage == "cert" {
-            // As Debian has it: the primary key vouches, a subkey signs.
-            let mut listed = place.archive.gpg(None);
-            let listed = listed.args(["--list-keys", "--with-colons", &name]).output().unwrap();
-            let listed = String::from_utf8(listed.stdout).unwrap();
-            let print = listed.lines().find_map(|line| line.strip_prefix("fpr:")).unwrap();
-            let mut gpg = place.archive.gpg(None);
-            gpg.args([
-                "--passphrase",
-                "",
-                "--quick-add-key",
-                print.trim_matches(':'),
-                kind,
-                "sign",
-            ]);
-            assert!(gpg.status().unwrap().success());
-        }
-        let hash = if kind == "ed25519" { "SHA512" } else { "SHA384" };
-        place.archive.sign("sid", &["--local-user", &name, "--digest-algo", hash], None);
-        let mut armored = place.archive.gpg(None);
-        let armored = armored.args(["--armor", "--export", &name]).output().unwrap().stdout;
-        for ring in [place.archive.keys(&[&name]), armored] {
-            let suite = place.open_with(&place.root(), &ring).suite("sid");
-            assert!(suite.is_ok(), "{kind}: {suite:?}");
-        }
-    }
+    assert_ne!(check(&keys(&[signer])), "");
 }
 
 #[test]
@@ -265,24 +206,6 @@ fn a_changed_signed_list_is_refused() {
     fs::copy(place.archive.root().join("dists/trixie/InRelease"), &list).unwrap();
     let error = place.open(&place.root()).suite("sid").unwrap_err();
     assert!(error.to_string().contains("it is not of sid"), "{error}");
-}
-
-#[test]
-fn a_changed_signature_is_refused_unless_its_meaning_is_the_same() {
-    let place = Place::with_package();
-    let list = place.archive.root().join("dists/sid/InRelease");
-    let good = fs::read(&list).unwrap();
-    let ring = Keyring::read(&place.archive.key()).unwrap();
-    let now = 1_800_000_000;
-    let text = ring.verify(&good, now).unwrap();
-    for at in 0..good.len() {
-        let mut changed = good.clone();
-        changed[at] ^= 0x10;
-        // What passes all the same says the same.
-        if let Ok(passed) = ring.verify(&changed, now) {
-            assert_eq!(passed, text, "byte {at}");
-        }
-    }
 }
 
 #[test]
@@ -403,7 +326,7 @@ trait Fetch {
 
 impl Fetch for Archive<'_> {
     fn fetched(&self, pin: &Pin) -> Result<PathBuf, DebianError> {
-        self.unpacked("sid", pin)
+        self.unpacked(pin)
     }
 }
 
@@ -425,13 +348,13 @@ fn the_default_mirror_is_the_one_of_apt() {
     let error = place.open("").suite("sid").unwrap_err();
     assert!(error.is_unreachable(), "{error}");
     let shown = error.to_string();
-    assert!(shown.contains("does not exist") && shown.contains("by a known key"), "{shown}");
+    assert!(shown.contains("does not exist") && shown.contains("No public key"), "{shown}");
     fs::write(apt.join("sources.list"), list + &line(&place.archive.root())).unwrap();
     expect_hello(&fetch(&place.open(""), "hello").unwrap());
     // A package alone finds it too.
     let pin = place.open("").suite("sid").unwrap().package("hello", None).unwrap().pin;
     fs::remove_dir_all(place.cache()).unwrap();
-    expect_hello(&place.open("").unpacked("sid", &pin).unwrap());
+    expect_hello(&place.open("").unpacked(&pin).unwrap());
 }
 
 #[test]

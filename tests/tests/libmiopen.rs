@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_debian::{Archive, DebianError, Event, Keyring, Lock, Options, Progress, Proxies};
+use gfxpack_debian::{Archive, DebianError, Event, KEYS, Lock, Options, Progress, Proxies};
 use gfxpack_miopen::{Library, LibraryError, LibrarySource, MIOPEN, Sources};
 use gfxpack_tests::archive;
 use gfxpack_tests::project::{Project, command};
@@ -92,18 +92,19 @@ fn tree(files: &[(&str, &[u8])]) -> TempDir {
 
 /// An archive for what asks none.
 fn no_archive(heard: &Heard) -> Archive<'_> {
-    archive_at(Path::new("/nonexistent"), None, Keyring::debian().unwrap(), heard)
+    archive_at(Path::new("/nonexistent"), None, KEYS, heard)
 }
 
 fn archive_at<'a>(
     cache: &Path,
     mirror: Option<String>,
-    keyring: Keyring,
+    keys: &[u8],
     heard: &'a Heard,
 ) -> Archive<'a> {
     let apt = PathBuf::from("/etc/apt");
     let proxies = Proxies::default();
-    Archive::new(cache, Options { mirror, apt, keyring, proxies, architecture: None }, heard)
+    let keys = keys.to_vec();
+    Archive::new(cache, Options { mirror, apt, keys, proxies, architecture: None }, heard)
 }
 
 fn locate(path: &Path) -> Result<Library, LibraryError> {
@@ -236,8 +237,7 @@ fn only_packages_with_needed_libraries_are_chosen() {
     let build = Libraries::new();
     let (archive, heard) = (published(&build), Heard::default());
     let mirror = Some(archive.root().display().to_string());
-    let keyring = Keyring::read(&archive.key()).unwrap();
-    let opened = archive_at(&archive.path("cache"), mirror, keyring, &heard);
+    let opened = archive_at(&archive.path("cache"), mirror, &archive.key(), &heard);
     let expected = [
         "libmiopen1 6.4.3-1+b1",
         "libbar2t64 2.0-1",
@@ -275,8 +275,7 @@ fn if_pinned_packages_are_gone_the_newest_are_used_with_a_warning() {
     let (archive, heard) = (published(&build), Heard::default());
     let open = |cache: &str| {
         let mirror = Some(archive.root().display().to_string());
-        let keyring = Keyring::read(&archive.key()).unwrap();
-        archive_at(&archive.path(cache), mirror, keyring, &heard)
+        archive_at(&archive.path(cache), mirror, &archive.key(), &heard)
     };
     let lock = Library::choose(&MIOPEN, &open("cache"), "sid", None).unwrap();
     let pool = archive.root().join("pool/sid");
@@ -313,8 +312,7 @@ fn a_library_without_package_is_named() {
     fs::remove_file(archive.root().join("pool/sid/libbar2t64_2.0-1_amd64.deb")).unwrap();
     archive.publish("sid", "");
     let mirror = Some(archive.root().display().to_string());
-    let keyring = Keyring::read(&archive.key()).unwrap();
-    let opened = archive_at(&archive.path("cache"), mirror, keyring, &heard);
+    let opened = archive_at(&archive.path("cache"), mirror, &archive.key(), &heard);
     let error = Library::choose(&MIOPEN, &opened, "sid", None).unwrap_err();
     let LibraryError::NoDependency { soname, package, .. } = &error else { panic!("{error}") };
     assert_eq!((&**soname, &**package), ("libbar.so.2", "libfoo1"));
@@ -328,8 +326,7 @@ fn debians_own_library_can_be_fetched() {
     let heard = Heard::default();
     let cache = PathBuf::from(concat!(env!("CARGO_TARGET_TMPDIR"), "/debian-cache"));
     let mirror = std::env::vars().find(|(name, _)| name == "GFXPACK_DEBIAN_MIRROR");
-    let keyring = Keyring::debian().unwrap();
-    let archive = archive_at(&cache, mirror.map(|(_, mirror)| mirror), keyring, &heard);
+    let archive = archive_at(&cache, mirror.map(|(_, mirror)| mirror), KEYS, &heard);
     let library = match Library::locate(&MIOPEN, &"debian:sid".parse().unwrap(), None, &archive) {
         Err(LibraryError::Debian(error)) if error.is_unreachable() => {
             eprintln!("skipped: {error}");

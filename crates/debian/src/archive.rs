@@ -16,12 +16,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::{Digest, in_full};
+use gfxpack_package::signing::{Keyring, SigningError};
 
 use crate::download::{self, ExpectedFile, sha256};
 use crate::error::DebianError;
 use crate::lock::{Lock, Pin};
 use crate::mirror::{Mirror, Proxies};
-use crate::openpgp::{Keyring, SignatureError};
 use crate::release::Release;
 use crate::suite::Suite;
 use crate::{Event, Progress, sources, unpack};
@@ -38,8 +38,8 @@ pub struct Options {
     pub mirror: Option<String>,
     /// The directory of apt's configuration: `/etc/apt`.
     pub apt: PathBuf,
-    /// The keys that may sign the archive.
-    pub keyring: Keyring,
+    /// The keys that may sign the archive, not armoured: [`KEYS`](crate::KEYS).
+    pub keys: Vec<u8>,
     /// Proxies for the web.
     pub proxies: Proxies,
     /// Debian's name for the processor, if not this machine's.
@@ -153,27 +153,21 @@ impl<'a> Archive<'a> {
     }
 
     /// The directory with a package's files. Downloads and unpacks it if
-    /// necessary. Mirrors are recognised by having `suite`.
+    /// necessary. What has its digest is the package, wherever it is from.
     ///
     /// # Errors
     /// [`DebianError`] with the reason.
-    pub fn unpacked(&self, suite: &str, pin: &Pin) -> Result<PathBuf, DebianError> {
+    pub fn unpacked(&self, pin: &Pin) -> Result<PathBuf, DebianError> {
         let dir = self.dir.join(pin.sha256.to_string());
         if dir.is_dir() {
             return Ok(dir);
-        }
-        if self.mirror.get().is_none() && self.options.mirror.is_none() {
-            self.fetch_release(suite)?;
         }
         let _lock = self.lock()?;
         if dir.is_dir() {
             return Ok(dir);
         }
-        let mirror = self.mirror()?;
         let partial = self.partial(&pin.sha256.to_string())?;
-        let promise = ExpectedFile { size: pin.size, sha256: pin.sha256 };
-        let name = pin.file.rsplit('/').next().unwrap_or(&pin.file);
-        download::download(mirror, &pin.file, name, promise, &partial, self.progress)?;
+        let mirror = self.fetch_package(pin, &partial)?;
         self.progress.event(Event::Unpacking { package: &pin.name });
         let new = tempfile::Builder::new()
             .prefix("new-")
@@ -191,6 +185,34 @@ impl<'a> Archive<'a> {
         let _ = new.keep();
         let _ = fs::remove_file(&partial);
         Ok(dir)
+    }
+
+    /// Downloads a package to `partial` from the mirror that worked or was given,
+    /// or from the first mirror of apt's sources that has it.
+    fn fetch_package(&self, pin: &Pin, partial: &Path) -> Result<&Mirror, DebianError> {
+        let promise = ExpectedFile { size: pin.size, sha256: pin.sha256 };
+        let name = pin.file.rsplit('/').next().unwrap_or(&pin.file);
+        let fetch = |mirror: &Mirror| {
+            download::download(mirror, &pin.file, name, promise, partial, self.progress)
+        };
+        if self.mirror.get().is_some() || self.options.mirror.is_some() {
+            let mirror = self.mirror()?;
+            return fetch(mirror).map(|()| mirror);
+        }
+        let (mut tried, mut gone) = (Vec::new(), None);
+        for text in sources::mirrors(&self.options.apt) {
+            let fetched = Mirror::parse(&text, &self.options.proxies)
+                .and_then(|mirror| fetch(&mirror).map(|()| mirror));
+            match fetched {
+                Ok(mirror) => return Ok(self.mirror.get_or_init(|| mirror)),
+                Err(error @ (DebianError::Interrupted | DebianError::Io { .. })) => {
+                    return Err(error);
+                }
+                Err(error) if error.is_gone() => gone = gone.or(Some(error)),
+                Err(error) => tried.push((text, in_full(&error))),
+            }
+        }
+        Err(gone.unwrap_or(DebianError::NoMirror { tried }))
     }
 
     /// Downloads the signed list of a suite from the given mirror, or from the
@@ -218,7 +240,9 @@ impl<'a> Archive<'a> {
                 Ok((fetched, _)) => {
                     tried.push((text, format!("its origin is `{}`", fetched.1.origin)));
                 }
-                Err(DebianError::Interrupted) => return Err(DebianError::Interrupted),
+                Err(error @ (DebianError::Interrupted | DebianError::Signing(_))) => {
+                    return Err(error);
+                }
                 Err(error) => tried.push((text, in_full(&error))),
             }
         }
@@ -226,9 +250,10 @@ impl<'a> Archive<'a> {
     }
 
     fn verified(&self, name: &str, bytes: &[u8], url: &str) -> Result<Release, DebianError> {
-        let signature =
-            |source: SignatureError| DebianError::Signature { url: url.to_owned(), source };
-        let text = self.options.keyring.verify(bytes, now()).map_err(signature)?;
+        let keyring = Keyring::of(&self.options.keys).map_err(SigningError::from)?;
+        let text = keyring.check_clear_signed(bytes)?.map_err(|finding| {
+            DebianError::Signature { url: url.to_owned(), why: finding.detail }
+        })?;
         let format = |reason| DebianError::Format { url: url.to_owned(), reason };
         let release = Release::parse(&text, self.architecture()?).map_err(format)?;
         if release.is_of(name) { Ok(release) } else { Err(format(format!("it is not of {name}"))) }
@@ -331,7 +356,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), DebianError> {
 }
 
 /// The current time, in seconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "whether a key has expired shows in no output")]
+#[expect(clippy::disallowed_methods, reason = "whether a list is out of date shows in no output")]
 fn now() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |now| now.as_secs())

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::openpgp::SignatureError;
+use gfxpack_package::signing::SigningError;
 
 /// Why a package could not be fetched.
 #[derive(Debug, thiserror::Error)]
@@ -36,13 +36,16 @@ pub enum DebianError {
         url: String,
     },
     /// The list of a suite is not signed by Debian.
-    #[error("failed to verify `{url}`")]
+    #[error("failed to verify `{url}`: {why}")]
     Signature {
         /// The URL.
         url: String,
-        /// The cause.
-        source: SignatureError,
+        /// What is wrong with the signature.
+        why: String,
     },
+    /// Signatures can't be checked here.
+    #[error(transparent)]
+    Signing(#[from] SigningError),
     /// The file does not have the expected digest.
     #[error("`{url}` is not what the archive promises: its SHA-256 differs")]
     Digest {
@@ -107,8 +110,8 @@ pub enum DebianError {
 impl DebianError {
     /// What to do about it.
     #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
+    pub fn hint(&self) -> String {
+        let fixed = match self {
             Self::NoMirror { .. } => {
                 "name one, as --debian-mirror URL or GFXPACK_DEBIAN_MIRROR; without a network, give \
                  a library that is here, as --miopen PATH, or kernels of your own, as --manifest FILE"
@@ -139,7 +142,9 @@ impl DebianError {
             Self::Io { .. } => "make room on that disk, or choose another by --cache-dir",
             Self::Lock { .. } => "give a file that `gfxpack miopen --lock` wrote",
             Self::Interrupted => "run it again: what is fetched is kept",
-        }
+            Self::Signing(error) => return error.hint(),
+        };
+        fixed.to_owned()
     }
 
     /// Whether the same request may work with another mirror or network, or later.

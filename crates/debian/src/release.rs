@@ -4,8 +4,8 @@
 
 use gfxpack_model::Digest;
 
-use crate::deb822::Paragraph;
 use crate::download::ExpectedFile;
+use gfxpack_package::deb822::Paragraph;
 
 /// The contents of a `Release` file.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::deb822;
+use gfxpack_package::deb822;
 
 /// The addresses of all package sources, in apt's order, without duplicates.
 pub(crate) fn mirrors(apt: &Path) -> Vec<String> {

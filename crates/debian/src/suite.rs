@@ -7,10 +7,10 @@ use std::sync::Arc;
 use gfxpack_model::Digest;
 use liblzma::stream::{CONCATENATED, Stream};
 
-use crate::deb822::{self, Paragraph};
 use crate::error::DebianError;
 use crate::lock::Pin;
 use crate::version::{self, Relation};
+use gfxpack_package::deb822::{self, Paragraph};
 
 /// Maximum size of the uncompressed list, in bytes; sid's has 60 MB.
 const LIST_MAX: u64 = 4 << 30;

@@ -4,9 +4,10 @@
 
 use std::cell::Cell;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
+use gfxpack_package::read::{Metered, deb_files};
 use tar::EntryType;
 
 /// Maximum size of an unpacked package, in bytes; the largest of MIOpen's has 0.8
@@ -14,67 +15,13 @@ use tar::EntryType;
 const UNPACKED_MAX: u64 = 16 << 30;
 /// Maximum size of a long name, or of attributes, before a file, in bytes.
 const EXTENSION_MAX: u64 = 1 << 20;
-/// Memory limit of a decompressor, in bytes.
-const MEMORY_MAX: u64 = 1 << 30;
 
 /// Unpacks the files of a package below `dir`, which exists and is empty.
 pub(crate) fn unpack(package: &Path, dir: &Path) -> Result<(), String> {
     let file = File::open(package).map_err(text)?;
-    let mut file = BufReader::with_capacity(256 << 10, file);
-    let mut magic = [0; 8];
-    file.read_exact(&mut magic).map_err(text)?;
-    if &magic != b"!<arch>\n" {
-        return Err("it is no Debian package".to_owned());
-    }
-    while let Some((name, size)) = member(&mut file)? {
-        let mut bytes = (&mut file).take(size);
-        if name == "data.tar" || name.starts_with("data.tar.") {
-            return data(&name, bytes, dir);
-        }
-        io::copy(&mut bytes, &mut io::sink()).map_err(text)?;
-        if bytes.limit() > 0 {
-            break;
-        }
-        if size % 2 == 1 {
-            file.read_exact(&mut [0]).map_err(text)?;
-        }
-    }
-    Err("it has no files".to_owned())
-}
-
-/// Name and size of the archive's next member.
-///
-/// Source: ar(5).
-fn member(file: &mut impl BufRead) -> Result<Option<(String, u64)>, String> {
-    if file.fill_buf().map_err(text)?.is_empty() {
-        return Ok(None);
-    }
-    let mut header = [0; 60];
-    file.read_exact(&mut header).map_err(text)?;
-    let field =
-        |range: std::ops::Range<usize>| String::from_utf8_lossy(&header[range]).into_owned();
-    match field(48..58).trim().parse() {
-        Ok(size) if &header[58..] == b"`\n" => {
-            Ok(Some((field(0..16).trim().trim_end_matches('/').to_owned(), size)))
-        }
-        _ => Err("a member's header is damaged".to_owned()),
-    }
-}
-
-fn data(name: &str, packed: impl BufRead, dir: &Path) -> Result<(), String> {
-    let stream: Box<dyn Read + '_> = match name.strip_prefix("data.tar").unwrap_or_default() {
-        "" => Box::new(packed),
-        ".gz" => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
-        ".xz" => {
-            let flags = liblzma::stream::CONCATENATED;
-            let stream = liblzma::stream::Stream::new_stream_decoder(MEMORY_MAX, flags);
-            Box::new(liblzma::bufread::XzDecoder::new_stream(packed, stream.map_err(text)?))
-        }
-        ".zst" => Box::new(zstd::stream::read::Decoder::with_buffer(packed).map_err(text)?),
-        other => return Err(format!("its compression `{other}` is not known")),
-    };
+    let stream = deb_files(BufReader::with_capacity(256 << 10, file)).map_err(text)?;
     let left = Cell::new(UNPACKED_MAX);
-    let mut archive = tar::Archive::new(Metered { inner: stream, left: &left });
+    let mut archive = tar::Archive::new(Metered::new(stream, &left));
     archive.set_preserve_permissions(false);
     archive.set_preserve_mtime(false);
     archive.set_overwrite(false);
@@ -176,25 +123,6 @@ fn inside(path: &Path, target: &Path) -> Option<PathBuf> {
 
 fn text(error: impl std::fmt::Display) -> String {
     error.to_string()
-}
-
-/// A reader with an adjustable limit.
-struct Metered<'a, R> {
-    inner: R,
-    left: &'a Cell<u64>,
-}
-
-impl<R: Read> Read for Metered<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = self.left.get();
-        if left == 0 && !buffer.is_empty() {
-            return Err(io::Error::other("it holds more than a package should"));
-        }
-        let most = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
-        let filled = self.inner.read(&mut buffer[..most])?;
-        self.left.set(left - filled as u64);
-        Ok(filled)
-    }
 }
 
 #[cfg(test)]

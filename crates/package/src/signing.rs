@@ -1,8 +1,8 @@
-//! Signs with the user's gpg, and checks signatures against a key file.
+//! Signs with the user's gpg, and checks signatures with gpgv or sqv against a key file.
 //!
-//! It uses gpg instead of a library, so that keys stay where they are, such as on
-//! a card or in an agent, and signatures come from the program that package
-//! managers know.
+//! It uses these programs instead of a library, so that keys stay where they are,
+//! such as on a card or in an agent, and signatures are made and judged by the
+//! programs that package managers know.
 
 mod clear_text;
 mod error;
@@ -15,4 +15,4 @@ pub use error::{KeyFlaw, SigningError};
 pub use keyring::Keyring;
 pub use signer::Signer;
 
-pub(crate) use clear_text::clear_text;
+pub(crate) use clear_text::clear_signed;

@@ -4,7 +4,6 @@
 mod apt;
 mod error;
 mod indexes;
-mod keys;
 mod listed;
 mod package;
 mod rpm;
@@ -79,13 +78,6 @@ impl Verifier<'_> {
             self.report_findings(list, Subject::Checksums, findings);
         } else if indexes.is_empty() && there.is_empty() {
             return Err(VerifyError::NoPackage { dir: dir.to_owned() });
-        }
-        match keys::check(dir) {
-            Ok(keys) => keys.into_iter().for_each(|(key, finding)| {
-                self.report_findings(key, Subject::Index, vec![finding]);
-            }),
-            // The packages are checked nevertheless.
-            Err(error) => (self.report)(Err(error)),
         }
         for (index, findings) in indexes {
             self.report_findings(index, Subject::Index, findings);

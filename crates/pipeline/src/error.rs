@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use gfxpack_compile::CompileError;
-use gfxpack_debian::{DebianError, SignatureError};
+use gfxpack_debian::DebianError;
 use gfxpack_harvest::HarvestError;
 use gfxpack_kdb::{CopyError, ReadError, WriteError};
 use gfxpack_miopen::{
@@ -200,7 +200,6 @@ error_kinds! {
     // Stock libraries.
     LibraryError, |error| kind_and_hint(library_kind(&error), error.hint());
     DebianError, |error| kind_and_hint(Internal, error.hint());
-    SignatureError, |_error| kind_and_hint(Internal, "please report it: the keys are a part of gfxpack");
     ElfError, |_error| kind_and_hint(Internal, UNREADABLE_LIBRARY);
     SourcesError, |error| match &error {
         SourcesError::Write { source, .. } => kind_and_hint(Internal, io_hint(source)),
@@ -288,6 +287,7 @@ fn library_kind(error: &LibraryError) -> ErrorKind {
         LibraryError::Debian(DebianError::Signature { .. } | DebianError::Digest { .. }) => {
             ErrorKind::Unsound
         }
+        LibraryError::Debian(DebianError::Signing(error)) => usage_if(error.is_usage()),
         LibraryError::Debian(
             DebianError::BadMirror { .. }
             | DebianError::NotFound { .. }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use gfxpack_debian::{Archive, Event, Keyring, Lock, Options};
+use gfxpack_debian::{Archive, Event, KEYS, Lock, Options};
 use gfxpack_miopen::{Library, LibrarySource, MIOPEN};
 use gfxpack_model::Target;
 use gfxpack_stock_library::Product;
@@ -42,7 +42,7 @@ pub fn locate(
     progress: &dyn Progress,
 ) -> Result<Library> {
     let progress = FetchProgress { progress, step: RefCell::default() };
-    let archive = Archive::new(cache, archive_options(options)?, &progress);
+    let archive = Archive::new(cache, archive_options(options), &progress);
     let source = options.source.as_ref().unwrap_or(&LibrarySource::Installed);
     Ok(Library::locate(product, source, options.rocm_path.as_deref(), &archive)?)
 }
@@ -56,18 +56,18 @@ pub fn choose(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -
         ));
     };
     let progress = FetchProgress { progress, step: RefCell::default() };
-    let archive = Archive::new(cache, archive_options(options)?, &progress);
+    let archive = Archive::new(cache, archive_options(options), &progress);
     Ok(Library::choose(&MIOPEN, &archive, suite, version.as_deref())?)
 }
 
-fn archive_options(options: &LibraryOptions) -> Result<Options> {
-    Ok(Options {
+fn archive_options(options: &LibraryOptions) -> Options {
+    Options {
         mirror: options.debian_mirror.clone(),
         apt: PathBuf::from("/etc/apt"),
-        keyring: Keyring::debian()?,
+        keys: KEYS.to_vec(),
         proxies: options.proxies.clone(),
         architecture: None,
-    })
+    }
 }
 
 /// Reports the progress of a download.

@@ -101,7 +101,7 @@ fn choice_name(
 
 /// The directory of each unpacked package.
 fn unpacked(lock: &Lock, archive: &Archive<'_>) -> Result<Vec<PathBuf>, LibraryError> {
-    let dirs = lock.packages.iter().map(|pin| archive.unpacked(&lock.suite, pin));
+    let dirs = lock.packages.iter().map(|pin| archive.unpacked(pin));
     Ok(dirs.collect::<Result<_, _>>()?)
 }
 
@@ -148,13 +148,13 @@ impl Choice<'_, '_> {
     fn complete(&mut self, package: Package) -> Result<(), LibraryError> {
         let version = package.pin.version.clone();
         self.list(self.product.companions.iter().copied().chain(names(&package)))?;
-        self.take(0, package)?;
+        self.take(package)?;
         for name in self.product.companions {
             let same = |package: &Package| source(&package.pin.version) == source(&version);
             let listed = self.listed.get(*name).into_iter().flatten();
             let found = listed.into_iter().find(|(suite, package)| *suite == 0 && same(package));
-            if let Some((suite, package)) = found.cloned() {
-                self.take(suite, package)?;
+            if let Some((_, package)) = found.cloned() {
+                self.take(package)?;
             }
         }
         let product = self.product;
@@ -190,12 +190,12 @@ impl Choice<'_, '_> {
         self.list(names(&package))?;
         for relation in candidates(&package, soname) {
             let known = |taken: &Taken| taken.package.pin.name == relation.name;
-            let Some((suite, package)) = self.best(relation) else { continue };
+            let Some(package) = self.best(relation) else { continue };
             if self.taken.iter().any(known) {
                 continue;
             }
             let before = self.taken.len();
-            self.take(suite, package)?;
+            self.take(package)?;
             match self.find(soname) {
                 Some(found) => return Ok(found),
                 None => self.taken.truncate(before),
@@ -215,8 +215,8 @@ impl Choice<'_, '_> {
         })
     }
 
-    fn take(&mut self, suite: usize, package: Package) -> Result<(), LibraryError> {
-        let dir = self.archive.unpacked(&self.suites[suite].name, &package.pin)?;
+    fn take(&mut self, package: Package) -> Result<(), LibraryError> {
+        let dir = self.archive.unpacked(&package.pin)?;
         let library_dirs = tree::library_dirs(&dir);
         self.taken.push(Taken { package, dir, library_dirs });
         Ok(())
@@ -241,10 +241,10 @@ impl Choice<'_, '_> {
 
     /// The package for a relation; if several suites have one that satisfies it, from sid rather
     /// than from experimental.
-    fn best(&self, relation: &Relation) -> Option<(usize, Package)> {
+    fn best(&self, relation: &Relation) -> Option<Package> {
         let listed = self.listed.get(&relation.name)?.iter();
         let fitting = listed.filter(|(_, package)| relation.allows(&package.pin.version));
-        fitting.max_by_key(|(suite, _)| *suite).cloned()
+        fitting.max_by_key(|(suite, _)| *suite).map(|(_, package)| package.clone())
     }
 }
 

@@ -95,7 +95,7 @@ impl LibraryError {
             }
             Self::Io { .. } => "check the path",
             Self::Elf(_) => "give a shared library, or the directory of a ROCm, as /opt/rocm",
-            Self::Debian(error) => error.hint(),
+            Self::Debian(error) => return error.hint(),
             Self::NoDependency { .. } => {
                 "unpack the library and what it needs into a directory, and name that directory"
             }

@@ -1,6 +1,6 @@
-//! Runs gpg, and interprets its status lines about signatures.
+//! Interprets what gpg, gpgv and sqv say about signatures.
 
-use gfxpack_process::SystemTool;
+use gfxpack_process::{SystemTool, ToolOutput};
 
 use crate::finding::Finding;
 
@@ -10,14 +10,11 @@ pub(super) const GPG: SystemTool =
 /// The last line of gpg's output, or `nothing`. The number of keys processed is
 /// skipped, since it explains nothing.
 pub(super) fn last_line(text: &str, nothing: &str) -> String {
-    let lines = text.lines().map(|line| line.trim_start_matches("gpg: ").trim());
+    let lines = text
+        .lines()
+        .map(|line| line.trim_start_matches("gpg: ").trim_start_matches("gpgv: ").trim());
     let is_reason = |line: &&str| !line.is_empty() && !line.starts_with("Total number processed");
     lines.rev().find(is_reason).unwrap_or(nothing).to_owned()
-}
-
-/// The keyword of a status line.
-pub(super) fn word(line: &str) -> Option<&str> {
-    line.strip_prefix("[GNUPG:] ")?.split(' ').next()
 }
 
 /// Why no signature is good; `None` if one is good and none is bad. The exit code
@@ -26,7 +23,11 @@ pub(super) fn word(line: &str) -> Option<&str> {
 ///
 /// Source: GnuPG, doc/DETAILS, "Format of the --status-fd output"; apt's
 /// methods/gpgv.cc, which decides alike.
-pub(super) fn refused(status: &str, stderr: &str) -> Option<Finding> {
+pub(super) fn refused(gpgv: &ToolOutput) -> Option<Finding> {
+    judged(&String::from_utf8_lossy(&gpgv.stdout), &gpgv.stderr)
+}
+
+fn judged(status: &str, stderr: &str) -> Option<Finding> {
     if !status.contains("[GNUPG:] NEWSIG") {
         // The file is not a signature, so the key is not to blame.
         return Some(last_line(stderr, "no signature").into());
@@ -34,7 +35,12 @@ pub(super) fn refused(status: &str, stderr: &str) -> Option<Finding> {
     let mut good = false;
     let mut reasons = Vec::new();
     for signature in status.split("[GNUPG:] NEWSIG").skip(1) {
-        let line = |name: &str| signature.lines().find(|line| word(line) == Some(name));
+        let line = |name: &str| {
+            signature.lines().find(|line| {
+                let rest = line.strip_prefix("[GNUPG:] ").and_then(|rest| rest.strip_prefix(name));
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            })
+        };
         let who = |line: &str| line.split(' ').skip(2).collect::<Vec<_>>().join(" ");
         if let Some(line) = line("BADSIG") {
             return Some(format!("the signature of {} is bad", who(line)).into());
@@ -54,6 +60,20 @@ pub(super) fn refused(status: &str, stderr: &str) -> Option<Finding> {
     (!good).then(|| Finding::unsigned(why()))
 }
 
+/// Like [`refused()`], as sqv decides: it does not mind a bad signature beside a good one, nor a
+/// key that has expired since.
+pub(super) fn refused_by_sqv(sqv: &ToolOutput) -> Option<Finding> {
+    if sqv.status.success() {
+        return None;
+    }
+    let lines: Vec<&str> =
+        sqv.stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let why = lines.join("; ");
+    // It could not be read as a signature, or is of something else.
+    let is_damage = why.starts_with("Error:") || why.contains("manipulated");
+    Some(if is_damage { why.into() } else { Finding::unsigned(why) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,7 +82,7 @@ mod tests {
     fn one_good_signature_is_enough_unless_another_one_is_bad() {
         let status = |blocks: &[&str]| {
             let lines = blocks.iter().map(|block| format!("[GNUPG:] NEWSIG\n{block}\n"));
-            refused(&lines.collect::<String>(), "gpg: Can't check signature\n")
+            judged(&lines.collect::<String>(), "gpg: Can't check signature\n")
         };
         let good = "[GNUPG:] GOODSIG 1 A\n[GNUPG:] VALIDSIG 1";
         let unknown = "[GNUPG:] ERRSIG 2 1\n[GNUPG:] NO_PUBKEY 2";

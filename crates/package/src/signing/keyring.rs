@@ -1,49 +1,58 @@
-//! Checks signatures against the public keys of a file.
+//! Checks signatures with gpgv or sqv, against the public keys of a file.
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use gfxpack_process::{FileError, SystemTool, ToolOutput, temporary_dir};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use gfxpack_process::{FileError, SystemTool, temporary_dir};
 
-use super::clear_text::clear_text;
+use super::clear_text::clear_signed;
 use super::error::SigningError;
-use super::gpg::{GPG, last_line, refused, word};
+use super::gpg::{refused, refused_by_sqv};
 use crate::finding::Finding;
 use crate::read::{self, INDEX_MAX};
 
-const GPGCONF: SystemTool =
-    SystemTool { program: "gpgconf", provided_by: "gpgconf (gnupg2 on Fedora and openSUSE)" };
+/// Each system has one of these, for its package manager. gpgv is preferred, since its answers are
+/// documented lines.
+const GPGV: SystemTool = SystemTool {
+    program: "gpgv",
+    provided_by: "gpgv, or sqv in its place (on Fedora and openSUSE: gnupg2)",
+};
+const SQV: SystemTool = SystemTool { program: "sqv", provided_by: "sqv" };
 
 /// Public keys whose signatures are trusted, and no others.
 #[derive(Debug)]
 pub struct Keyring {
-    home: tempfile::TempDir,
+    /// Holds the keys and what is being checked.
+    dir: tempfile::TempDir,
 }
 
 impl Keyring {
     /// The keys of a file, armoured or not.
     ///
     /// # Errors
-    /// [`SigningError::NoKeys`] for a file that has none;
-    /// [`SigningError::File`] and [`SigningError::Tool`].
+    /// [`SigningError::NoKeys`] for a file that has none; [`SigningError::File`].
     pub fn open(file: &Path) -> Result<Self, SigningError> {
         let none = |why: String| SigningError::NoKeys { path: file.to_owned(), why };
         let keys = read::bytes(file, INDEX_MAX).map_err(|error| match error.kind() {
             io::ErrorKind::Other => none(error.to_string()),
             _ => FileError::io("read", file)(error).into(),
         })?;
-        let keyring = Self { home: temporary_dir()? };
-        let home = keyring.home.path();
-        // gpg warns about directories that others can read.
-        let private = std::fs::Permissions::from_mode(0o700);
-        std::fs::set_permissions(home, private).map_err(FileError::scratch(home))?;
-        let (ran, _) = keyring.run(&["--import"], &keys)?;
-        if ran.status.success() {
-            return Ok(keyring);
-        }
-        Err(none(last_line(&ran.stderr, "gpg finds none")))
+        let keys = dearmoured(&keys).filter(|keys| begins_with_key(keys));
+        let keys = keys.ok_or_else(|| none("it holds no OpenPGP keys".to_owned()))?;
+        Ok(Self::of(&keys)?)
+    }
+
+    /// These keys, which are not armoured.
+    ///
+    /// # Errors
+    /// If there is no room for temporary files.
+    pub fn of(keys: &[u8]) -> Result<Self, FileError> {
+        let keyring = Self { dir: temporary_dir()? };
+        keyring.put("keys.pgp", keys)?;
+        Ok(keyring)
     }
 
     /// What is wrong with the detached `signature` of a file; `None` if it is
@@ -56,12 +65,20 @@ impl Keyring {
         signature: &[u8],
         file: &Path,
     ) -> Result<Option<Finding>, SigningError> {
-        let path = self.home.path().join("signature");
-        std::fs::write(&path, signature).map_err(FileError::scratch(&path))?;
+        let keys = self.dir.path().join("keys.pgp");
+        let signature = self.put("signature", signature)?;
         let file = std::path::absolute(file).map_err(FileError::io("find", file))?;
-        let arguments = [Path::new("--verify"), Path::new("--"), &path, &file];
-        let (ran, status) = self.run(&arguments, &[])?;
-        Ok(refused(&status, &ran.stderr))
+        let run = |tool: SystemTool, options: &[&str]| {
+            let mut arguments: Vec<&OsStr> = options.iter().map(OsStr::new).collect();
+            arguments.extend([keys.as_os_str(), signature.as_os_str(), file.as_os_str()]);
+            tool.capture(&arguments, Path::new("."), &[])
+        };
+        if !GPGV.is_installed() && SQV.is_installed() {
+            return Ok(refused_by_sqv(&run(SQV, &["--keyring"])?));
+        }
+        // apt does not take SHA-1 either.
+        let options = ["--status-fd", "1", "--weak-digest", "SHA1", "--keyring"];
+        Ok(refused(&run(GPGV, &options)?))
     }
 
     /// Like [`Keyring::check_file`], for bytes in memory.
@@ -73,8 +90,7 @@ impl Keyring {
         signature: &[u8],
         bytes: &[u8],
     ) -> Result<Option<Finding>, SigningError> {
-        let path = self.home.path().join("signed");
-        std::fs::write(&path, bytes).map_err(FileError::scratch(&path))?;
+        let path = self.put("signed", bytes)?;
         self.check_file(signature, &path)
     }
 
@@ -83,54 +99,50 @@ impl Keyring {
     ///
     /// # Errors
     /// [`SigningError::File`] and [`SigningError::Tool`].
-    pub(crate) fn check_clear_signed(
+    pub fn check_clear_signed(
         &self,
         signed: &[u8],
-    ) -> Result<Result<Vec<u8>, Finding>, SigningError> {
-        if let Err(why) = clear_text(signed) {
-            return Ok(Err(why.into()));
-        }
-        let (ran, status) = self.run(&["--output", "-", "--decrypt"], signed)?;
-        let texts = status.lines().filter(|line| word(line) == Some("PLAINTEXT")).count();
-        Ok(match refused(&status, &ran.stderr) {
-            None if texts == 1 => Ok(ran.stdout),
-            None => Err("it is not of the one text".to_owned().into()),
-            Some(why) => Err(why),
-        })
+    ) -> Result<Result<String, Finding>, SigningError> {
+        let message = match clear_signed(signed) {
+            Ok(message) => message,
+            Err(why) => return Ok(Err(why.into())),
+        };
+        // The end of the last line is not signed.
+        let bytes = message.text.strip_suffix('\n').unwrap_or(&message.text).as_bytes();
+        let refused = self.check_bytes(message.signature.as_bytes(), bytes)?;
+        Ok(refused.map_or(Ok(message.text), Err))
     }
 
-    /// Runs gpg; also returns its status lines.
-    fn run(
-        &self,
-        arguments: &[impl AsRef<OsStr>],
-        input: &[u8],
-    ) -> Result<(ToolOutput, String), SigningError> {
-        let home = self.home.path();
-        // A separate file, since gpg's output for people contains names from keys.
-        let status_file = home.join("status");
-        std::fs::write(&status_file, "").map_err(FileError::scratch(&status_file))?;
-        let mut all: Vec<&OsStr> = vec!["--homedir".as_ref(), home.as_os_str()];
-        all.extend(["--status-file".as_ref(), status_file.as_os_str()]);
-        // Public keys need no agent, and an agent would outlive this process.
-        let quietly =
-            ["--no-autostart", "--batch", "--no-tty", "--quiet", "--trust-model", "always"];
-        all.extend(quietly.map(OsStr::new));
-        all.extend(arguments.iter().map(AsRef::as_ref));
-        let output = GPG.capture(&all, Path::new("."), input)?;
-        let status = std::fs::read(&status_file).map_err(FileError::io("read", &status_file))?;
-        Ok((output, String::from_utf8_lossy(&status).into_owned()))
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, FileError> {
+        let path = self.dir.path().join(name);
+        std::fs::write(&path, bytes).map_err(FileError::scratch(&path))?;
+        Ok(path)
     }
 }
 
-impl Drop for Keyring {
-    /// Removes the directory for the agent's sockets, which gpg makes elsewhere
-    /// even without an agent.
-    fn drop(&mut self) {
-        let home = self.home.path().as_os_str();
-        let arguments = ["--homedir".as_ref(), home, "--remove-socketdir".as_ref()];
-        // If it can't be removed, it is empty and does no harm.
-        GPGCONF.capture(&arguments, Path::new("."), &[]).ok();
+/// The bytes of keys, since gpgv reads none in armour.
+///
+/// Source: RFC 9580, 6.2.
+fn dearmoured(keys: &[u8]) -> Option<Vec<u8>> {
+    if !keys.trim_ascii_start().starts_with(b"-----BEGIN PGP PUBLIC KEY BLOCK-----") {
+        return Some(keys.to_vec());
     }
+    let mut bytes = Vec::new();
+    let mut lines = std::str::from_utf8(keys).ok()?.lines().map(str::trim);
+    while lines.any(|line| line.starts_with("-----BEGIN ")) {
+        // Headers end with an empty line, and a checksum begins with `=`.
+        let body = lines.by_ref().skip_while(|line| !line.is_empty());
+        let body: String = body.take_while(|line| !line.starts_with(['=', '-'])).collect();
+        bytes.extend(BASE64_STANDARD.decode(body).ok()?);
+    }
+    Some(bytes)
+}
+
+/// Whether the first packet is a public key.
+///
+/// Source: RFC 9580, 4.2.
+fn begins_with_key(bytes: &[u8]) -> bool {
+    matches!(bytes.first(), Some(0x98..=0x9b | 0xc6))
 }
 
 #[cfg(test)]
@@ -140,6 +152,7 @@ mod tests {
     /// A key whose secret was thrown away.
     const PUBLIC_KEY: &str = "\
 -----BEGIN PGP PUBLIC KEY BLOCK-----
+Comment: none
 
 mDMEXgvhABYJKwYBBAHaRw8BAQdAXHTYW/6Z/PNA7wvj/fCe7o1HksjpjQcnmpdH
 hVEnQ9q0F1VuaXQgPHVuaXRAZXhhbXBsZS5vcmc+iJAEExYIADgWIQRi8Q7iVB3I
@@ -151,23 +164,13 @@ Rc7N/F9zTxwmhp+sohubT2+Isuo2LgdCUDAbAr/dSwM=
 ";
 
     #[test]
-    fn a_keyring_leaves_no_agent_and_no_directory() {
-        let file = tempfile::NamedTempFile::new().expect("made");
-        std::fs::write(file.path(), PUBLIC_KEY).expect("written");
-        let keyring = Keyring::open(file.path()).expect("a key");
-        let refused = keyring.check_file(b"none", file.path()).expect("gpg runs");
-        assert!(refused.is_some());
-        let home = keyring.home.path().to_owned();
-        let mode = std::fs::metadata(&home).expect("there").permissions().mode();
-        assert_eq!(mode & 0o777, 0o700);
-        let dir = ["--list-dirs", "socketdir"].map(OsStr::new);
-        let arguments = [&["--homedir".as_ref(), home.as_os_str()], &dir[..]].concat();
-        let sockets = GPGCONF.output(&arguments, Path::new("."), &[]).expect("gpgconf runs");
-        let sockets = String::from_utf8(sockets).expect("UTF-8");
-        let sockets = Path::new(sockets.trim());
-        assert!(sockets.is_absolute());
-        assert!(!sockets.join("S.gpg-agent").exists(), "an agent was started");
-        drop(keyring);
-        assert!(!home.exists() && !sockets.exists(), "{}", sockets.display());
+    fn keys_may_be_armoured_and_several() {
+        let one = dearmoured(PUBLIC_KEY.as_bytes()).expect("it is whole");
+        assert!(begins_with_key(&one) && one.len() == 224, "{one:?}");
+        assert_eq!(dearmoured(&one).as_ref(), Some(&one));
+        let twice = dearmoured(PUBLIC_KEY.repeat(2).as_bytes());
+        assert_eq!(twice, Some([&*one, &one].concat()));
+        assert_eq!(dearmoured(PUBLIC_KEY.replace("mDME", "m!ME").as_bytes()), None);
+        assert!(!begins_with_key(b"garbage") && !begins_with_key(b""));
     }
 }

@@ -8,7 +8,7 @@ use gfxpack_model::Digest;
 use super::error::VerifyError;
 use super::listed::{check_file, optional, read, within};
 use crate::finding::Finding;
-use crate::signing::{Keyring, clear_text};
+use crate::signing::{Keyring, clear_signed};
 
 /// Checks a suite. apt uses `InRelease`, or else `Release` with `Release.gpg`.
 ///
@@ -31,11 +31,11 @@ pub(super) fn check(
     let (plain, inline, detached) = (found("Release"), found("InRelease"), found("Release.gpg"));
     let within = match (&inline, keyring) {
         (Some(signed), Some(keyring)) => Some(keyring.check_clear_signed(signed)?),
-        (Some(signed), None) => Some(clear_text(signed).map_err(Finding::from)),
+        (Some(signed), None) => Some(clear_signed(signed).map(|it| it.text).map_err(Finding::from)),
         (None, _) => None,
     };
     let refuse = |why: Finding| findings.push(why.in_part("the signature of `InRelease`"));
-    let within = within.and_then(|within| within.map_err(refuse).ok());
+    let within = within.and_then(|within| within.map_err(refuse).ok()).map(String::into_bytes);
     if within.is_some() && plain.is_some() && within != plain {
         findings.push("`InRelease` says something else".to_owned().into());
     }

@@ -9,18 +9,18 @@ const PARAGRAPH_MAX: u64 = 16 << 20;
 
 /// The text of a paragraph.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Paragraph<'a>(pub(crate) &'a str);
+pub struct Paragraph<'a>(pub &'a str);
 
 impl<'a> Paragraph<'a> {
     /// The first line of a field's value.
-    pub(crate) fn line(self, field: &str) -> Option<&'a str> {
+    pub fn line(self, field: &str) -> Option<&'a str> {
         self.fields()
             .find(|(name, _)| name.eq_ignore_ascii_case(field))
             .map(|(_, value)| value.lines().next().unwrap_or_default().trim())
     }
 
     /// All lines of a field's value.
-    pub(crate) fn lines(self, field: &str) -> Option<impl Iterator<Item = &'a str>> {
+    pub fn lines(self, field: &str) -> Option<impl Iterator<Item = &'a str>> {
         let (_, value) = self.fields().find(|(name, _)| name.eq_ignore_ascii_case(field))?;
         Some(value.lines().map(str::trim).filter(|line| !line.is_empty()))
     }
@@ -58,7 +58,7 @@ impl<'a> Paragraph<'a> {
 ///
 /// # Errors
 /// If the file can't be read, is not UTF-8, or has a paragraph that is too long.
-pub(crate) fn paragraphs(
+pub fn paragraphs(
     mut file: impl BufRead,
     mut see: impl FnMut(Paragraph<'_>) -> bool,
 ) -> io::Result<()> {
