@@ -24,6 +24,7 @@ mod choice;
 mod compress;
 mod contents;
 mod deb;
+pub mod deb822;
 mod error;
 mod finding;
 mod format;

@@ -1,20 +1,14 @@
-//! Reads packages and checks every file in them against the digests.
+//! Reads packages from beginning to end: every file in them, and the digests that they have.
+//! Whether a package is one that can be installed is for its package manager to say.
 
 mod arch;
 mod archive;
 mod deb;
-mod deb_control;
 mod oci;
 mod outcome;
 mod readers;
 mod rpm;
-mod rpm_digests;
 mod rpm_header;
-mod rpm_index;
-mod rpm_tags;
-mod rpm_types;
-mod tar_numbers;
-mod tarball;
 mod wheel;
 
 use std::fs::{File, OpenOptions};
@@ -23,6 +17,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+pub use archive::Metered;
+pub use deb::deb_files;
 use outcome::{Outcome, Stop};
 pub use outcome::{PackageDescription, Report, SignedHeader, Visitor};
 use readers::Limited;
@@ -102,8 +98,8 @@ pub fn check(path: &Path, kind: PackageKind, visit: &mut Visitor<'_>) -> Result<
     let ended = match kind {
         PackageKind::Deb => deb::check(file, &mut outcome),
         PackageKind::Rpm => rpm::check(file, &mut outcome),
-        PackageKind::Tar => tarball::check(file, path, &mut outcome),
-        PackageKind::Wheel => wheel::check(file, path, &mut outcome),
+        PackageKind::Tar => archive::tarball(file, path, &mut outcome),
+        PackageKind::Wheel => wheel::check(file, &mut outcome),
         PackageKind::Oci => oci::check(file, path, &mut outcome),
         PackageKind::Arch => arch::check(file, path, &mut outcome),
     };

@@ -25,7 +25,7 @@ pub(crate) enum Algorithm {
 ///
 /// Source: RFC 9580, 5.2.3, 9.1.
 pub(crate) fn algorithm(signature: &[u8]) -> Option<Algorithm> {
-    let (start, _) = body(signature)?;
+    let start = body(signature)?;
     let [version, _, algorithm] = signature.get(start..start + 3)? else { return None };
     match (version, algorithm) {
         (4, 1 | 3) => Some(Algorithm::Rsa),
@@ -34,41 +34,26 @@ pub(crate) fn algorithm(signature: &[u8]) -> Option<Algorithm> {
     }
 }
 
-/// Whether the bytes begin with a complete signature packet of a known version.
-///
-/// Source: RFC 9580, 5.2; rpm 4.18, rpmio/rpmpgp_internal.c, `pgpPrtParams`.
-pub(crate) fn is_packet(signature: &[u8]) -> bool {
-    let Some((start, length)) = body(signature) else { return false };
-    let body = signature.get(start..).and_then(|rest| rest.get(..length));
-    body.and_then(|body| body.first()).is_some_and(|version| (3..=6).contains(version))
-}
-
-/// Where the body of a signature packet begins, and its length.
+/// Where the body of a signature packet begins.
 ///
 /// Source: RFC 9580, 4.2.
-fn body(signature: &[u8]) -> Option<(usize, usize)> {
+fn body(signature: &[u8]) -> Option<usize> {
     const SIGNATURE: u8 = 2;
     let first = *signature.first()?;
-    let number = |range: std::ops::Range<usize>| {
-        let bytes = signature.get(range)?.iter();
-        Some(bytes.fold(0, |number, byte| number << 8 | usize::from(*byte)))
-    };
-    let (tag, start, length) = match first {
-        0xc0.. => match *signature.get(1)? {
-            short @ 0..=191 => (first & 0x3f, 2, usize::from(short)),
-            long @ 192..=223 => {
-                (first & 0x3f, 3, (usize::from(long - 192) << 8) + number(2..3)? + 192)
-            }
-            255 => (first & 0x3f, 6, number(2..6)?),
-            _ => return None,
-        },
-        0x80.. => {
-            let size = *[1, 2, 4].get(usize::from(first & 3))?;
-            (first >> 2 & 0xf, 1 + size, number(1..1 + size)?)
+    let (tag, start) = match first {
+        0xc0.. => {
+            let start = match *signature.get(1)? {
+                0..=191 => 2,
+                192..=223 => 3,
+                255 => 6,
+                _ => return None,
+            };
+            (first & 0x3f, start)
         }
+        0x80.. => (first >> 2 & 0xf, 1 + *[1, 2, 4].get(usize::from(first & 3))?),
         _ => return None,
     };
-    (tag == SIGNATURE).then_some((start, length))
+    (tag == SIGNATURE).then_some(start)
 }
 
 #[cfg(test)]

@@ -186,7 +186,7 @@ fn targets_of_links_are_checked() {
 #[test]
 fn all_given_files_and_directories_are_checked() {
     let lab = Lab::new();
-    let format = Format::Tar { compression: Compression::Xz { level: 0 }, doc: Format::DOC };
+    let format = Format::Tar { compression: Compression::Xz { level: 0 } };
     let spec = other("theirs", "1.0", "/opt/theirs", "theirs");
     fs::create_dir_all(lab.path("o/sub")).expect("made");
     let good = format.write(&spec, &lab.path("o"), 1, None).expect("written").path;
@@ -243,8 +243,20 @@ fn files_too_large_to_unpack_are_reported() {
     fs::File::create(&zeros).expect("created").set_len(80 << 20).expect("sparse files work");
     let mut spec = other("bomb", "1.0", "/opt/gfx906.kdb", "");
     spec.files[0].content = Content::File(zeros);
-    let format = Format::Tar { compression: Compression::Zst { level: 3 }, doc: Format::DOC };
+    let format = Format::Tar { compression: Compression::Zst { level: 3 } };
     let bomb = format.write(&spec, &lab.path("."), 1, None).expect("written").path;
     let run = lab.run(&["verify", bomb.to_str().expect("UTF-8")]).expect_code(101);
     assert!(run.stdout.contains("has more than 67108864 bytes"), "{}", run.stdout);
+}
+
+#[test]
+fn a_package_of_kernels_has_a_kdb() {
+    let lab = Lab::new();
+    lab.stand_in("o", &other("miopen-hip-gfx906kdb", "1.0", "/opt/none", "no kernels"));
+    let run = lab.run(&["verify", "o"]).expect_code(101);
+    let expected = "it is a package of kernels and has no file with kernels";
+    assert_eq!(run.stdout.matches(expected).count(), 2, "{}", run.stdout);
+    lab.dist("m", &["--target", "gfx906,gfx90a@104", "--meta", "gfx9", "--rocm-version", "6.4.1"]);
+    let sound = lab.run(&["verify", "m"]).expect_code(0);
+    assert!(sound.stdout.contains("gfx9kdb6.4.1"), "{}", sound.stdout);
 }

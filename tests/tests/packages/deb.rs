@@ -4,7 +4,6 @@ use std::fs;
 use std::path::Path;
 
 use gfxpack_model::package::{ChangelogEntry, PackageSpec};
-use gfxpack_package::read::{self, PackageKind};
 use gfxpack_package::{Compression, Format};
 
 use crate::installed::{assert_installed, root_tool};
@@ -14,7 +13,7 @@ const COMPRESSIONS: [Compression; 3] =
     [Compression::Xz { level: 1 }, Compression::Gz { level: 6 }, Compression::Zst { level: 3 }];
 
 fn format(compression: Compression) -> Format {
-    Format::Deb { compression, md5sums: true }
+    Format::Deb { compression }
 }
 
 /// An empty system for dpkg.
@@ -73,29 +72,6 @@ fn dpkg_installs_verifies_and_removes() {
         assert_eq!(installed(&root), Vec::<String>::new(), "all files are gone");
         assert!(!root.join("usr").exists(), "and so are their directories");
     }
-}
-
-#[test]
-fn without_the_list_of_digests_dpkg_makes_its_own() {
-    let dir = temp();
-    let spec = awkward_spec(dir.path());
-    let format = Format::Deb { compression: Compression::Zst { level: 3 }, md5sums: false };
-    let written = format.write(&spec, dir.path(), 2, None).expect("written");
-    let listed = run(tool("dpkg-deb").arg("--info").arg(&written.path));
-    assert!(listed.contains("control") && !listed.contains("md5sums"), "{listed}");
-    let report = read::check(&written.path, PackageKind::Deb, &mut |_, _| Ok(())).expect("reads");
-    assert_eq!(report.findings, Vec::<String>::new());
-    assert!(report.files > spec.files.len() as u64, "{} files", report.files);
-
-    let root = dir.path().join("root");
-    make_root(&root);
-    dpkg_ok(&root, &["-i", written.path.to_str().expect("UTF-8")]);
-    assert_installed(&spec, &root);
-    assert_eq!(dpkg_ok(&root, &["-V", NAME]), "", "verifies right after installing");
-    fs::write(root.join("usr/share/miopen/db/gfx1030_36.kdb"), "damaged").expect("written");
-    let verified = dpkg(&root, &["-V", NAME]);
-    let stdout = String::from_utf8_lossy(&verified.stdout).into_owned();
-    assert!(stdout.contains("gfx1030_36.kdb") && stdout.lines().count() == 1, "{stdout}");
 }
 
 #[test]

@@ -11,8 +11,6 @@ mod child;
 mod deb;
 mod foreign;
 mod installed;
-#[path = "../../../crates/package/tests/packages/judged.rs"]
-mod judged;
 mod large;
 mod oci;
 mod rpm;

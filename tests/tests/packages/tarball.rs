@@ -30,7 +30,7 @@ fn tar_unpacks_every_byte() {
     ] {
         let dir = temp();
         let spec = awkward_spec(dir.path());
-        let format = Format::Tar { compression, doc: Format::DOC };
+        let format = Format::Tar { compression };
         let written = format.write(&spec, dir.path(), 2, None).expect("written");
         assert_eq!(written.file_name, format!("{NAME}-1.0.0-1.{name}"));
         let root = dir.path().join("root");

@@ -1,6 +1,7 @@
 //! The result of reading a package, and the visitor of its files.
 
 use std::io::{self, Read};
+use std::path::Path;
 
 /// The signed part of an .rpm: its header, which has the digests of all the rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,12 +15,20 @@ pub struct SignedHeader {
 /// How a package describes itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackageDescription {
-    /// Its name; for a tarball, the file's name.
+    /// Its name; for a tarball or an image, the file's name.
     pub name: String,
-    /// Its one-line description; empty for a tarball.
+    /// Its one-line description; empty for a tarball or an image.
     pub summary: String,
     /// Names of its dependencies.
     pub depends: Vec<String>,
+}
+
+impl PackageDescription {
+    /// Of a package that does not describe itself.
+    pub(super) fn of_file(path: &Path) -> Self {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Self { name, ..Self::default() }
+    }
 }
 
 /// What was found in a package.
@@ -30,9 +39,8 @@ pub struct Report {
     pub files: u64,
     /// What is wrong, one phrase each; empty if the package is sound.
     pub findings: Vec<String>,
-    /// Links among its files, with their targets. The targets are not passed to
-    /// the visitor again under these names.
-    pub links: Vec<(String, String)>,
+    /// Links among its files, which are not passed to the visitor.
+    pub links: Vec<String>,
     /// How the package describes itself, if that can be read.
     pub about: Option<PackageDescription>,
     /// The signed part of an .rpm with its signatures.
@@ -56,9 +64,14 @@ impl Outcome<'_, '_> {
     }
 
     /// Records a link.
-    pub(super) fn link(&mut self, path: &str, target: &str) {
+    pub(super) fn link(&mut self, path: &str) {
         self.report.files += 1;
-        self.report.links.push((path.to_owned(), target.to_owned()));
+        self.report.links.push(path.to_owned());
+    }
+
+    /// Reports a script that the package manager would run as root.
+    pub(super) fn script(&mut self, name: &str) {
+        self.finding(format!("its {name} would run as root"));
     }
 
     /// Passes a file to the visitor, and reads the rest of it.

@@ -1,5 +1,4 @@
-//! Readers that wrap others: one with a limit, and one that hashes and counts
-//! bytes.
+//! Readers that wrap others: one with a limit, and one that hashes.
 
 use std::io::{self, Read};
 
@@ -35,21 +34,25 @@ impl<R: Read> Read for Limited<R> {
     }
 }
 
-/// A reader that hashes and counts bytes.
+/// A reader that hashes what is read.
 pub(super) struct Hashed<R, D> {
     inner: R,
-    pub(super) digest: D,
-    size: u64,
+    digest: D,
 }
 
 impl<R: Read, D: Digest> Hashed<R, D> {
-    pub(super) fn new(inner: R, digest: D) -> Self {
-        Self { inner, digest, size: 0 }
+    pub(super) fn new(inner: R) -> Self {
+        Self { inner, digest: D::new() }
     }
 
-    /// The digest in hexadecimal, and the number of bytes.
-    pub(super) fn finish(self) -> (String, u64) {
-        (hex(&self.digest.finalize()), self.size)
+    /// The digest.
+    pub(super) fn digest(self) -> Vec<u8> {
+        self.digest.finalize().to_vec()
+    }
+
+    /// The digest in hexadecimal.
+    pub(super) fn finish(self) -> String {
+        hex(&self.digest())
     }
 }
 
@@ -57,7 +60,6 @@ impl<R: Read, D: Digest> Read for Hashed<R, D> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let filled = self.inner.read(buffer)?;
         self.digest.update(&buffer[..filled]);
-        self.size += filled as u64;
         Ok(filled)
     }
 }

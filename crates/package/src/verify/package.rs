@@ -66,14 +66,14 @@ pub(super) fn check(
     })?;
     let subject = Subject::Package { files: report.files, entries };
     let signatures = keyring.map(|keyring| signatures(path, kind, listed, keyring, &report));
-    wanted.extend(report.links.iter().map(|(link, _)| link.clone()));
+    wanted.extend(report.links.iter().cloned());
     // A damaged package may be incomplete.
     if let Some(about) = report.about.as_ref().filter(|_| report.findings.is_empty()) {
         in_databases.extend(inspector.missing(about, &wanted));
     }
     let mut findings: Vec<Finding> =
         report.findings.into_iter().chain(in_databases).map(Finding::from).collect();
-    for (link, _) in report.links.iter().filter(|(link, _)| inspector.is_wanted(link)) {
+    for link in report.links.iter().filter(|link| inspector.is_wanted(link)) {
         let what = format!("`{link}` is a link, and its kernels are not looked at");
         findings.push(what.into());
     }

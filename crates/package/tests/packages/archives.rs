@@ -32,12 +32,6 @@ pub(crate) fn link<'a>(kind: EntryType, name: &'a str, target: &'a str) -> TarEn
 }
 
 pub(crate) fn tar(entries: &[TarEntry<'_>]) -> Vec<u8> {
-    let mut archive = tar_without_end(entries);
-    archive.resize(archive.len() + 1024, 0);
-    archive
-}
-
-pub(crate) fn tar_without_end(entries: &[TarEntry<'_>]) -> Vec<u8> {
     let mut archive = Vec::new();
     for entry in entries {
         let mut header = Header::new_gnu();
@@ -52,6 +46,7 @@ pub(crate) fn tar_without_end(entries: &[TarEntry<'_>]) -> Vec<u8> {
         archive.extend_from_slice(entry.bytes);
         archive.resize(archive.len().next_multiple_of(512), 0);
     }
+    archive.resize(archive.len() + 1024, 0);
     archive
 }
 

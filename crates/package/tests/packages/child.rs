@@ -15,8 +15,7 @@ pub(crate) const KINDS: [&str; 12] = [
     "wheel-gz", "oci-gz", "arch-zst",
 ];
 
-/// Writes a kind such as `deb-xz` with the fastest level; `unsummed` is a .deb
-/// without md5sums.
+/// Writes a kind such as `deb-xz` with the fastest level.
 pub(crate) fn write(
     kind: &str,
     spec: &PackageSpec,
@@ -31,10 +30,9 @@ pub(crate) fn write(
         other => panic!("no compression {other}"),
     };
     let format = match format {
-        "deb" => Format::Deb { compression, md5sums: true },
-        "unsummed" => Format::Deb { compression, md5sums: false },
+        "deb" => Format::Deb { compression },
         "rpm" => Format::Rpm { compression },
-        "tar" => Format::Tar { compression, doc: Format::DOC },
+        "tar" => Format::Tar { compression },
         "wheel" => Format::Wheel,
         "arch" => Format::Arch,
         "oci" => Format::Oci,

@@ -4,7 +4,6 @@
 mod archives;
 mod child;
 mod faults;
-mod judged;
 mod read;
 mod refusals;
 mod same_bytes;

@@ -11,7 +11,7 @@ use zip::{ZipArchive, ZipWriter};
 use crate::archives::check;
 use crate::support::{plain_spec, temp};
 
-type Members = Vec<(String, u32, Vec<u8>)>;
+type Members = Vec<(String, Vec<u8>)>;
 type Change<'a> = &'a dyn Fn(&mut Members);
 
 fn written(dir: &Path) -> PathBuf {
@@ -25,16 +25,15 @@ fn members(path: &Path) -> Members {
         let mut member = archive.by_index(index).expect("a member");
         let mut bytes = Vec::new();
         member.read_to_end(&mut bytes).expect("reads");
-        (member.name().expect("UTF-8").into_owned(), 0o100_644, bytes)
+        (member.name().expect("UTF-8").into_owned(), bytes)
     };
     (0..count).map(read).collect()
 }
 
 fn packed(members: &Members) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, mode, bytes) in members {
-        let options = SimpleFileOptions::default().external_attributes(mode << 16);
-        zip.start_file(name.as_str(), options).expect("started");
+    for (name, bytes) in members {
+        zip.start_file(name.as_str(), SimpleFileOptions::default()).expect("started");
         zip.write_all(bytes).expect("written");
     }
     zip.finish().expect("finished").into_inner()
@@ -53,26 +52,21 @@ fn files_that_differ_from_the_record_are_reported() {
         check(&path).findings.join("; ")
     };
     assert_eq!(findings(&|_| ()), "");
-    let add = |name: &str, mode: u32| {
-        let member = (name.to_owned(), mode, b"x".to_vec());
+    let add = |name: &str| {
+        let member = (name.to_owned(), b"x".to_vec());
         move |members: &mut Members| members.push(member.clone())
     };
     let (kdb, record) = (at(".kdb"), at("RECORD"));
-    let cases: [(Change<'_>, &str); 8] = [
-        (&add("other.py", 0o100_644), "`/other.py` is not in RECORD"),
-        (&add("../x", 0o100_644), "`../x` leads out of"),
-        (&add("/etc/x", 0o100_644), "`/etc/x` leads out of"),
-        (&add("a/./x", 0o100_644), "`a/./x` leads out of"),
-        (&add("link", 0o120_777), "`/link` is no file"),
-        (&|members| members[kdb].2[5] ^= 1, "gfx1030.kdb` is not what RECORD says"),
+    let cases: [(Change<'_>, &str); 3] = [
+        (&add("other.py"), "`/other.py` is not in RECORD"),
+        (&|members| members[kdb].1[5] ^= 1, "gfx1030.kdb` is not what RECORD says"),
         (&|members| drop(members.remove(kdb)), "is in RECORD and not in the package"),
-        (&|members| members[record].2.extend(b"x\n"), "`x` is no line of RECORD"),
     ];
     for (change, expected) in cases {
         let findings = findings(change);
         assert!(findings.contains(expected), "{expected}: {findings}");
     }
-    assert!(findings(&|members| drop(members.remove(record))).contains("there is no `miopen_hip"));
+    assert!(findings(&|members| drop(members.remove(record))).contains("there is no `RECORD`"));
 }
 
 #[test]
@@ -90,15 +84,6 @@ fn damage_to_a_wheel_is_a_finding_and_no_panic() {
         fs::write(&path, &whole[..end]).expect("written");
         assert!(!check(&path).findings.is_empty(), "cut at {end}");
     }
-    for (bytes, what) in
-        [([b"before", &whole[..]].concat(), "before"), ([&whole[..], b"behind"].concat(), "behind")]
-    {
-        fs::write(&path, &bytes).expect("written");
-        assert!(!check(&path).findings.is_empty(), "{what}");
-    }
     fs::write(&path, &whole).expect("written");
     assert_eq!(check(&path).findings, Vec::<String>::new());
-    let other = dir.path().join("kernels.whl");
-    fs::rename(&path, &other).expect("renamed");
-    assert!(check(&other).findings[0].contains("its name is not that of a wheel"));
 }
