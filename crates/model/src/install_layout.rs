@@ -22,11 +22,6 @@ pub enum InstallLayout {
     Debian,
     /// A Python package; the paths are relative to it.
     Python,
-    /// ROCm's directory on Windows; the paths are relative to it. MIOpen
-    /// installs its databases beside its library.
-    ///
-    /// Source: ROCm/MIOpen 2d1fd997a, `DATABASE_INSTALL_DIR` in CMakeLists.txt.
-    Windows,
     /// Any other prefix, absolute.
     Prefix(String),
 }
@@ -43,7 +38,6 @@ impl InstallLayout {
     pub fn dir_of(&self, library: &str) -> String {
         match self {
             Self::Python => "/db".to_owned(),
-            Self::Windows => "/bin".to_owned(),
             _ => format!("{}/share/{library}/db", self.prefix()),
         }
     }
@@ -97,7 +91,6 @@ impl InstallLayout {
             // Fedora and openSUSE.
             Self::Fhs => format!("{prefix}/lib64"),
             Self::Debian => format!("{prefix}/x86_64-linux-gnu"),
-            Self::Windows => "/bin".to_owned(),
             Self::Rocm { .. } | Self::TheRock { .. } | Self::Python | Self::Prefix(_) => {
                 format!("{prefix}/lib")
             }
@@ -111,7 +104,7 @@ impl InstallLayout {
             Self::TheRock { version } => format!("/opt/rocm/core-{version}"),
             Self::Fhs => "/usr".to_owned(),
             Self::Debian => "/usr/lib".to_owned(),
-            Self::Python | Self::Windows => String::new(),
+            Self::Python => String::new(),
             Self::Prefix(prefix) => prefix.trim_end_matches('/').to_owned(),
         }
     }
@@ -123,7 +116,7 @@ impl InstallLayout {
         match self {
             Self::Rocm { version } => version.as_deref(),
             Self::TheRock { version } => Some(version),
-            Self::Fhs | Self::Debian | Self::Python | Self::Windows | Self::Prefix(_) => None,
+            Self::Fhs | Self::Debian | Self::Python | Self::Prefix(_) => None,
         }
     }
 
@@ -173,7 +166,6 @@ mod tests {
         check(InstallLayout::Fhs, "/usr/share/miopen/db");
         check(InstallLayout::Debian, "/usr/lib/share/miopen/db");
         check(InstallLayout::Python, "/db");
-        check(InstallLayout::Windows, "/bin");
         check(InstallLayout::Prefix("/srv/r/".to_owned()), "/srv/r/share/miopen/db");
         let check = |layout: InstallLayout, expected| assert_eq!(layout.library_dir(), expected);
         check(InstallLayout::Rocm { version: None }, "/opt/rocm/lib");

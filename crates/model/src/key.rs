@@ -15,7 +15,7 @@ use crate::digest::{Digest, Hasher};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 #[cfg_attr(feature = "serde", derive(Serialize, Deserialize), serde(deny_unknown_fields))]
 pub struct KernelKey {
-    /// Source file name and `.o`: `MIOpenConvDirUni.cl.o`; `.obj` on Windows.
+    /// Source file name and `.o`: `MIOpenConvDirUni.cl.o`.
     pub kernel_name: String,
     /// The options as the solver wrote them, and ` -mcpu=<device>`.
     pub kernel_args: String,
@@ -120,22 +120,10 @@ impl KernelKey {
         hasher.field(self.kernel_args.as_bytes()).finish()
     }
 
-    /// The source file's name: the kernel name without its last `.o`, or `.obj`.
+    /// The source file's name: the kernel name without its last `.o`.
     #[must_use]
     pub fn source_name(&self) -> Option<&str> {
-        self.kernel_name.strip_suffix(".o").or_else(|| self.kernel_name.strip_suffix(".obj"))
-    }
-
-    /// The key of the same kernel if MIOpen runs on Windows.
-    ///
-    /// Source: ROCm/MIOpen 2d1fd997a, `object_file_postfix` in filesystem.hpp.
-    #[must_use]
-    pub fn for_windows(&self) -> Self {
-        let mut key = self.clone();
-        if key.kernel_name.ends_with(".o") {
-            key.kernel_name.push_str("bj");
-        }
-        key
+        self.kernel_name.strip_suffix(".o")
     }
 
     /// The processor after the last ` -mcpu=`, and the options before it.
@@ -213,21 +201,11 @@ mod tests {
     fn keys_that_miopen_could_not_find_are_rejected() {
         let check = |name: &str, args: &str| key(name, args).check();
         assert_eq!(check("a.cpp.o", " -DX=1 -mcpu=gfx906"), Ok(Language::Hip));
-        assert_eq!(check("a.cpp.obj", " -DX=1 -mcpu=gfx906"), Ok(Language::Hip));
         assert!(matches!(check("a.cpp.o", " -DX='a' -mcpu=gfx906"), Err(KeyError::Quote(_))));
         assert!(matches!(check("a.cpp", " -mcpu=gfx906"), Err(KeyError::Name(_))));
         assert!(matches!(check("d/a.cpp.o", " -mcpu=gfx906"), Err(KeyError::Name(_))));
         assert!(matches!(check("a.f90.o", " -mcpu=gfx906"), Err(KeyError::Name(_))));
         assert!(matches!(check("a.cpp.o", " -DX=1"), Err(KeyError::Device(_))));
         assert!(matches!(check("a.cpp.o", " -DX\0 -mcpu=gfx906"), Err(KeyError::Nul(_))));
-    }
-
-    #[test]
-    fn windows_has_other_names_for_objects() {
-        let linux = key("conv.cl.o", " -DX=1 -mcpu=gfx906");
-        let windows = linux.for_windows();
-        assert_eq!(windows, key("conv.cl.obj", " -DX=1 -mcpu=gfx906"));
-        assert_eq!(windows.for_windows(), windows);
-        assert_eq!(windows.source_name(), Some("conv.cl"));
     }
 }

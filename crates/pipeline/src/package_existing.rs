@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{ReadError, Reader};
-use gfxpack_model::{InstallLayout, Target};
+use gfxpack_model::Target;
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_process::temporary_dir;
 
@@ -62,9 +61,6 @@ impl PackageKdbs<'_> {
                 ));
             }
             let kdb = self.checked(path, target, &*files, &records)?;
-            if self.options.layout == InstallLayout::Windows {
-                Self::check_windows_names(path)?;
-            }
             let mut library = kdb.inputs.library();
             if library.licenses.is_empty() {
                 let names = files.source_names(path)?;
@@ -136,36 +132,5 @@ impl PackageKdbs<'_> {
         }
         let inputs = entry.map(|entry| entry.inputs).unwrap_or_default();
         Ok(MadeKdb { target, path: path.to_owned(), kernels: rows, missing, inputs })
-    }
-
-    /// Rejects a kdb in which MIOpen would find nothing on Windows.
-    fn check_windows_names(path: &Path) -> Result<()> {
-        let mut other = None;
-        Reader::open(path)?.for_each_key(|key| {
-            if other.is_none() && key.for_windows() != key {
-                other = Some(key.kernel_name.clone());
-            }
-            Ok::<(), ReadError>(())
-        })?;
-        match other {
-            None => Ok(()),
-            Some(name) => Err(error::usage(
-                format!("failed to package `{}` for Windows: it has `{name}`", path.display()),
-                "MIOpen asks for names in .obj there: build the kdb with --windows-names",
-            )),
-        }
-    }
-}
-
-/// Verifies a file, and returns its number of rows.
-fn verify(path: &Path, target: &Target, files: &dyn FormatOperations) -> Result<u64> {
-    let verified = files.verify(path, Some(target))?;
-    match verified.findings.first() {
-        Some(finding) => Err(Error::new(
-            ErrorKind::Unsound,
-            format!("failed to verify `{}`: {finding}", path.display()),
-            "build the file again, or replace it",
-        )),
-        None => Ok(verified.rows),
     }
 }

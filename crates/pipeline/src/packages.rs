@@ -338,15 +338,12 @@ fn families(
 /// versions are reported before hours of compiling.
 pub(crate) fn check(release: &Release, targets: &[Target], options: &PackageOptions) -> Result<()> {
     if options.formats.contains(&PackageFormat::Wheel)
-        && !release.consumer.properties().supports_wheels_and_windows
+        && !release.consumer.properties().supports_wheels
     {
         return Err(error::usage(
             "failed to make wheels of these kernels: MIOpen does not read them",
             "choose other formats with --format",
         ));
-    }
-    if release.layout == InstallLayout::Windows {
-        check_windows(release, options)?;
     }
     let mut specs = families(release, targets, options, &|_| Ok(PathBuf::new()))?;
     let mut wheel_specs = Vec::new();
@@ -365,24 +362,4 @@ pub(crate) fn check(release: &Release, targets: &[Target], options: &PackageOpti
     }
     distinct(specs.iter())?;
     write_packages::check(&specs, &wheel_specs, options)
-}
-
-/// Rejects options that make no sense on Windows.
-fn check_windows(release: &Release, options: &PackageOptions) -> Result<()> {
-    let unpacks = |format: &PackageFormat| {
-        matches!(format, PackageFormat::TarGz | PackageFormat::TarXz | PackageFormat::TarZst)
-    };
-    if !options.formats.iter().all(unpacks) {
-        return Err(error::usage(
-            "failed to use --layout windows with packages that Windows does not install",
-            "choose a tarball: --format tar.gz",
-        ));
-    }
-    if !release.consumer.properties().supports_wheels_and_windows {
-        return Err(error::usage(
-            "failed to use --layout windows for these kernels: MIOpen does not read them",
-            "leave it out",
-        ));
-    }
-    Ok(())
 }

@@ -25,8 +25,8 @@ pub struct ConsumerProperties {
     /// Whether it does not open the device-wide file if there is one for exactly a GPU's compute
     /// units.
     pub exact_hides_device_wide: bool,
-    /// Whether it looks into Python packages, and into ROCm's directory on Windows.
-    pub supports_wheels_and_windows: bool,
+    /// Whether it looks into Python packages.
+    pub supports_wheels: bool,
     /// The directory of the installed files.
     pub(crate) directory: fn(&InstallLayout, library: &str) -> String,
     /// The inverse: the layout whose files are in this directory.
@@ -58,7 +58,7 @@ pub struct ConsumerProperties {
 const MIOPEN: ConsumerProperties = ConsumerProperties {
     format: KernelFileFormat::Kdb,
     exact_hides_device_wide: true,
-    supports_wheels_and_windows: true,
+    supports_wheels: true,
     directory: |layout, _| layout.kdb_dir(),
     layout: |directory| {
         let (layout, library) = InstallLayout::of_dir(directory)?;
@@ -80,7 +80,7 @@ const MIOPEN: ConsumerProperties = ConsumerProperties {
 const RUNTIME: ConsumerProperties = ConsumerProperties {
     format: KernelFileFormat::Kdb,
     exact_hides_device_wide: false,
-    supports_wheels_and_windows: false,
+    supports_wheels: false,
     directory: |layout, library| layout.dir_of(library),
     layout: |directory| Some(InstallLayout::of_dir(directory)?.0),
     name_template: "{library}-{gfx}",
@@ -99,7 +99,7 @@ const RUNTIME: ConsumerProperties = ConsumerProperties {
 const ROCFFT: ConsumerProperties = ConsumerProperties {
     format: KernelFileFormat::RocfftCache,
     exact_hides_device_wide: false,
-    supports_wheels_and_windows: false,
+    supports_wheels: false,
     directory: |layout, _| format!("{}/rocfft", layout.library_dir()),
     layout: |directory| Some(InstallLayout::of_library_dir(directory.strip_suffix("/rocfft")?)),
     name_template: "rocfft-kernels-{gfx}",

@@ -53,7 +53,6 @@ pub fn spec(release: &Release, contents: &KdbToPackage) -> PackageSpec {
     let aliases = hardware::claimed(&release.layout, release.consumer, target);
     let place = match release.layout {
         InstallLayout::Python => "a Python package of its own".to_owned(),
-        InstallLayout::Windows => "the directory of MIOpen.dll".to_owned(),
         _ => dir.clone(),
     };
     let mut spec = base_spec(release, release.package_name(target), release.version.clone());
@@ -80,7 +79,7 @@ pub fn spec(release: &Release, contents: &KdbToPackage) -> PackageSpec {
 /// looks for there.
 #[must_use]
 pub fn wheel_spec(release: &Release, contents: &KdbToPackage) -> Option<PackageSpec> {
-    if !release.consumer.properties().supports_wheels_and_windows {
+    if !release.consumer.properties().supports_wheels {
         return None;
     }
     let release = Release { layout: InstallLayout::Python, ..release.clone() };

@@ -1,9 +1,9 @@
-//! Packages for Python, containers, pacman and Windows: made by the command
+//! Packages for Python, containers and pacman: made by the command
 //! line, signed, listed, verified.
 
 use std::fs;
 
-use gfxpack_tests::project::{command, python_reads};
+use gfxpack_tests::project::command;
 
 use crate::lab::{KEY, Lab, files, ok};
 
@@ -100,42 +100,4 @@ fn a_wheel_beside_packages_for_a_version_of_rocm_has_a_bill_of_its_own() {
     let bill = fs::read_to_string(bill).expect("reads");
     let digest = ok(command("sha256sum").arg(&wheels[0]));
     assert!(bill.contains(&digest[..64]), "{bill}");
-}
-
-/// `object_file_postfix` and `DATABASE_INSTALL_DIR` of MIOpen on Windows.
-#[test]
-fn kernels_for_windows_have_its_file_names_and_directories() {
-    let lab = Lab::new();
-    let windows = ["--layout", "windows", "--format", "tar.gz"];
-    lab.run(&[&DIST[..], &windows, &["--out", "out"]].concat()).expect_code(0);
-    let archive = lab.path("out/miopen-hip-gfx90a-104kdb-1.2.3-1.tar.gz");
-    let listed = ok(command("tar").arg("-tf").arg(&archive));
-    let expected = "bin/gfx90a68.kdb\nshare/doc/miopen-hip-gfx90a-104kdb/copyright\n";
-    assert_eq!(listed, expected);
-    lab.run(&["verify", "out"]).expect_code(0);
-    let names = |kdb: &str| {
-        let rows = ok(command("sqlite3")
-            .arg(lab.path(kdb))
-            .arg("SELECT kernel_name, kernel_args FROM kern_db ORDER BY 1, 2"));
-        rows.lines().map(str::to_owned).collect::<Vec<_>>()
-    };
-    let here = names("out/kdb/gfx90a68.kdb");
-    lab.run(&[&DIST[..], &["--format", "tar.gz", "--out", "linux"]].concat()).expect_code(0);
-    let there = names("linux/kdb/gfx90a68.kdb");
-    let renamed: Vec<String> = there.iter().map(|row| row.replacen(".o|", ".obj|", 1)).collect();
-    assert!(!here.is_empty() && here != there);
-    assert_eq!(here, renamed, "the same kernels");
-    // 0x3f: the processor's number in the objects.
-    assert_eq!(python_reads(&lab.path("out/kdb/gfx90a68.kdb"), 0x3f).len(), here.len());
-
-    // The other way round nothing would be found, and nobody would install it.
-    let refused = |args: &[&str]| lab.run(args).expect_code(2).stderr;
-    let other = ["package", "linux/kdb/gfx90a68.kdb", "--out", "again"];
-    assert!(refused(&[&other[..], &windows].concat()).contains(".obj there"));
-    let same = ["package", "out/kdb/gfx90a68.kdb", "--out", "again"];
-    lab.run(&[&same[..], &windows].concat()).expect_code(0);
-    let again = fs::read(lab.path("again/miopen-hip-gfx90a-104kdb-1.2.3-1.tar.gz"));
-    assert!(again.expect("reads") == fs::read(&archive).expect("reads"));
-    let deb = [&DIST[..], &["--layout", "windows", "--out", "deb"]].concat();
-    assert!(refused(&deb).contains("choose a tarball"));
 }

@@ -118,10 +118,6 @@ pub(crate) struct KdbForm {
     /// How code objects are stored in a kdb
     #[arg(long, value_parser = one_of(&BLOBS), default_value = "auto", help_heading = "Build")]
     pub(crate) blob: Blob,
-    /// Name kernels as MIOpen does on Windows: conv.cpp.obj. `dist --layout
-    /// windows` does so by itself
-    #[arg(long, help_heading = "Build")]
-    pub(crate) windows_names: bool,
 }
 
 /// How code objects are stored. Raw gives the smallest packages:

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use gfxpack_compile::Origin;
-use gfxpack_model::InstallLayout;
 use gfxpack_pipeline::build::MadeKdb;
 use gfxpack_pipeline::dist::{Dist, DistOptions, FinishedDist};
 use gfxpack_pipeline::kernel_library::miopen_in_words;
@@ -45,12 +44,6 @@ pub(crate) fn run(
         ));
     }
     let options = options(args, packaging, environment)?;
-    if check && options.build.form.windows_names {
-        return Err(fail::usage(
-            "failed to use --check with kernels for Windows: the libMIOpen that is asked is Linux's",
-            "leave --check out",
-        ));
-    }
     let reporter = Reporter::new(context);
     let dist = match Dist::prepare(&options, &reporter)? {
         Preparation::ToDo(dist) => dist,
@@ -89,9 +82,7 @@ fn options(
     if !args.dry_run {
         prepare.purpose = Purpose::Build;
     }
-    let mut build = build_options(args, environment);
-    let layout = package.as_ref().map(|package| &package.layout);
-    build.form.windows_names |= layout == Some(&InstallLayout::Windows);
+    let build = build_options(args, environment);
     Ok(DistOptions { prepare, stored_plan: args.plan.clone(), build, package })
 }
 

@@ -7,7 +7,7 @@ use gfxpack_compile::CompileError;
 use gfxpack_kdb::{
     Conflict, CopyOptions, ReadError, Reader, Row, VerifyOptions, WriteError, WriteOptions,
 };
-use gfxpack_model::{KernelKey, Target};
+use gfxpack_model::Target;
 
 use super::format_operations::{FormatOperations, Rows, Verified};
 use crate::error::{Error, Result};
@@ -18,16 +18,9 @@ pub(super) struct Kdb;
 
 impl FormatOperations for Kdb {
     fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64> {
-        let windows_keys: Vec<KernelKey> = if rows.form.windows_names {
-            rows.keys.iter().map(|(key, _)| key.for_windows()).collect()
-        } else {
-            Vec::new()
-        };
-        let key = |row: usize| windows_keys.get(row).unwrap_or(rows.keys[row].0);
         let mut order: Vec<usize> = (0..rows.keys.len()).collect();
-        // Windows names may sort differently.
-        order.sort_by_key(|row| key(*row));
-        let sized = order.iter().map(|&row| Row { key: key(row), size: rows.keys[row].1 });
+        order.sort_by_key(|row| rows.keys[*row].0);
+        let sized = order.iter().map(|&row| Row { key: rows.keys[row].0, size: rows.keys[row].1 });
         let sized: Vec<Row<'_>> = sized.collect();
         let object = |position: usize| (rows.object)(order[position]);
         let mut options = WriteOptions::default();
@@ -61,8 +54,7 @@ impl FormatOperations for Kdb {
     }
 
     fn identity(&self, form: KdbForm) -> String {
-        let names = if form.windows_names { " windows" } else { "" };
-        format!("{:?}{names}", form.blob)
+        format!("{:?}", form.blob)
     }
 }
 

@@ -43,8 +43,8 @@ pub fn modaliases(target: &Target) -> Vec<String> {
 
 /// The aliases that a package with a target's kernels claims in this layout.
 pub(super) fn claimed(layout: &InstallLayout, consumer: Consumer, target: &Target) -> Vec<String> {
-    // Package managers for Python know no devices, and Windows has no aliases.
-    let knows_devices = !matches!(layout, InstallLayout::Python | InstallLayout::Windows);
+    // Package managers for Python know no devices.
+    let knows_devices = *layout != InstallLayout::Python;
     if knows_devices && layout.version().is_none() { wanted(consumer, target) } else { Vec::new() }
 }
 
