@@ -7,7 +7,6 @@ mod error;
 mod files;
 mod index;
 mod package_info;
-mod page;
 mod rpm;
 mod setup;
 
@@ -19,4 +18,3 @@ pub use index::{Indexed, index};
 pub use package_info::{PackageInfo, with_dependencies};
 
 pub(crate) use files::files;
-pub(crate) use rpm::KEY_FILE as RPM_KEY_FILE;

@@ -5,7 +5,6 @@ mod bills;
 mod earlier;
 mod manifest;
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, btree_map};
 use std::path::{Path, PathBuf};
 
@@ -71,23 +70,6 @@ pub fn of_kdb(kdb: &Path, sha256: &str) -> Result<Option<KdbEntry>> {
     let manifests = absolute.ancestors().skip(1).take(2).filter_map(read);
     let mut entries = manifests.flat_map(|manifest| manifest.targets);
     Ok(entries.find(|entry| entry.kdb.sha256 == sha256))
-}
-
-/// Describes a package's kernels for display, from the manifest beside it: the GPU, and the
-/// networks for which it has every kernel, or how many it lacks. Empty if no manifest names the
-/// package. Each manifest is read once.
-pub fn package_notes() -> impl Fn(&Path) -> Vec<String> {
-    let manifests: RefCell<BTreeMap<PathBuf, Vec<KdbEntry>>> = RefCell::default();
-    move |package| {
-        let (Some(dir), Some(name)) = (package.parent(), package.file_name()) else {
-            return Vec::new();
-        };
-        let mut manifests = manifests.borrow_mut();
-        let targets = || read(dir).map(|manifest| manifest.targets).unwrap_or_default();
-        let entries = manifests.entry(dir.to_owned()).or_insert_with(targets);
-        let has = |entry: &&KdbEntry| entry.packages.iter().any(|one| *one.file.file == *name);
-        entries.iter().filter(has).flat_map(KdbEntry::notes).collect()
-    }
 }
 
 /// Writes `manifest.json` and `SHA256SUMS` into `out`; concurrent runs wait for

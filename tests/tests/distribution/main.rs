@@ -9,8 +9,6 @@ mod formats;
 mod judges;
 mod lab;
 mod licences;
-mod offered;
-mod page;
 mod recipes;
 mod reproducible;
 mod signatures;

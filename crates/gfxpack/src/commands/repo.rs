@@ -4,7 +4,6 @@ use std::path::Path;
 
 use gfxpack_package::repository::{self, Address, Suite};
 use gfxpack_package::signing::Signer;
-use gfxpack_pipeline::record;
 
 use crate::args::Repo;
 use crate::context::Context;
@@ -25,20 +24,13 @@ pub(crate) fn run(args: &Repo, context: &Context) -> Result {
     output.building();
     let here = || Address::of_directory(&dir);
     let address = args.url.as_deref().map_or_else(here, Address::new);
-    let indexed = repository::index(
-        &dir,
-        &suite,
-        &address,
-        signer.as_ref(),
-        epoch,
-        &record::package_notes(),
-    )?;
+    let indexed = repository::index(&dir, &suite, &address, signer.as_ref(), epoch)?;
     let key = dir.join(repository::KEY_FILE);
     message!(output, "repository", {
         "directory": display(&dir), "debs": indexed.debs, "rpms": indexed.rpms,
         "left_out": indexed.left_out.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
         "signed": signer.is_some(), "key": signer.is_some().then(|| display(&key)),
-        "sources": indexed.setup.sources, "repo": indexed.setup.repo, "page": indexed.setup.page,
+        "sources": indexed.setup.sources, "repo": indexed.setup.repo,
     });
     for path in &indexed.left_out {
         output.warn(&left_out(path));
@@ -57,7 +49,6 @@ pub(crate) fn run(args: &Repo, context: &Context) -> Result {
             file(repo)
         ));
     }
-    output.info(&format!("browsers: {}", file(&indexed.setup.page)));
     Ok(())
 }
 

@@ -22,8 +22,6 @@ pub struct SetupFiles {
     pub sources: Option<String>,
     /// For dnf and zypper: `/etc/yum.repos.d`, `/etc/zypp/repos.d`.
     pub repo: Option<String>,
-    /// The HTML page.
-    pub page: String,
 }
 
 impl Address {

@@ -9,7 +9,6 @@ use super::address::{Address, KEY_FILE, SetupFiles};
 use super::apt::{self, Suite};
 use super::error::RepositoryError;
 use super::files::{packages, put};
-use super::page::PageEntry;
 use super::rpm;
 use super::setup;
 use crate::signing::Signer;
@@ -29,8 +28,7 @@ pub struct Indexed {
 
 /// Indexes all packages below `dir`, and signs the indexes if there is a `signer`. Concurrent
 /// runs wait for each other. The indexes have the time `epoch`, in seconds since 1970. `address`
-/// is where the repository is used from. `notes` returns additional lines about a package for
-/// the page.
+/// is where the repository is used from.
 ///
 /// # Errors
 /// [`RepositoryError`]. The previous indexes are then still complete.
@@ -40,7 +38,6 @@ pub fn index(
     address: &Address,
     signer: Option<&Signer>,
     epoch: u64,
-    notes: &dyn Fn(&Path) -> Vec<String>,
 ) -> Result<Indexed, RepositoryError> {
     let lock = std::fs::File::open(dir).map_err(FileError::io("open", dir))?;
     // On file systems without locks, only one run at a time is supported.
@@ -65,11 +62,8 @@ pub fn index(
     if let Some(key) = &key {
         put(&dir.join(KEY_FILE), key)?;
     }
-    let mut listed = Vec::new();
-    for file in debs.iter().chain(&rpm_files) {
-        listed.extend(PageEntry::read(dir, file, notes)?);
-    }
-    let setup = setup::write(dir, address, suite, key.as_deref(), &listed)?;
+    let kinds = (!debs.is_empty(), !rpm_files.is_empty());
+    let setup = setup::write(dir, address, suite, key.as_deref(), kinds)?;
     let left_out = found.into_iter().filter(|path| {
         let name = path.strip_prefix(dir).unwrap_or(path);
         !debs.contains(name) && !rpm_files.contains(name)

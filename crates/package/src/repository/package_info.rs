@@ -9,10 +9,9 @@ const DPKG_DEB: SystemTool = SystemTool { program: "dpkg-deb", provided_by: "dpk
 const DPKG: SystemTool = SystemTool { program: "dpkg", provided_by: "dpkg" };
 const RPM: SystemTool = SystemTool { program: "rpm", provided_by: "rpm" };
 
-/// Name, version, dependencies on one line, summary, and description.
-const DEB_FORMAT: &str = "--showformat=${Package}\\n${Version}\\n${Depends}\\n${Description}\\n";
-const RPM_FORMAT: &str = "--qf=%{NAME}\\n%{VERSION}-%{RELEASE}\\n[%{REQUIRENAME},]\\n%{SUMMARY}\\n\
-                          %{DESCRIPTION}\\n";
+/// Name, version, and dependencies on one line.
+const DEB_FORMAT: &str = "--showformat=${Package}\\n${Version}\\n${Depends}\\n";
+const RPM_FORMAT: &str = "--qf=%{NAME}\\n%{VERSION}-%{RELEASE}\\n[%{REQUIRENAME},]\\n";
 
 /// A package in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,13 +21,9 @@ pub struct PackageInfo {
     /// The package's name.
     pub name: String,
     /// The version with the revision.
-    pub(super) version: String,
+    version: String,
     /// The names of packages that it depends on.
     pub depends: Vec<String>,
-    /// The one-line summary.
-    pub(super) summary: String,
-    /// The long description; paragraphs are separated by empty lines.
-    pub(super) description: String,
 }
 
 impl PackageInfo {
@@ -49,8 +44,8 @@ impl PackageInfo {
         let output = tool.capture(&arguments, Path::new("."), &[])?;
         let text = String::from_utf8_lossy(&output.stdout);
         let mut lines = text.lines();
-        let (Some(name), Some(version), Some(depends), Some(summary), true) =
-            (lines.next(), lines.next(), lines.next(), lines.next(), output.status.success())
+        let (Some(name), Some(version), Some(depends), true) =
+            (lines.next(), lines.next(), lines.next(), output.status.success())
         else {
             return Ok(None);
         };
@@ -58,15 +53,11 @@ impl PackageInfo {
         if !version.bytes().all(|b| b.is_ascii_alphanumeric() || b"._+~^:-".contains(&b)) {
             return Ok(None);
         }
-        // In a .deb, a dot stands for an empty line.
-        let paragraph = |line: &str| if line == " ." { "" } else { line.trim() }.to_owned() + "\n";
         Ok(Some(Self {
             path: path.to_owned(),
             name: name.to_owned(),
             version: version.to_owned(),
             depends: names(depends),
-            summary: summary.to_owned(),
-            description: lines.map(paragraph).collect(),
         }))
     }
 

@@ -25,7 +25,7 @@ pub(super) fn is_there(dir: &Path) -> bool {
 }
 
 /// The path at which zypper looks for the public key.
-pub(crate) const KEY_FILE: &str = "repodata/repomd.xml.key";
+const KEY_FILE: &str = "repodata/repomd.xml.key";
 
 /// The directory that createrepo_c writes to until it is done. While it exists,
 /// another createrepo_c refuses to start.

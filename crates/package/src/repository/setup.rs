@@ -1,5 +1,5 @@
 //! Writes the files for users of a repository: one for apt, one for dnf and
-//! zypper, and a page.
+//! zypper.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,30 +9,24 @@ use gfxpack_process::FileError;
 use super::address::{Address, KEY_FILE, SetupFiles};
 use super::apt::Suite;
 use super::files::put;
-use super::page::{PageEntry, page};
 
-/// Writes the files; those for formats without packages are omitted. `key` is the
-/// public key, if the indexes are signed.
+/// Writes the files, if there are packages of the two formats. `key` is the public
+/// key, if the indexes are signed.
 pub(super) fn write(
     dir: &Path,
     address: &Address,
     suite: &Suite,
     key: Option<&[u8]>,
-    packages: &[PageEntry],
+    (has_debs, has_rpms): (bool, bool),
 ) -> Result<SetupFiles, FileError> {
     let name = file_stem(&suite.origin);
-    let has = |ending: &str| packages.iter().any(|package| package.has(ending));
     let put_as = |ending: &str, text: String| {
         let name = format!("{name}.{ending}");
         put(&dir.join(&name), text.as_bytes()).map(|()| name)
     };
-    let sources = has(".deb").then(|| put_as("sources", sources(address, suite, key)));
-    let repo = has(".rpm").then(|| put_as("repo", repo(address, suite, &name, key.is_some())));
-    let (sources, repo) = (sources.transpose()?, repo.transpose()?);
-    let files = SetupFiles { sources, repo, page: "index.html".to_owned() };
-    let text = page(address, suite, &files, key.is_some(), packages);
-    put(&dir.join(&files.page), text.as_bytes())?;
-    Ok(files)
+    let sources = has_debs.then(|| put_as("sources", sources(address, suite, key)));
+    let repo = has_rpms.then(|| put_as("repo", repo(address, suite, &name, key.is_some())));
+    Ok(SetupFiles { sources: sources.transpose()?, repo: repo.transpose()? })
 }
 
 /// A name for files and sections: `amd-kernels` for `AMD kernels`.

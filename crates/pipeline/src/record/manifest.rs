@@ -3,14 +3,12 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use gfxpack_model::{Target, processors};
+use gfxpack_model::Target;
 use gfxpack_package::Written;
 use serde::{Deserialize, Serialize};
 
 use crate::build::MissingKernel;
 use crate::kdb_inputs::KdbInputs;
-use crate::kernel_library::ProblemsFact;
-use crate::text::{counted, if_any, joined};
 
 /// The contents of a directory with packages.
 #[derive(Debug, Serialize, Deserialize)]
@@ -79,33 +77,6 @@ impl File {
     }
 }
 
-impl KdbEntry {
-    /// The GPU, and how many of the kernels that lists of problems or plans want are in the kdb.
-    pub(super) fn notes(&self) -> Vec<String> {
-        let id = self.target.id();
-        let products = processors::by_name(id.processor()).map_or(&[][..], |known| known.products);
-        let products = if_any(products.len(), |_| format!(": {}", joined(products)));
-        let mut notes = vec![format!("for {}{products}", self.target)];
-        let library = self.inputs.library();
-        let mut lists: Vec<&ProblemsFact> = Vec::new();
-        lists.extend(library.miopen.iter().flat_map(|facts| &facts.problems));
-        lists.extend(library.rocfft.iter().flat_map(|facts| &facts.plans));
-        let without = library.miopen.as_ref().map_or(0, |facts| facts.without_source.len());
-        let skipped = library.skipped.get(&self.target).copied().unwrap_or_default();
-        let lacking = (self.missing.len() + without) as u64 + skipped;
-        if !lists.is_empty() {
-            let names = joined(lists.iter().map(|list| list.name()));
-            let extent = match lacking {
-                _ if library.only_missing => "some kernels".to_owned(),
-                0 => "every kernel".to_owned(),
-                lacking => format!("all but {}", counted(lacking, "kernel")),
-            };
-            notes.push(format!("{extent} of {names}"));
-        }
-        notes
-    }
-}
-
 /// A name from a manifest as a path, if it stays within the directory.
 pub(super) fn within(out: &Path, name: &str) -> Option<PathBuf> {
     let plain = |part: Component<'_>| matches!(part, Component::Normal(_));
@@ -121,51 +92,4 @@ pub(super) fn existing_file(out: &Path, file: &File) -> Option<Written> {
         size: file.size,
         sha256: file.sha256.clone(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn entry(more: serde_json::Value) -> KdbEntry {
-        let sha256 = "0".repeat(64);
-        let mut entry = json!({
-            "target": "gfx90a@104", "gfx": "gfx90a_104", "kernels": 3, "packages": [],
-            "kdb": { "file": "kdb/gfx90a68.kdb", "size": 1, "sha256": sha256 },
-            "missing": [],
-            "library": { "asked": {
-                "version": "3.4.0", "origin": "installed", "sha256": sha256, "uses": "search",
-                "databases": [],
-                "problems": [{ "file": "resnet50.txt", "problems": 2, "sha256": sha256 }],
-            } },
-        });
-        let library = &mut entry["library"];
-        for (name, value) in more.as_object().unwrap() {
-            let place =
-                if name == "without_source" { &mut library["asked"] } else { &mut *library };
-            place[name] = value.clone();
-        }
-        serde_json::from_value(entry).unwrap()
-    }
-
-    #[test]
-    fn notes_have_the_number_of_kernels_of_the_lists_that_are_lacking() {
-        let key = json!({ "kernel_name": "a.cl.o", "kernel_args": "" });
-        for (more, extent) in [
-            (json!({}), "every kernel"),
-            (json!({ "without_source": [key] }), "all but 1 kernel"),
-            (json!({ "skipped": { "gfx90a@104": 2, "gfx906": 5 } }), "all but 2 kernels"),
-            (
-                json!({ "skipped": { "gfx90a@104": 2 }, "without_source": [key] }),
-                "all but 3 kernels",
-            ),
-            (json!({ "only_missing": true }), "some kernels"),
-        ] {
-            let notes = entry(more).notes();
-            assert!(notes[0].starts_with("for gfx90a"), "{notes:?}");
-            assert_eq!(notes[1..], [format!("{extent} of resnet50")]);
-        }
-    }
 }
