@@ -210,7 +210,7 @@ fn options_of_packages_are_checked_before_anything_is_compiled() {
     with(&["--name-template", "kernels"], &["{gfx}"]);
     with(&["--prefix", "relative"], &["no absolute path"]);
     with(&["--layout", "fhs", "--rocm-version", "6.0"], &["--rocm-version"]);
-    with(&["--deb-compression", "lzma"], &["write xz, gz or zst"]);
+    with(&["--compression", "lzma"], &["write xz, gz or zst"]);
     with(&["--package-version", "1 2"], &["1 2"]);
     with(&["--name-template", "Kernels_{gfx}"], &["Kernels_gfx906"]);
     with(&["--revision", "1-2"], &["1-2"]);

@@ -132,7 +132,7 @@ pub(crate) fn build_options(args: &Build, environment: &Environment) -> BuildOpt
 
 /// The form of kdbs.
 pub(crate) fn kdb_form(form: args::KdbForm) -> KdbForm {
-    KdbForm { blob: form.blob, windows_names: form.windows_names }
+    KdbForm { blob: form.blob }
 }
 
 fn remote_options(args: &RemoteArgs) -> Option<RemoteOptions> {
@@ -173,9 +173,7 @@ pub(crate) fn package_options(
         description: args.description.clone(),
         homepage: args.homepage.clone(),
         tuning: args.with_perfdb.clone(),
-        deb_compression: args.deb_compression,
-        md5sums: !args.no_md5sums,
-        rpm_compression: args.rpm_compression,
+        compression: args.compression,
         sign_key: args.sign_key.clone(),
         source_date_epoch: environment.epoch()?,
     })

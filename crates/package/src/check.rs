@@ -1,34 +1,15 @@
-//! Checks names, versions, fields and paths against the rules of each package
-//! format.
+//! Checks what users say of packages: names and versions against the rules of each
+//! format, and texts.
 
-use gfxpack_model::package::{PackageFile, PackageSpec, Relation, RelationKind};
+use gfxpack_model::package::PackageSpec;
 
 use crate::Error;
 use crate::format::Format;
-use crate::text::{COLUMNS, columns};
 
 /// Maximum length of a version, in bytes. File names can have 255 in all.
 const MAX_VERSION: usize = 100;
 
 impl Format {
-    /// Whether the format has this kind of relation.
-    fn has(self, kind: RelationKind) -> bool {
-        match self {
-            Self::Deb { .. } => {
-                !matches!(kind, RelationKind::Obsoletes | RelationKind::Supplements)
-            }
-            Self::Rpm { .. } => kind != RelationKind::Replaces,
-            Self::Arch => !matches!(
-                kind,
-                RelationKind::Enhances
-                    | RelationKind::Replaces
-                    | RelationKind::Obsoletes
-                    | RelationKind::Supplements
-            ),
-            Self::Tar { .. } | Self::Wheel | Self::Oci => false,
-        }
-    }
-
     /// Source: Debian Policy 4.7.0, 5.6.1; rpm 4.18 `build/parsePreamble.c`,
     /// allowed characters of `Name`; Python's core metadata, `Name`.
     fn takes_name(self, name: &str) -> bool {
@@ -97,8 +78,6 @@ pub(crate) fn spec(spec: &PackageSpec, format: Format) -> Result<(), Error> {
         }
     }
     fields(spec)?;
-    spec.relations.iter().try_for_each(|relation| self::relation(relation, format))?;
-    spec.files.iter().try_for_each(path)?;
     let dates = spec.changelog.iter().map(|entry| entry.date);
     // rpm has 32 bits for times. The same limit for all formats keeps them alike.
     match dates.chain([spec.source_date_epoch]).find(|date| u32::try_from(*date).is_err()) {
@@ -107,6 +86,7 @@ pub(crate) fn spec(spec: &PackageSpec, format: Format) -> Result<(), Error> {
     }
 }
 
+/// What users say of a package must not add fields to it.
 fn fields(spec: &PackageSpec) -> Result<(), Error> {
     let must = |holds: bool, field: &str, value: &str, reason| {
         if holds {
@@ -118,16 +98,7 @@ fn fields(spec: &PackageSpec) -> Result<(), Error> {
         must(!value.chars().any(char::is_control), field, value, "has a control character")?;
         must(value.trim() == value, field, value, "begins or ends with a space")
     };
-    let text = |field: &str, value: &str| {
-        let odd = |c: char| c.is_control() && c != '\n' && c != '\t';
-        must(!value.chars().any(odd), field, value, "has a control character")
-    };
     one_line("summary", &spec.summary)?;
-    must(!spec.summary.is_empty(), "summary", "", "is empty")?;
-    must(!spec.summary.ends_with('.'), "summary", &spec.summary, "ends with a full stop")?;
-    let short = columns(&spec.summary) <= COLUMNS;
-    must(short, "summary", &spec.summary, "is longer than 79 columns")?;
-    text("description", &spec.description)?;
     one_line("license", &spec.license)?;
     must(!spec.license.is_empty(), "license", "", "is empty")?;
     one_line("homepage", &spec.homepage)?;
@@ -139,74 +110,8 @@ fn fields(spec: &PackageSpec) -> Result<(), Error> {
         plain(name) && address.is_some_and(|(user, host)| whole(user) && whole(host))
     });
     must(mail, "maintainer", &spec.maintainer, "is not of the form `Name <mail@example.org>`")?;
-    one_line("section", &spec.section)?;
-    must(!spec.section.is_empty(), "section", "", "is empty")?;
-    text("copyright", &spec.copyright)?;
-    must(!spec.copyright.trim().is_empty(), "copyright", "", "is empty")?;
-    must(spec.copyright.ends_with('\n'), "copyright", &spec.copyright, "lacks the final newline")?;
-    must(!spec.changelog.is_empty(), "changelog", "", "has no entry")?;
-    for entry in &spec.changelog {
-        one_line("changelog", &entry.version)?;
-        must(!entry.version.is_empty(), "changelog", "", "has an entry without version")?;
-        must(!entry.changes.is_empty(), "changelog", &entry.version, "has no change")?;
-        for change in &entry.changes {
-            one_line("changelog", change)?;
-            must(!change.is_empty(), "changelog", &entry.version, "has an empty change")?;
-        }
-    }
-    Ok(())
-}
-
-/// Source: Debian Policy 4.7.0, 7.1; only `=` bounds what is provided (7.5).
-fn relation(relation: &Relation, format: Format) -> Result<(), Error> {
-    let fail = |reason| {
-        let Relation { kind, name, version } = relation;
-        let bound = version.as_ref().map_or(String::new(), |(op, v)| format!(" ({op} {v})"));
-        Err(Error::Relation { relation: format!("{kind:?}: {name}{bound}"), reason })
-    };
-    if !format.has(relation.kind) {
-        return Ok(());
-    }
-    let named = match format {
-        Format::Deb { .. } | Format::Arch => format.takes_name(&relation.name),
-        // In rpm, a relation may name any word: a package, a capability, a path.
-        Format::Rpm { .. } => {
-            !relation.name.is_empty() && !relation.name.contains(|c: char| c <= ' ' || c == '\x7f')
-        }
-        Format::Tar { .. } | Format::Wheel | Format::Oci => true,
-    };
-    if !named {
-        return fail("that is no package name");
-    }
-    let Some((operator, version)) = &relation.version else { return Ok(()) };
-    if !["=", "<<", "<=", ">=", ">>"].contains(&operator.as_str()) {
-        return fail("there is no such operator");
-    }
-    if relation.kind == RelationKind::Provides && operator != "=" {
-        return fail("what is provided can only be bounded with =");
-    }
-    let takes = |b: u8| b.is_ascii_alphanumeric() || b".+~-:_^".contains(&b);
-    if version.is_empty() || !version.bytes().all(takes) {
-        return fail("that is no version");
-    }
-    Ok(())
-}
-
-fn path(file: &PackageFile) -> Result<(), Error> {
-    let fail = |reason| Err(Error::InstallPath { path: file.path.clone(), reason });
-    let Some(rest) = file.path.strip_prefix('/') else {
-        return fail("the path is not absolute");
-    };
-    if rest.split('/').any(|part| part.is_empty() || part == "." || part == "..") {
-        return fail("the path has an empty part, `.` or `..`");
-    }
-    if file.path.chars().any(char::is_control) {
-        return fail("the path has a control character");
-    }
-    if file.mode & !0o7777 != 0 {
-        return fail("the mode has more than permission bits");
-    }
-    Ok(())
+    let odd = |c: char| c.is_control() && c != '\n' && c != '\t';
+    must(!spec.description.chars().any(odd), "description", "", "has a control character")
 }
 
 #[cfg(test)]
@@ -254,45 +159,5 @@ mod tests {
         assert!(Format::DEB.takes_version("ubuntu1", "revision"));
         assert!(!Format::DEB.takes_version("1-1", "revision"));
         assert!(!Format::RPM.takes_version("", "revision"));
-    }
-
-    #[test]
-    fn relations_follow_policy() {
-        let check = |kind, name: &str, version: Option<(&str, &str)>, deb: bool, rpm: bool| {
-            let version = version.map(|(op, v)| (op.to_owned(), v.to_owned()));
-            let made = Relation { kind, name: name.to_owned(), version };
-            assert_eq!(relation(&made, Format::DEB).is_ok(), deb, "deb: {made:?}");
-            assert_eq!(relation(&made, Format::RPM).is_ok(), rpm, "rpm: {made:?}");
-        };
-        use RelationKind::{Depends, Provides};
-        check(Depends, "miopen-hip", None, true, true);
-        check(Depends, "miopen-hip", Some((">=", "3.2.0-1")), true, true);
-        check(Provides, "miopen-kdb", Some(("=", "1")), true, true);
-        check(Provides, "miopen-kdb", Some((">=", "1")), false, false);
-        check(Depends, "modalias(pci:v1002d*)", None, false, true);
-        // Relations that a format lacks are left out, whatever they say.
-        check(RelationKind::Supplements, "modalias(a:pci:v1002d*)", None, true, true);
-        check(RelationKind::Replaces, "a | b", None, false, true);
-        check(Depends, "a | b", None, false, false);
-        check(Depends, "miopen-hip", Some((">", "1")), false, false);
-        check(Depends, "miopen-hip", Some((">=", "")), false, false);
-        check(Depends, "miopen-hip", Some((">=", "1) , b")), false, false);
-    }
-
-    #[test]
-    fn only_plain_absolute_paths_are_installed_to() {
-        let check = |given: &str, mode: u32, ok: bool| {
-            let content = gfxpack_model::package::Content::Bytes(Vec::new());
-            let file = PackageFile { path: given.to_owned(), content, mode };
-            assert_eq!(path(&file).is_ok(), ok, "{given:?} {mode:o}");
-        };
-        check("/usr/share/miopen/db/gfx1030.kdb", 0o644, true);
-        check("/usr/share/with space", 0o755, true);
-        check("/usr", 0o100_644, false);
-        for wrong in
-            ["", "/", "usr/share", "/usr//share", "/usr/share/", "/a/../b", "/./a", "/a\nb"]
-        {
-            check(wrong, 0o644, false);
-        }
     }
 }

@@ -32,7 +32,7 @@ const CONTROL_NAME: &str = "control.tar.gz";
 /// no maintainer scripts.
 ///
 /// # Errors
-/// [`Error::Field`], [`Error::PathClash`], [`Error::MemberTooLarge`], and errors
+/// [`Error::PathClash`], [`Error::MemberTooLarge`], and errors
 /// of the output and the contents.
 ///
 /// Source: deb(5); Debian Policy 4.7.0, chapters 5 and 12.
@@ -41,7 +41,6 @@ pub(crate) fn write(
     mut contents: Contents<'_>,
     output: &mut Output,
     compression: Compression,
-    with_md5sums: bool,
     threads: usize,
 ) -> Result<(), Failure> {
     let changelog = gzip_best(control::changelog(spec).as_bytes())?;
@@ -53,10 +52,9 @@ pub(crate) fn write(
 
     // The checksums come before the contents but are known only after these, so
     // room is left for them. Their size does not depend on their values.
-    let control = control::control(spec, &contents)?;
+    let control = control::control(spec, &contents);
     let unknown = contents.iter().map(|_| "0".repeat(MD5_DIGITS)).collect();
-    let unknown = with_md5sums.then(|| md5sums(&contents, unknown));
-    let size = control_member(spec, &control, unknown.as_deref())?.len();
+    let size = control_member(spec, &control, &md5sums(&contents, unknown))?.len();
     let mtime = spec.source_date_epoch;
     let path = output.path();
     let header = |name: &str, size| member_header(name, size, mtime, &path);
@@ -68,14 +66,13 @@ pub(crate) fn write(
     let data_at = output.size();
     output.leave(MEMBER_HEADER as u64)?;
     let encoder = compression.encoder(&mut *output, threads)?;
-    let digests = write_data(spec, &contents, encoder, with_md5sums)?;
+    let digests = write_data(spec, &contents, encoder)?;
     let data_size = output.size() - data_at - MEMBER_HEADER as u64;
     pad(output, data_size)?;
 
     let data_name = format!("data.tar.{}", compression.extension());
     output.fill(data_at, header(&data_name, data_size)?.as_bytes())?;
-    let known = digests.map(|digests| md5sums(&contents, digests));
-    let control = control_member(spec, &control, known.as_deref())?;
+    let control = control_member(spec, &control, &md5sums(&contents, digests))?;
     assert_eq!(control.len(), size, "nothing is compressed in it");
     let mut whole = header(CONTROL_NAME, size as u64)?.into_bytes();
     whole.extend(control);
@@ -83,14 +80,12 @@ pub(crate) fn write(
     Ok(output.fill(control_at, &whole)?)
 }
 
-/// Writes the compressed tarball of the contents, and returns their MD5 digests
-/// if they are wanted.
+/// Writes the compressed tarball of the contents, and returns their MD5 digests.
 fn write_data(
     spec: &PackageSpec,
     contents: &Contents<'_>,
     out: Encoder<&mut Output>,
-    with_md5sums: bool,
-) -> Result<Option<Vec<String>>, Failure> {
+) -> Result<Vec<String>, Failure> {
     let mut tarball = Tarball::new(out, spec.source_date_epoch);
     tarball.directory("./")?;
     let mut directories = contents.directories().into_iter().peekable();
@@ -100,15 +95,10 @@ fn write_data(
         while let Some(directory) = directories.next_if(|directory| *directory < install_path) {
             tarball.directory(&format!(".{directory}/"))?;
         }
-        let name = format!(".{install_path}");
-        if with_md5sums {
-            digests.push(tarball.digested_file(&name, item)?);
-        } else {
-            tarball.file(&name, item)?;
-        }
+        digests.push(tarball.digested_file(&format!(".{install_path}"), item)?);
     }
     tarball.finish()?.finish()?;
-    Ok(with_md5sums.then_some(digests))
+    Ok(digests)
 }
 
 /// The text of the `md5sums` file.
@@ -121,13 +111,11 @@ fn md5sums(contents: &Contents<'_>, digests: Vec<String>) -> String {
 /// its size does not depend on digests. With compression it would be some
 /// kilobytes smaller, but the package, which is large, would have to be written
 /// twice.
-fn control_member(spec: &PackageSpec, control: &str, md5sums: Option<&str>) -> io::Result<Vec<u8>> {
+fn control_member(spec: &PackageSpec, control: &str, md5sums: &str) -> io::Result<Vec<u8>> {
     let mut tarball = Tarball::new(Vec::new(), spec.source_date_epoch);
     tarball.directory("./")?;
     tarball.bytes("./control", control.as_bytes())?;
-    if let Some(md5sums) = md5sums {
-        tarball.bytes("./md5sums", md5sums.as_bytes())?;
-    }
+    tarball.bytes("./md5sums", md5sums.as_bytes())?;
     gzip_stored(&tarball.finish()?)
 }
 

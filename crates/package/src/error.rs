@@ -37,22 +37,6 @@ pub enum Error {
         /// What is wrong with the value: `has a line break`.
         reason: &'static str,
     },
-    /// A relation to another package can't be expressed.
-    #[error("failed to write the relation `{relation}`: {reason}")]
-    Relation {
-        /// The relation, as `Depends: foo (>= 1)`.
-        relation: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// The path is not allowed in a package.
-    #[error("failed to pack a file as `{path}`: {reason}")]
-    InstallPath {
-        /// The path asked for.
-        path: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
     /// Two files of the spec have the same path, or one is the other's parent.
     #[error("failed to pack both `{first}` and `{second}`")]
     PathClash {
@@ -157,13 +141,6 @@ impl Error {
                  DEBEMAIL count"
             }
             Self::Field { field, .. } => return format!("give {field} another value"),
-            Self::Relation { .. } => {
-                "write a package name, and where it is bounded one of =, <<, <=, >=, >> and a \
-                 version"
-            }
-            Self::InstallPath { .. } => {
-                "give an absolute path without `.`, `..`, empty parts or control characters"
-            }
             Self::PathClash { .. } => {
                 "drop one of the two; the writers add the copyright and the changelog themselves"
             }

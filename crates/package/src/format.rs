@@ -9,12 +9,6 @@ pub enum Format {
     Deb {
         /// Compression of the contents.
         compression: Compression,
-        /// Whether to list the files' MD5 digests, as Debian's packages do.
-        ///
-        /// Without the list, dpkg makes one itself from what it unpacks.
-        /// `dpkg --verify` then works as well, but nothing records what was
-        /// shipped. Source: `process_archive` of dpkg (since 1.16.3).
-        md5sums: bool,
     },
     /// A package for rpm.
     Rpm {
@@ -25,8 +19,6 @@ pub enum Format {
     Tar {
         /// Compression of the whole archive.
         compression: Compression,
-        /// The directory below which the copyright is added: [`Format::DOC`].
-        doc: &'static str,
     },
     /// A wheel for Python.
     Wheel,
@@ -37,22 +29,20 @@ pub enum Format {
 }
 
 impl Format {
-    /// The directory for copyrights on Linux.
-    pub const DOC: &str = "/usr/share/doc";
     /// A .deb that every dpkg and lintian reads.
-    pub const DEB: Self = Self::Deb { compression: Compression::Xz { level: 1 }, md5sums: true };
+    pub const DEB: Self = Self::Deb { compression: Compression::Xz { level: 1 } };
     /// An .rpm.
     pub const RPM: Self = Self::Rpm { compression: Compression::Zst { level: 3 } };
-    /// A tarball for Linux that everything reads.
-    pub const TAR: Self = Self::Tar { compression: Compression::Gz { level: 6 }, doc: Self::DOC };
+    /// A tarball that everything reads.
+    pub const TAR: Self = Self::Tar { compression: Compression::Gz { level: 6 } };
 
     /// The compression of the format.
     #[must_use]
     pub fn compression(self) -> Compression {
         match self {
-            Self::Deb { compression, .. }
-            | Self::Rpm { compression }
-            | Self::Tar { compression, .. } => compression,
+            Self::Deb { compression } | Self::Rpm { compression } | Self::Tar { compression } => {
+                compression
+            }
             // Every reader of images takes gzip; zstd is newer. Zip's compression is the
             // same as gzip's.
             Self::Wheel | Self::Oci => Compression::Gz { level: 6 },

@@ -21,7 +21,7 @@ impl Format {
         Ok(match self {
             Self::Deb { .. } => format!("{name}_{version}-{revision}_all.deb"),
             Self::Rpm { .. } => format!("{stem}.noarch.rpm"),
-            Self::Tar { compression, .. } => format!("{stem}.tar.{}", compression.extension()),
+            Self::Tar { compression } => format!("{stem}.tar.{}", compression.extension()),
             Self::Wheel => wheel::file_name(spec)?,
             Self::Oci => format!("{stem}.oci.tar"),
             // For any processor, since the contents are for GPUs.
@@ -69,18 +69,15 @@ impl Format {
         let mut contents = Contents::from_spec(spec)?;
         let compression = self.compression();
         let docs = match self {
-            Self::Tar { doc, .. } => doc,
             Self::Rpm { .. } | Self::Arch => "/usr/share/licenses",
-            Self::Deb { .. } | Self::Oci => Self::DOC,
+            Self::Deb { .. } | Self::Tar { .. } | Self::Oci => "/usr/share/doc",
             // A wheel has its own place for the copyright.
             Self::Wheel => return wheel::write(spec, &contents, output),
         };
         let copyright = format!("{docs}/{}/copyright", spec.name);
         contents.add(&copyright, spec.copyright.as_bytes())?;
         match self {
-            Self::Deb { md5sums, .. } => {
-                deb::write(spec, contents, output, compression, md5sums, threads)
-            }
+            Self::Deb { .. } => deb::write(spec, contents, output, compression, threads),
             Self::Rpm { .. } => {
                 rpm::write(spec, &contents, output, &copyright, compression, threads, signer)
             }

@@ -143,8 +143,6 @@ pub struct BuildOptions {
 pub struct KdbForm {
     /// How code objects are stored.
     pub blob: Blob,
-    /// Whether kernels have the names that MIOpen asks for on Windows.
-    pub windows_names: bool,
 }
 
 /// A service of the Remote Execution API.
@@ -208,12 +206,8 @@ pub struct PackageOptions {
     pub homepage: Option<String>,
     /// Performance and find databases to ship, or directories of them.
     pub tuning: Vec<PathBuf>,
-    /// Compression of .deb contents.
-    pub deb_compression: Compression,
-    /// Whether .debs list MD5 digests of their files.
-    pub md5sums: bool,
-    /// Compression of .rpm contents.
-    pub rpm_compression: Compression,
+    /// Compression of .deb and .rpm contents, if not each format's own.
+    pub compression: Option<Compression>,
     /// The gpg key that signs.
     pub sign_key: Option<String>,
     /// `SOURCE_DATE_EPOCH`: seconds since 1970 of every time stamp.

@@ -134,3 +134,16 @@ impl PackageKdbs<'_> {
         Ok(MadeKdb { target, path: path.to_owned(), kernels: rows, missing, inputs })
     }
 }
+
+/// Verifies a file, and returns its number of rows.
+fn verify(path: &Path, target: &Target, files: &dyn FormatOperations) -> Result<u64> {
+    let verified = files.verify(path, Some(target))?;
+    match verified.findings.first() {
+        Some(finding) => Err(Error::new(
+            ErrorKind::Unsound,
+            format!("failed to verify `{}`: {finding}", path.display()),
+            "build the file again, or replace it",
+        )),
+        None => Ok(verified.rows),
+    }
+}

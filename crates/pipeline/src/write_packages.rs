@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gfxpack_compile::{Cancel, CompileError};
+use gfxpack_model::Target;
 use gfxpack_model::package::{Content, PackageSpec, RelationKind};
-use gfxpack_model::{InstallLayout, Target};
 use gfxpack_package::sbom::{BuildProvenance, Checksums};
 use gfxpack_package::signing::Signer;
 use gfxpack_package::{Compression, Format, Sign, Written, sbom, sums};
@@ -398,22 +398,15 @@ fn writers(package: &PackageToWrite<'_>, options: &PackageOptions) -> Vec<Writer
 
 /// The writers for the requested formats.
 fn formats(options: &PackageOptions) -> Vec<Writer> {
-    let doc = match options.layout {
-        // The tarball is unpacked in ROCm's directory.
-        InstallLayout::Windows => "/share/doc",
-        _ => Format::DOC,
-    };
-    let tar = |compression| Format::Tar { compression, doc };
+    let tar = |compression| Format::Tar { compression };
+    let or = |format: Format| options.compression.unwrap_or(format.compression());
     let mut formats = options.formats.clone();
     formats.sort();
     formats.dedup();
     let writer = |format: PackageFormat| {
         let (name, format) = match format {
-            PackageFormat::Deb => {
-                let (compression, md5sums) = (options.deb_compression, options.md5sums);
-                ("deb", Format::Deb { compression, md5sums })
-            }
-            PackageFormat::Rpm => ("rpm", Format::Rpm { compression: options.rpm_compression }),
+            PackageFormat::Deb => ("deb", Format::Deb { compression: or(Format::DEB) }),
+            PackageFormat::Rpm => ("rpm", Format::Rpm { compression: or(Format::RPM) }),
             PackageFormat::TarGz => ("tar.gz", tar(Compression::Gz { level: 6 })),
             PackageFormat::TarZst => ("tar.zst", tar(Compression::Zst { level: 3 })),
             PackageFormat::TarXz => ("tar.xz", tar(Compression::Xz { level: 6 })),

@@ -90,16 +90,10 @@ pub(crate) struct Packaging {
     /// of their device: these files, or those in a directory; repeatable
     #[arg(long, value_name = "FILE|DIR")]
     pub(crate) with_perfdb: Vec<PathBuf>,
-    /// Compression of .deb contents: xz, gz or zst, with :LEVEL if wanted
-    #[arg(long, value_name = "CODEC", default_value = "xz:1", value_parser = parse_compression)]
-    pub(crate) deb_compression: Compression,
-    /// Leave the list of MD5 digests out of .debs: making it takes longer than
-    /// compressing with zst, and dpkg makes its own when it unpacks
-    #[arg(long)]
-    pub(crate) no_md5sums: bool,
-    /// Compression of .rpm contents: xz, gz or zst, with :LEVEL if wanted
-    #[arg(long, value_name = "CODEC", default_value = "zst:3", value_parser = parse_compression)]
-    pub(crate) rpm_compression: Compression,
+    /// Compression of .deb and .rpm contents: xz, gz or zst, with :LEVEL if wanted
+    /// [default: xz:1 in a .deb, zst:3 in an .rpm]
+    #[arg(long, value_name = "CODEC", value_parser = parse_compression)]
+    pub(crate) compression: Option<Compression>,
     /// Sign packages and SHA256SUMS with this key of gpg's
     #[arg(long, value_name = "KEY")]
     pub(crate) sign_key: Option<String>,
@@ -121,7 +115,7 @@ const FORMATS: [Choice<PackageFormat>; 8] = [
 ];
 
 /// Layouts, as far as their names tell: `--rocm-version` gives the version.
-static LAYOUTS: [Choice<InstallLayout>; 5] = [
+static LAYOUTS: [Choice<InstallLayout>; 4] = [
     (
         "rocm",
         "/opt/rocm/share/miopen/db, or /opt/rocm-VERSION with --rocm-version",
@@ -134,18 +128,12 @@ static LAYOUTS: [Choice<InstallLayout>; 5] = [
     ),
     ("fhs", "/usr/share/miopen/db", InstallLayout::Fhs),
     ("debian", "/usr/lib/share/miopen/db, where Debian's libMIOpen looks", InstallLayout::Debian),
-    (
-        "windows",
-        "bin in ROCm's directory on Windows, in tarballs; kernels have the names that MIOpen asks \
-         for there",
-        InstallLayout::Windows,
-    ),
 ];
 
 fn parse_prefix(text: &str) -> Result<String, String> {
-    let plain = text.starts_with('/')
-        && text.len() > 1
-        && !text.split('/').any(|part| matches!(part, "." | ".."));
+    let parts = text.strip_prefix('/').map(|rest| rest.trim_end_matches('/').split('/'));
+    let plain = parts.is_some_and(|mut parts| !parts.any(|part| matches!(part, "" | "." | "..")))
+        && !text.chars().any(char::is_control);
     checked(text, plain, "it is no absolute path\nhint: write it from the root, without . and ..")
 }
 
@@ -164,8 +152,8 @@ fn parse_compression(text: &str) -> Result<Compression, String> {
     };
     match codec {
         "xz" => Ok(Compression::Xz { level: level(1)? }),
-        "gz" | "gzip" => Ok(Compression::Gz { level: level(6)? }),
-        "zst" | "zstd" => Ok(Compression::Zst { level: level(3)? }),
+        "gz" => Ok(Compression::Gz { level: level(6)? }),
+        "zst" => Ok(Compression::Zst { level: level(3)? }),
         _ => Err("no such codec\nhint: write xz, gz or zst, with :LEVEL if wanted".to_owned()),
     }
 }
@@ -206,7 +194,7 @@ pub(crate) struct Repo {
     #[arg(long, value_name = "NAME", default_value = "gfxpack", value_parser = parse_line)]
     pub(crate) origin: String,
     /// Where the repository will be fetched from, as `https://example.org/kernels`,
-    /// for the .sources and .repo files and index.html [default: the directory]
+    /// for the .sources and .repo files [default: the directory]
     #[arg(long, value_name = "URL", value_parser = parse_url)]
     pub(crate) url: Option<String>,
     /// Name of the suite, for apt
