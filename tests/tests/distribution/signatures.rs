@@ -183,7 +183,7 @@ fn unusable_keys_are_reported_on_one_line() {
     lab.stand_in("r", &other("theirs", "1.0", "/opt/theirs", "theirs"));
     ok(command("mkfifo").arg(lab.path("fifo")));
     for (keyring, why) in [
-        ("kernels.toml", "`: no valid OpenPGP data found"),
+        ("kernels.toml", "`: it holds no OpenPGP keys"),
         ("fifo", "`: it is no file"),
         ("/dev/zero", "`: it is no file"),
         ("r", "`: it is no file"),

@@ -29,8 +29,8 @@ pub(super) fn refused(gpgv: &ToolOutput) -> Option<Finding> {
 
 fn judged(status: &str, stderr: &str) -> Option<Finding> {
     if !status.contains("[GNUPG:] NEWSIG") {
-        // The file is not a signature, so the key is not to blame.
-        return Some(last_line(stderr, "no signature").into());
+        // The file is not a signature, so the key is not to blame. What follows is advice.
+        return Some(last_line(stderr.lines().next().unwrap_or_default(), "no signature").into());
     }
     let mut good = false;
     let mut reasons = Vec::new();
