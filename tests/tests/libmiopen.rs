@@ -386,7 +386,7 @@ fn an_unavailable_library_is_reported_with_a_hint() {
     let debian = ["--miopen", "debian:sid", "--debian-mirror"];
     // Somebody else's archive, however well it is signed.
     let root = archive.root().display().to_string();
-    check(&[&debian[..], &[&root]].concat(), 101, &["failed to verify", "by a known key"]);
+    check(&[&debian[..], &[&root]].concat(), 101, &["failed to verify", "No public key"]);
     // The port that nobody listens on.
     let nobody = [&debian[..], &["http://127.0.0.1:9/debian"]].concat();
     check(&nobody, 1, &["failed to fetch", "--miopen PATH", "--manifest FILE"]);
