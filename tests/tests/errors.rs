@@ -282,7 +282,6 @@ fn paths_that_do_not_exist_are_errors_that_name_them() {
     let out = ["dist", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "a"];
     let run = project.run(&out).expect_code(2);
     assert!(run.stderr.contains("failed to create `a/kdb`"), "{}", run.stderr);
-    assert_eq!(project.objects(), 0, "nothing is compiled");
     let mut command = project.command(&["plan", "--manifest", "kernels.toml", "--target=gfx906"]);
     command.env("TMPDIR", "/no/such");
     let run = gfxpack_tests::project::finish(command).expect_code(1);

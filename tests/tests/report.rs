@@ -145,7 +145,7 @@ fn kernels_that_fail_for_one_reason_are_reported_together() {
     );
     assert!(group.contains("register v256 is out of range"), "{group}");
     assert!(run.stderr.contains("error: a reason of its own"), "{}", run.stderr);
-    assert!(run.stderr.contains("--report FILE.html and --json - name every one"));
+    assert!(run.stderr.contains("--report FILE.html and --json FILE name every one"));
 
     // A refusal that is known by then has no time and no worker.
     let run = dist(&project, &["--retry-refused", "--report", "r.html"]).expect_code(100);
