@@ -210,6 +210,12 @@ const PYTHON: &[PythonTool] = &[
         packages: &["pyopencl==2026.1.4", "loopy==2025.2", "pytools==2026.1.1", "numpy==2.4.6"],
     },
     PythonTool {
+        what: "rocm-bootstrap, AMD's own list of GPUs",
+        dir: "targets",
+        program: "bin/python",
+        packages: &["rocm-bootstrap==0.3.0"],
+    },
+    PythonTool {
         what: "twine, check-wheel-contents and wheel, which judge Python's packages",
         dir: "wheels",
         program: "bin/check-wheel-contents",

@@ -117,4 +117,7 @@ pub(super) const TABLE: &[Processor] = &[
         &[0x7590]),
     p("gfx1201", 0x4e, NONE, "RDNA 4", &[24, 28, 32],
         &["Radeon RX 9070", "Radeon RX 9070 XT", "Radeon AI PRO R9700"], &[0x7550, 0x7551]),
+    // Not sold yet. XNACK is always on, so their names have no features.
+    p("gfx1250", 0x49, NONE, "CDNA 5", &[], &[], &[]),
+    p("gfx1251", 0x5a, NONE, "CDNA 5", &[], &[], &[]),
 ];
