@@ -130,8 +130,10 @@ pub(crate) fn check_fft_plans_alone(inputs: &InputOptions) -> Result<()> {
 /// has.
 fn unknown_count(target: &Target) -> Option<String> {
     let count = target.compute_units()?;
-    let known = processors::by_name(target.id().processor())?.compute_units;
-    (!known.is_empty() && !known.contains(&count)).then(|| {
+    let processor = processors::by_name(target.id().processor())?;
+    let known = processor.compute_units;
+    let is_known = known.contains(&count) || processor.partitions().contains(&count);
+    (!known.is_empty() && !is_known).then(|| {
         format!(
             "no {} with {count} compute units is known, only with {}: `{}` may be of no use",
             target.id(),

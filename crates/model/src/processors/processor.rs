@@ -48,3 +48,18 @@ pub struct Processor {
     /// what is newer, `pci.ids` and libdrm's `amdgpu.ids`.
     pub pci_ids: &'static [u16],
 }
+
+impl Processor {
+    /// The compute-unit counts of a part of one device, where it can be divided (the modes DPX, QPX
+    /// and CPX of an MI300X or MI355X): HIP shows each part as a device of its own. Ascending.
+    ///
+    /// Source: ROCm/k8s-device-plugin issue 157; ROCm/rocm-libraries issue 3522.
+    #[must_use]
+    pub fn partitions(&self) -> &'static [u32] {
+        match self.name {
+            "gfx942" => &[38, 76, 114, 152],
+            "gfx950" => &[32, 64, 128],
+            _ => &[],
+        }
+    }
+}

@@ -162,11 +162,12 @@ fn devices(members: &[&Target]) -> String {
 }
 
 /// Whether any device opens this target's kdb if all of these are installed. No device opens a
-/// device-wide one if there is an exact one for every count of compute units that its devices are
-/// known to have.
+/// device-wide one if there is an exact one for every count of compute units that its devices, or
+/// parts of them, are known to have.
 fn is_opened(target: &Target, all: &[&Target]) -> bool {
-    let known = processors::by_name(target.id().processor());
-    let counts = known.map_or(&[][..], |processor| processor.compute_units);
+    let counts: Vec<u32> = processors::by_name(target.id().processor())
+        .map(|processor| [processor.compute_units, processor.partitions()].concat())
+        .unwrap_or_default();
     let has_own = |count: &u32| {
         let exact = Target::new(target.id().clone(), Some(*count)).kdb_file_name();
         all.iter().any(|other| other.kdb_file_name() == exact)
@@ -221,7 +222,7 @@ mod tests {
     #[test]
     fn a_family_depends_on_one_package_for_each_device() {
         let check = |members: &[&str], expected: &[&str]| {
-            let family = family(&release(&[]), &"gfx906".parse().unwrap(), &targets(members));
+            let family = family(&release(&[]), &"gfx9".parse().unwrap(), &targets(members));
             let relations = family.unwrap().relations;
             let names: Vec<&str> = relations.iter().map(|r| r.name.as_str()).collect();
             let expected: Vec<String> =
@@ -232,6 +233,11 @@ mod tests {
         // It has 60 or 64 compute units, and no other count.
         check(&["gfx906", "gfx906_60", "gfx906_64"], &["gfx906-60", "gfx906-64"]);
         check(&["gfx906", "gfx906_60"], &["gfx906-60", "gfx906"]);
+        // Parts of one in the modes DPX, QPX and CPX have other counts than the whole device.
+        check(
+            &["gfx942", "gfx942@80", "gfx942@228", "gfx942@304"],
+            &["gfx942-228", "gfx942-304", "gfx942-80", "gfx942"],
+        );
         check(
             &["gfx906:xnack+", "gfx906_60", "gfx906_64"],
             &["gfx906-60", "gfx906-64", "gfx906-xnack"],
