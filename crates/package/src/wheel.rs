@@ -92,16 +92,36 @@ pub(crate) fn version(spec: &PackageSpec) -> Result<Version, Error> {
         part,
         value: value.to_owned(),
     };
-    // Debian and rpm mark pre-releases with `~`.
-    let version = Version::from_str(&spec.version.replace('~', ""))
-        .map_err(|_| refused("version", &spec.version))?;
+    let version = from_native(&spec.version).ok_or_else(|| refused("version", &spec.version))?;
     let revision: u64 = spec.revision.parse().map_err(|_| refused("revision", &spec.revision))?;
     match revision {
         0 | 1 => Ok(version),
-        // A version can have only one post-release number.
-        _ if version.is_post() => Err(refused("revision", &spec.revision)),
+        // A version can have only one post-release number, and that of a development release would
+        // sort after its release.
+        _ if version.is_post() || version.is_dev() => Err(refused("revision", &spec.revision)),
         _ => Ok(version.with_post(Some(revision))),
     }
+}
+
+/// The version that PEP 440 sorts as dpkg and rpm sort `text`: what follows `~` comes before the
+/// release. `3.4.0~20260622` is 3.4.0.dev20260622, and `3.4.0~rc1` is 3.4.0rc1. `None` if there is
+/// no such version.
+fn from_native(text: &str) -> Option<Version> {
+    let Some((release, before)) = text.split_once('~') else {
+        return Version::from_str(text).ok();
+    };
+    let at = before.find(|c: char| c.is_ascii_digit()).unwrap_or(before.len());
+    let (kind, after) = before.split_at(at);
+    let number = after.split_once('+').map_or(after, |(number, _)| number);
+    let suffix = match kind.trim_end_matches('.') {
+        "" | "dev" => ".dev",
+        kind @ ("a" | "alpha" | "b" | "beta" | "rc" | "pre") => kind,
+        _ => return None,
+    };
+    let is_plain = number.bytes().all(|b| b.is_ascii_digit()) && !release.contains('+');
+    let is_numbered = !kind.is_empty() || !number.is_empty();
+    (is_plain && is_numbered)
+        .then(|| Version::from_str(&format!("{release}{suffix}{after}")).ok())?
 }
 
 /// Source: PyPA, "Core metadata specifications".
@@ -230,6 +250,13 @@ mod tests {
         check(name, "3.4.0", "1", Some("miopen_hip_gfx90a_104kdb-3.4.0"));
         check(name, "3.4.0", "2", Some("miopen_hip_gfx90a_104kdb-3.4.0.post2"));
         check(name, "1.0~rc1+git5", "3", Some("miopen_hip_gfx90a_104kdb-1.0rc1.post3+git5"));
+        check(name, "3.4.0~20260622", "1", Some("miopen_hip_gfx90a_104kdb-3.4.0.dev20260622"));
+        check(name, "3.4.0~20260622", "2", None);
+        check(name, "1.0~1", "1", Some("miopen_hip_gfx90a_104kdb-1.0.dev1"));
+        check(name, "1.0~alpha2", "1", Some("miopen_hip_gfx90a_104kdb-1.0a2"));
+        for elsewhere in ["1.0~1.2", "3.4~rc1~2", "3.4.0+1~2", "3.4.0~~", "3.4.0~", "3.4.0~git"] {
+            check(name, elsewhere, "1", None);
+        }
         check("Miopen.hip--kdb6.4", "1", "1", Some("miopen_hip_kdb6_4-1"));
         check(name, "3.4.0", "ubuntu1", None);
         check(name, "1.0.post3", "2", None);
