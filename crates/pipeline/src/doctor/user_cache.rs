@@ -62,9 +62,10 @@ fn cache(directory: &Path, findings: &mut Findings<'_>) {
             return findings.problem(ABOUT, format!("{shown} can't be read: {error}"), hint);
         }
     };
-    if metadata.mode() & 0o077 != 0 {
-        let what = format!("{shown} is open to other users (mode {:o})", metadata.mode() & 0o777);
-        findings.warning(ABOUT, what, "`chmod 700` it");
+    // MIOpen makes it readable for all.
+    if metadata.mode() & 0o022 != 0 {
+        let what = format!("other users may write to {shown} (mode {:o})", metadata.mode() & 0o777);
+        findings.warning(ABOUT, what, "`chmod go-w` it");
     }
     let files = files_with_extension(directory, "ukdb");
     let mut kernels = 0;
