@@ -67,7 +67,7 @@ impl UserEnvironment {
     /// Source: ROCm/MIOpen 2d1fd997a, `ExpandUser` in expanduser.cpp.
     pub(crate) fn expanded(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
-        let home = self.home().filter(|home| home != Path::new("/"));
+        let home = self.value("HOME").map(PathBuf::from).filter(|home| home != Path::new("/"));
         let home = home.unwrap_or_else(|| self.temp_dir());
         path.strip_prefix("~").map_or_else(|_| path.to_owned(), |rest| home.join(rest))
     }

@@ -240,6 +240,31 @@ impl Target {
         }
     }
 
+    /// The device in the name of a performance or find database. From 3.5 on, MIOpen names those of
+    /// RDNA by hardware compute units in hexadecimal, of which HIP counts pairs: `gfx120140` is
+    /// `gfx1201@32`. All other names are as for [`db_basename`](Self::db_basename). `None` if MIOpen
+    /// looks for no such name.
+    ///
+    /// Source: ROCm/rocm-libraries pull requests 9529 and 10050; 7552ef203, `Handle::GetDbBasename`.
+    #[must_use]
+    pub fn from_database_name(device: &str) -> Option<Self> {
+        let processor = split_processor(device).ok()?;
+        let digits = &device[processor.len()..];
+        if processor.starts_with("gfx1") && digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
+            let units = decimal_or_hex(digits, 16).filter(|units| units % 2 == 0)?;
+            return Some(Self::new(TargetId::new(processor), Some(units / 2)));
+        }
+        device.parse().ok().filter(|target: &Self| target.db_basename() == device)
+    }
+
+    /// How MIOpen from 3.5 on names the performance and find databases of this RDNA device;
+    /// the inverse of [`from_database_name`](Self::from_database_name).
+    #[must_use]
+    pub fn hex_database_name(&self) -> Option<String> {
+        let units = 2 * self.compute_units?;
+        self.id.processor().starts_with("gfx1").then(|| format!("{}{units:x}", self.id.db_id()))
+    }
+
     /// The name of the installed kernel database: `gfx90a68.kdb`.
     #[must_use]
     pub fn kdb_file_name(&self) -> String {
@@ -298,16 +323,10 @@ impl FromStr for Target {
             }
         }
         let count = |digits: &str, radix: u32| {
-            let plain = !digits.is_empty()
-                && !digits.starts_with('0')
-                && digits.chars().all(|c| c.is_digit(radix) && !c.is_ascii_uppercase());
-            u32::from_str_radix(digits, radix)
-                .ok()
-                .filter(|count| plain && (1..=MAX_COMPUTE_UNITS).contains(count))
-                .ok_or_else(|| TargetError::ComputeUnits {
-                    target: text.to_owned(),
-                    count: digits.to_owned(),
-                })
+            decimal_or_hex(digits, radix).ok_or_else(|| TargetError::ComputeUnits {
+                target: text.to_owned(),
+                count: digits.to_owned(),
+            })
         };
         let compute_units = if rest.is_empty() {
             None
@@ -338,6 +357,14 @@ impl FromStr for Target {
         };
         Ok(Self { id, compute_units })
     }
+}
+
+/// A compute-unit count, written as MIOpen does: without zeros before it, and in lowercase.
+fn decimal_or_hex(digits: &str, radix: u32) -> Option<u32> {
+    let plain = !digits.starts_with('0')
+        && digits.chars().all(|c| c.is_digit(radix) && !c.is_ascii_uppercase());
+    let count = u32::from_str_radix(digits, radix).ok()?;
+    (plain && (1..=MAX_COMPUTE_UNITS).contains(&count)).then_some(count)
 }
 
 /// The processor at the start of `text`: the longest known name, or else text
@@ -418,6 +445,29 @@ mod tests {
         check("gfx90a:xnack+@104", "gfx90a:xnack+@104", "gfx90a_xnack68", "gfx90a-xnack-104");
         check("gfx906_xnack_60", "gfx906:xnack+@60", "gfx906_xnack_60", "gfx906-xnack-60");
         check("gfx90a:xnack-:sramecc+", "gfx90a:sramecc+:xnack-", "gfx90a", "gfx90a");
+    }
+
+    #[test]
+    fn databases_of_rdna_count_hardware_units_in_hexadecimal() {
+        for (name, target) in [
+            ("gfx120140", "gfx1201@32"),
+            ("gfx120020", "gfx1200@16"),
+            ("gfx115128", "gfx1151@20"),
+            ("gfx110220", "gfx1102@16"),
+            ("gfx110060", "gfx1100@48"),
+            ("gfx110036", "gfx1100@27"),
+            ("gfx1030_36", "gfx1030@36"),
+            ("gfx90a68", "gfx90a@104"),
+            ("gfx942130", "gfx942@304"),
+        ] {
+            let parsed = Target::from_database_name(name).expect(name);
+            assert_eq!(parsed, target.parse().unwrap(), "{name}");
+            let names = [Some(parsed.db_basename()), parsed.hex_database_name()];
+            assert!(names.contains(&Some(name.to_owned())), "{name}");
+        }
+        for name in ["gfx120141", "gfx90a40", "gfx1201_064", "gfx906@60", "gfx110_"] {
+            assert_eq!(Target::from_database_name(name), None, "{name}");
+        }
     }
 
     #[test]

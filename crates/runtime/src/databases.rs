@@ -52,11 +52,14 @@ pub struct DatabaseDirectory {
     pub names: Vec<String>,
     /// The rule that names the directory: `MIOPEN_USER_DB_PATH`.
     pub rule: &'static str,
+    /// The device whose nearest relative serves if there is no file of these names, and the ending
+    /// of such a file's name.
+    nearest: Option<(Target, &'static str)>,
 }
 
 impl DatabaseDirectory {
     fn users(kind: DatabaseKind, dir: &Path, names: Vec<String>, rule: &'static str) -> Self {
-        Self { kind, layer: Layer::User, dir: dir.to_owned(), names, rule }
+        Self { kind, layer: Layer::User, dir: dir.to_owned(), names, rule, nearest: None }
     }
 
     /// One place for each of the system's directories.
@@ -67,6 +70,7 @@ impl DatabaseDirectory {
             dir: directory.path.clone(),
             names: names.to_vec(),
             rule: directory.rule,
+            nearest: None,
         };
         directories.system.iter().map(directory).collect()
     }
@@ -89,7 +93,29 @@ impl DatabaseDirectory {
             files.sort();
             found.extend(files);
         }
+        if found.is_empty() {
+            found.extend(self.nearest());
+        }
         found
+    }
+
+    /// The file for the same processor whose count of compute units is nearest.
+    ///
+    /// Source: ROCm/rocm-libraries pull request 8802: a gfx942 with up to 80 compute units takes
+    /// the file for 304 if there is one.
+    fn nearest(&self) -> Option<PathBuf> {
+        let (wanted, ending) = self.nearest.as_ref()?;
+        let count = wanted.compute_units()?;
+        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let files = entries.filter_map(|entry| {
+            let name = entry.file_name();
+            let device = Target::from_database_name(name.to_str()?.strip_suffix(ending)?)?;
+            let is_relative = device.id().db_id() == wanted.id().db_id();
+            let units = device.compute_units().filter(|_| is_relative)?;
+            let is_sent = wanted.id().processor() == "gfx942" && count <= 80 && units == 304;
+            Some(((!is_sent, units.abs_diff(count), units), entry.path()))
+        });
+        files.filter(|(_, path)| path.is_file()).min().map(|(_, path)| path)
     }
 }
 
@@ -118,8 +144,8 @@ fn matches(pattern: &str, name: &str) -> bool {
 /// have a `*` for the device. `version` is MIOpen's, as `3.3.0.`, which is part
 /// of the names of users' databases.
 ///
-/// MIOpen finds text databases only under the name with exactly the device's
-/// compute units, so a device-wide `target` has none.
+/// Up to 3.5, MIOpen finds text databases only under the name with exactly the device's compute
+/// units; from 3.6 on, the nearest count serves. A device-wide `target` has none.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `GetPerfDbPathFile` and `GetUserPerfDbPath`
 /// in execution_context.hpp, `GetInstalledPathFile` and `GetUserPath` in
@@ -155,7 +181,14 @@ pub fn database_directories(
             (named(&[&format!(".HIP.{version}.ufdb.txt")]), named(&[".HIP.fdb.txt"]))
         };
         found.push(DatabaseDirectory::users(kind, &dir, user, rule));
-        found.extend(DatabaseDirectory::systems(kind, directories, &system));
+        let ending = if kind == DatabaseKind::Perf { ".db.txt" } else { ".HIP.fdb.txt" };
+        let nearest = target.filter(|_| directories.rules.nearest_database);
+        found.extend(DatabaseDirectory::systems(kind, directories, &system).into_iter().map(
+            |all| DatabaseDirectory {
+                nearest: nearest.map(|target| (target.clone(), ending)),
+                ..all
+            },
+        ));
     }
     found
 }
@@ -198,15 +231,9 @@ pub fn user_database_dir(environment: &Environment) -> (PathBuf, &'static str) {
     if let Some(given) = environment.user_db_path() {
         return (given, "MIOPEN_USER_DB_PATH");
     }
-    // MIOpen's fallback if there is no home directory.
-    let home = environment.home().filter(|home| home.as_path() != Path::new("/"));
-    let (home, rule) = match home {
-        Some(home) => (home, "the home directory"),
-        None => (environment.temp_dir(), "the temporary directory: there is no HOME"),
-    };
-    let dir = home.join(".config/miopen");
+    let dir = environment.home().join(".config/miopen");
     match file_system::network(&dir) {
-        None => (dir, rule),
+        None => (dir, "the home directory, or the temporary one where there is none"),
         Some(_) => {
             (environment.temp_dir(), "the temporary directory: HOME is on a network file system")
         }
@@ -275,6 +302,39 @@ mod tests {
         check(&[("HOME", "/h"), ("MIOPEN_USER_DB_PATH", "")], "/h/.config/miopen");
         check(&[("HOME", "/"), ("TMPDIR", "/t")], "/t/.config/miopen");
         check(&[], "/tmp/.config/miopen");
+    }
+
+    #[test]
+    fn from_3_6_on_the_nearest_count_serves() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let found = |version: &str, target: &str| {
+            let mut directories =
+                KdbDirectories::new([dir.path()], UserDirectory::Dir("/c".into()));
+            directories.rules = crate::MiopenRules::of_version(version);
+            let target = target.parse().expect("a target");
+            let all =
+                database_directories(&Environment::default(), &directories, Some(&target), None);
+            let find = all.iter().filter(|one| one.kind == DatabaseKind::Find);
+            let files: Vec<PathBuf> = find.flat_map(DatabaseDirectory::existing).collect();
+            let names = files.iter().filter_map(|file| file.file_name()?.to_str());
+            names.map(|name| name.replace(".HIP.fdb.txt", "")).collect::<Vec<_>>().join(" ")
+        };
+        for name in ["gfx942e4", "gfx942130", "gfx120140", "gfx120130", "gfx90a68"] {
+            std::fs::write(dir.path().join(format!("{name}.HIP.fdb.txt")), "").expect("written");
+        }
+        assert_eq!(found("3.5.2", "gfx942@64"), "");
+        assert_eq!(found("3.5.2", "gfx1201@32"), "gfx120140");
+        for (target, name) in [
+            ("gfx942@64", "gfx942130"),
+            ("gfx942@80", "gfx942130"),
+            ("gfx942@152", "gfx942e4"),
+            ("gfx942@304", "gfx942130"),
+            ("gfx1201@28", "gfx120130"),
+            ("gfx90a@110", "gfx90a68"),
+            ("gfx908@120", ""),
+        ] {
+            assert_eq!(found("3.6.0", target), name, "{target}");
+        }
     }
 
     #[test]

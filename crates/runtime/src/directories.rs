@@ -152,6 +152,7 @@ impl KdbDirectories {
             Self::new(Vec::<PathBuf>::new(), UserDirectory::Memory { why: String::new() });
         directories.temp_dir = environment.temp_dir();
         directories.rules = MiopenRules::of_version(&options.version);
+        directories.notes.extend(directories.rules.stands_in_for(&options.version));
         if environment.disable_cache() {
             directories.system_disabled = true;
             directories.user =
@@ -258,12 +259,10 @@ impl KdbDirectories {
             self.user = UserDirectory::Disabled { why };
             return;
         }
-        let directory = environment.expand_user(&options.build_time_cache_dir);
-        if !directory.is_absolute() {
-            let why = "HOME is not set to an absolute path";
-            return self.private_temp(environment, options, why.to_owned());
-        }
-        let directory = directory.join(&options.version);
+        let expanded = environment.expand_user(&options.build_time_cache_dir);
+        let Ok(directory) = std::path::absolute(expanded.join(&options.version)) else {
+            return self.only_memory("the working directory is gone".to_owned());
+        };
         if let Some(name) = file_system::network(&directory) {
             let why = format!("`{}` is on a network file system ({name})", directory.display());
             return self.private_temp(environment, options, why);

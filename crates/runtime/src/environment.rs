@@ -14,6 +14,8 @@ use crate::os;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     values: BTreeMap<&'static str, OsString>,
+    /// `HSA_OVERRIDE_GFX_VERSION_<node>`, by KFD node.
+    node_overrides: BTreeMap<u32, String>,
     /// Whether the program has rights that its caller lacks.
     privileged: bool,
 }
@@ -79,6 +81,9 @@ const NAMES: [&str; 18] = [
     "XDG_CACHE_HOME",
 ];
 
+/// The beginning of the variables that override one KFD node; its number follows.
+const NODE_OVERRIDE: &str = "HSA_OVERRIDE_GFX_VERSION_";
+
 /// The variables that choose directories. Through these, the caller of a
 /// program with more rights could make it read and write anywhere.
 const DIRECTORIES: [&str; 7] = [
@@ -102,8 +107,12 @@ impl Environment {
     #[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
     pub fn read() -> Self {
         let known = NAMES.iter();
-        let values =
-            Self::from_pairs(known.filter_map(|name| Some((*name, std::env::var_os(name)?))));
+        let of_nodes = std::env::vars_os().filter_map(|(name, value)| {
+            let name = name.into_string().ok()?;
+            name.starts_with(NODE_OVERRIDE).then_some((name, value))
+        });
+        let values = known.filter_map(|name| Some(((*name).to_owned(), std::env::var_os(name)?)));
+        let values = Self::from_pairs(values.chain(of_nodes));
         if os::is_privileged() { values.privileged(os::home_of_user()) } else { values }
     }
 
@@ -120,12 +129,21 @@ impl Environment {
         pairs: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
         let known = |name: &str| NAMES.iter().find(|known| **known == name).copied();
-        let values = pairs
-            .into_iter()
-            .filter_map(|(name, value)| Some((known(name.as_ref())?, value.into())))
-            .filter(|(_, value)| !value.is_empty())
-            .collect();
-        Self { values, privileged: false }
+        let mut environment = Self::default();
+        for (name, value) in pairs {
+            let (name, value) = (name.as_ref(), value.into());
+            if value.is_empty() {
+                continue;
+            }
+            if let Some(name) = known(name) {
+                environment.values.insert(name, value);
+            } else if let Some(node) = name.strip_prefix(NODE_OVERRIDE)
+                && let Ok(node) = node.parse()
+            {
+                environment.node_overrides.insert(node, value.to_string_lossy().into_owned());
+            }
+        }
+        environment
     }
 
     /// Every variable with its value and its effect, the effective ones first.
@@ -186,10 +204,14 @@ impl Environment {
         self.path("ROCM_PATH")
     }
 
-    /// HOME, if it is an absolute path.
+    /// The home directory as MIOpen takes it: HOME, even if it is relative, or the temporary
+    /// directory if HOME is unset, empty or `/`, as in many containers.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `ExpandUser` in expanduser.cpp.
     #[must_use]
-    pub fn home(&self) -> Option<PathBuf> {
-        self.value("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+    pub fn home(&self) -> PathBuf {
+        let given = self.value("HOME").map(PathBuf::from).filter(|home| home != Path::new("/"));
+        given.unwrap_or_else(|| self.temp_dir())
     }
 
     /// TMPDIR if it is an absolute path, else `/tmp`.
@@ -205,10 +227,14 @@ impl Environment {
     #[must_use]
     pub fn expand_user(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
-        match (path.strip_prefix("~"), self.home()) {
-            (Ok(rest), Some(home)) => home.join(rest),
-            _ => path.to_owned(),
-        }
+        path.strip_prefix("~").map_or_else(|_| path.to_owned(), |rest| self.home().join(rest))
+    }
+
+    /// `HSA_OVERRIDE_GFX_VERSION_<node>`: the versions that single KFD nodes are treated as.
+    ///
+    /// Source: ROCm/ROCR-Runtime, `topology_sysfs_get_node_props`.
+    pub(crate) fn node_overrides(&self) -> &BTreeMap<u32, String> {
+        &self.node_overrides
     }
 
     pub(crate) fn value(&self, name: &str) -> Option<&OsStr> {
@@ -288,8 +314,10 @@ impl Environment {
             }
             ("ROCM_PATH", true) => "the first ROCm prefix",
             ("ROCM_PATH", false) => "the ROCm prefixes are the usual ones",
-            ("HOME", _) if self.home().is_some() => "the user's kernel cache is below it",
-            ("HOME", true) => "not an absolute path, so it counts as unset",
+            ("HOME", true) if self.value("HOME") == Some(OsStr::new("/")) => {
+                "counts as unset, so the user's kernel cache is below the temporary directory"
+            }
+            ("HOME", true) => "the user's kernel cache is below it",
             ("HOME", false) => "unset, so the user's kernel cache is below the temporary directory",
             ("TMPDIR", _) => "where a private cache is kept when the home directory can't hold one",
             ("MIOPEN_USER_DB_PATH", true) => {
@@ -338,7 +366,7 @@ mod tests {
             }
             environment.home()
         };
-        assert_eq!(home_of(None), None);
-        assert_eq!(home_of(Some("/people/owner")), Some(PathBuf::from("/people/owner")));
+        assert_eq!(home_of(None), Path::new("/tmp"));
+        assert_eq!(home_of(Some("/people/owner")), Path::new("/people/owner"));
     }
 }

@@ -22,7 +22,20 @@ pub struct MiopenRules {
     pub find_modes: &'static [(u8, &'static str)],
     /// Whether MIOPEN_SEARCH_CUTOFF exists.
     pub search_cutoff: bool,
+    /// Whether a performance or find database of the system for another count of compute units
+    /// serves if there is none for the device's own.
+    pub nearest_database: bool,
 }
+
+/// Find modes from 3.5 on.
+const FIND_MODES: &[(u8, &str)] = &[
+    (1, "NORMAL"),
+    (2, "FAST"),
+    (3, "HYBRID"),
+    (5, "DYNAMIC_HYBRID"),
+    (6, "TRUST_VERIFY"),
+    (7, "TRUST_VERIFY_FULL"),
+];
 
 /// The oldest first.
 ///
@@ -31,7 +44,7 @@ pub struct MiopenRules {
 /// 01e83b64b `ComputeUserCachePath` in binary_cache.cpp; at 7552ef203
 /// `Handle::GetDbBasename` in handle.hpp; docs/reference/env_variables.rst on
 /// find modes; `MIOPEN_SEARCH_CUTOFF` in conv/solver_finders.cpp, since 3.5.1.
-static TABLE: [MiopenRules; 2] = [
+static TABLE: [MiopenRules; 3] = [
     MiopenRules {
         versions: "3.3 to 3.4",
         since: [0, 0],
@@ -39,21 +52,25 @@ static TABLE: [MiopenRules; 2] = [
         hex_databases: &[],
         find_modes: &[(1, "NORMAL"), (2, "FAST"), (3, "HYBRID"), (5, "DYNAMIC_HYBRID")],
         search_cutoff: false,
+        nearest_database: false,
     },
     MiopenRules {
         versions: "3.5",
         since: [3, 5],
         versioned_custom_cache: true,
         hex_databases: &["gfx1100", "gfx1102", "gfx1201"],
-        find_modes: &[
-            (1, "NORMAL"),
-            (2, "FAST"),
-            (3, "HYBRID"),
-            (5, "DYNAMIC_HYBRID"),
-            (6, "TRUST_VERIFY"),
-            (7, "TRUST_VERIFY_FULL"),
-        ],
+        find_modes: FIND_MODES,
         search_cutoff: true,
+        nearest_database: false,
+    },
+    MiopenRules {
+        versions: "3.6",
+        since: [3, 6],
+        versioned_custom_cache: true,
+        hex_databases: &["gfx1100", "gfx1102", "gfx1151", "gfx1200", "gfx1201"],
+        find_modes: FIND_MODES,
+        search_cutoff: true,
+        nearest_database: true,
     },
 ];
 
@@ -62,9 +79,21 @@ impl MiopenRules {
     /// versions get the rules of the nearest known one.
     #[must_use]
     pub fn of_version(version: &str) -> &'static Self {
-        let (numbers, _) = numbers(version);
-        let of = [0, 1].map(|at| numbers.get(at).copied().unwrap_or_default());
+        let of = major_and_minor(version);
         TABLE.iter().rev().find(|rules| rules.since <= of).unwrap_or(&TABLE[0])
+    }
+
+    /// What to say of a version that is newer than all with rules of their own.
+    #[must_use]
+    pub fn stands_in_for(&self, version: &str) -> Option<String> {
+        let of = major_and_minor(version);
+        let newest = &TABLE[TABLE.len() - 1];
+        (newest.since < of).then(|| {
+            format!(
+                "MIOpen {}.{} has no rules of its own here: those of {} are taken",
+                of[0], of[1], newest.versions
+            )
+        })
     }
 
     /// Why these versions ignore a variable with this value; `None` if they use
@@ -91,12 +120,15 @@ impl MiopenRules {
     #[must_use]
     pub fn database_names(&self, target: &Target) -> Vec<String> {
         let plain = target.db_basename();
-        let hex =
-            target.compute_units().filter(|_| self.hex_databases.contains(&&*target.id().db_id()));
-        // HIP counts workgroup processors, of two compute units each.
-        let hex = hex.map(|count| format!("{}{:x}", target.id().db_id(), 2 * u64::from(count)));
+        let is_hex = self.hex_databases.contains(&target.id().db_id().as_str());
+        let hex = target.hex_database_name().filter(|_| is_hex);
         hex.into_iter().chain([plain]).collect()
     }
+}
+
+fn major_and_minor(version: &str) -> [u64; 2] {
+    let (numbers, _) = numbers(version);
+    [0, 1].map(|at| numbers.get(at).copied().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -112,10 +144,14 @@ mod tests {
             ("3.4.0.", "3.3 to 3.4"),
             ("3.5.0", "3.5"),
             ("3.5.1.5b2d", "3.5"),
-            ("3.10.0", "3.5"),
-            ("4.0.0", "3.5"),
+            ("3.6.2.", "3.6"),
+            ("3.10.0", "3.6"),
+            ("4.0.0", "3.6"),
         ] {
-            assert_eq!(MiopenRules::of_version(version).versions, rules, "{version}");
+            let found = MiopenRules::of_version(version);
+            assert_eq!(found.versions, rules, "{version}");
+            let is_newer = ["3.10.0", "4.0.0"].contains(&version);
+            assert_eq!(found.stands_in_for(version).is_some(), is_newer, "{version}");
         }
     }
 
@@ -143,6 +179,8 @@ mod tests {
         };
         assert_eq!(names("3.4.0", "gfx1100@48"), ["gfx1100_48"]);
         assert_eq!(names("3.5.1", "gfx1100@48"), ["gfx110060", "gfx1100_48"]);
+        assert_eq!(names("3.5.1", "gfx1151@20"), ["gfx1151_20"]);
+        assert_eq!(names("3.6.0", "gfx1151@20"), ["gfx115128", "gfx1151_20"]);
         assert_eq!(names("3.5.1", "gfx906@60"), ["gfx906_60"]);
     }
 }

@@ -56,6 +56,8 @@ pub struct DatabaseName {
     pub prefix: String,
     /// The device. MIOpen looks only for names with compute units.
     pub target: Target,
+    /// The device as the name has it: `gfx120140` for `gfx1201@32`.
+    device: String,
     /// The kind.
     pub kind: DatabaseKind,
     /// The owner.
@@ -105,11 +107,10 @@ impl DatabaseName {
         if suffixed == suffix.is_empty() {
             return None;
         }
-        let target: Target = device.parse().ok()?;
-        // MIOpen looks only for its own spelling.
-        (target.db_basename() == device).then(|| Self {
+        Some(Self {
             prefix: prefix.to_owned(),
-            target,
+            target: Target::from_database_name(device)?,
+            device: device.to_owned(),
             kind,
             owner,
             storage,
@@ -120,7 +121,7 @@ impl DatabaseName {
     /// The file name that MIOpen looks for.
     #[must_use]
     pub fn file_name(&self) -> String {
-        let Self { prefix, target, kind, owner, storage, suffix } = self;
+        let Self { prefix, device, kind, owner, storage, suffix, .. } = self;
         let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}_") };
         let suffix = match (suffix.as_str(), owner, storage) {
             ("", ..) => String::new(),
@@ -130,7 +131,7 @@ impl DatabaseName {
         let extension =
             EXTENSIONS.iter().find(|one| (one.1, one.2, one.3) == (*kind, *owner, *storage));
         let extension = extension.map_or("", |one| one.0);
-        format!("{prefix}{}{suffix}{extension}", target.db_basename())
+        format!("{prefix}{device}{suffix}{extension}")
     }
 
     /// The name of the system's database of the same kind that MIOpen looks
@@ -183,6 +184,8 @@ mod tests {
         check("gfx90a68.db.txt", "gfx90a68", Perf, System, Text, ["", ""]);
         check("batchnorm_gfx906_60.db.txt", "gfx906_60", Perf, System, Text, ["batchnorm", ""]);
         check("gfx90a_xnack68.db", "gfx90a_xnack68", Perf, System, Sqlite, ["", ""]);
+        check("gfx120140.HIP.fdb.txt", "gfx1201_32", Find, System, Text, ["", "HIP"]);
+        check("gfx110036.db.txt", "gfx1100_27", Perf, System, Text, ["", ""]);
         check("gfx906_60.HIP.3_3_0_.udb.txt", "gfx906_60", Perf, User, Text, ["", "HIP.3_3_0_"]);
         check("gfx906_60_1.1.0.udb", "gfx906_60", Perf, User, Sqlite, ["", "1.1.0"]);
         check("gfx942130.HIP.fdb.txt", "gfx942130", Find, System, Text, ["", "HIP"]);

@@ -2,7 +2,7 @@
 //! wrong with them.
 
 use gfxpack_runtime::{DatabaseDirectory, DatabaseKind, Target, database_directories};
-use gfxpack_tuning::Severity;
+use gfxpack_tuning::{DatabaseName, Severity};
 
 use super::finding::Findings;
 use super::installed::InstalledFiles;
@@ -45,9 +45,15 @@ fn one(
                 DatabaseKind::Models => "model".to_owned(),
                 kind => format!("{} database", kind.name()),
             };
-            let shown = format!("{} {what} `{}`", directory.layer.name(), file.display());
+            let mut shown = format!("{} {what} `{}`", directory.layer.name(), file.display());
+            let name = DatabaseName::from_path(&file).filter(|name| name.target != *target);
+            if let Some(name) = name {
+                shown += &format!(", the nearest to {target}: it is for {}", name.target);
+            }
+            // The nearest count of compute units serves where MIOpen says so.
+            let any_count = Target::new(target.id().clone(), None);
             let mut first = None;
-            let linted = gfxpack_tuning::lint(&file, Some(target), |finding| {
+            let linted = gfxpack_tuning::lint(&file, Some(&any_count), |finding| {
                 if finding.severity == Severity::Error && first.is_none() {
                     let line = finding.line.map(|line| format!("line {line}: "));
                     first = Some(format!("{}{}", line.unwrap_or_default(), finding.message));

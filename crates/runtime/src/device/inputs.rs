@@ -1,5 +1,6 @@
 //! All inputs of the detection of devices.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::environment::Environment;
@@ -35,6 +36,9 @@ pub struct Inputs {
     ///
     /// Source: ROCm/ROCR-Runtime, `topology_sysfs_get_node_props`.
     pub hsa_override_gfx_version: Option<String>,
+    /// `HSA_OVERRIDE_GFX_VERSION_<node>`: the same for one KFD node, by its number. It counts before
+    /// the one for all.
+    pub hsa_override_gfx_version_of_node: BTreeMap<u32, String>,
     /// `HSA_XNACK`: `1` turns XNACK on for devices that have it. The HIP
     /// runtime obeys it too.
     pub hsa_xnack: Option<String>,
@@ -54,6 +58,7 @@ impl Inputs {
             device_arch: value("MIOPEN_DEVICE_ARCH"),
             device_cu: value("MIOPEN_DEVICE_CU"),
             hsa_override_gfx_version: value("HSA_OVERRIDE_GFX_VERSION"),
+            hsa_override_gfx_version_of_node: environment.node_overrides().clone(),
             hsa_xnack: value("HSA_XNACK"),
             ..Self::default()
         }
@@ -67,6 +72,7 @@ impl Default for Inputs {
             device_arch: None,
             device_cu: None,
             hsa_override_gfx_version: None,
+            hsa_override_gfx_version_of_node: BTreeMap::new(),
             hsa_xnack: None,
             hip: HipLibrary::Installed,
             sysfs: PathBuf::from("/sys"),

@@ -17,9 +17,9 @@ use super::sysfs::{attribute, entries};
 /// ROCm/ROCR-Runtime, libhsakmt, topology.c.
 pub(super) fn devices(sysfs: &Path, driver: &Driver, notes: &mut Vec<String>) -> Vec<Device> {
     let nodes = sysfs.join("class/kfd/kfd/topology/nodes");
-    let mut nodes: Vec<(u32, String, std::path::PathBuf)> = entries(&nodes)
+    let mut nodes: Vec<(u32, std::path::PathBuf)> = entries(&nodes)
         .into_iter()
-        .filter_map(|(name, path)| Some((name.parse().ok()?, name, path)))
+        .filter_map(|(name, path)| Some((name.parse().ok()?, path)))
         .collect();
     nodes.sort();
     if nodes.is_empty() {
@@ -28,9 +28,9 @@ pub(super) fn devices(sysfs: &Path, driver: &Driver, notes: &mut Vec<String>) ->
         );
     }
     let mut devices = Vec::new();
-    for (_, node, path) in nodes {
+    for (node, path) in nodes {
         match attribute(&path.join("properties")) {
-            Ok(text) => devices.extend(device(&properties(&text), &node, driver, notes)),
+            Ok(text) => devices.extend(device(&properties(&text), node, driver, notes)),
             // In a container: nodes of devices that the container may not use.
             Err(error) => notes.push(format!("KFD node {node} can't be read: {error}")),
         }
@@ -49,7 +49,7 @@ fn properties(text: &str) -> BTreeMap<&str, u64> {
 
 fn device(
     properties: &BTreeMap<&str, u64>,
-    node: &str,
+    node: u32,
     driver: &Driver,
     notes: &mut Vec<String>,
 ) -> Option<Device> {
@@ -64,7 +64,7 @@ fn device(
         0 => u16::try_from(number("device_id")).ok().and_then(by_pci_id),
         version => name::from_version(version),
     };
-    let Some(hardware) = hardware.or_else(|| driver.gfx_version.clone()) else {
+    let Some(target_id) = driver.target_id(Some(node), hardware) else {
         notes.push(format!(
             "KFD node {node} is a GPU of a kind that is not known (gfx_target_version {}, device \
              {:04x})",
@@ -73,7 +73,6 @@ fn device(
         ));
         return None;
     };
-    let target_id = driver.target_id(hardware);
     let counted = simds.checked_div(number("simd_per_cu"));
     let counted =
         counted.map(|count| if name::counts_pairs(&target_id) { count / 2 } else { count });

@@ -1,6 +1,8 @@
 //! Overrides from the environment: MIOpen's variables, and those of ROCm's
 //! driver library.
 
+use std::collections::BTreeMap;
+
 use gfxpack_model::{TargetId, processors};
 
 use super::inputs::Inputs;
@@ -80,30 +82,42 @@ impl Overrides {
 
 /// The overrides by ROCm's driver library.
 pub(super) struct Driver {
-    pub(super) gfx_version: Option<TargetId>,
+    gfx_version: Option<TargetId>,
+    /// By KFD node.
+    of_node: BTreeMap<u32, TargetId>,
     xnack: bool,
 }
 
 impl Driver {
     pub(super) fn read(inputs: &Inputs, notes: &mut Vec<String>) -> Self {
-        let version = inputs.hsa_override_gfx_version.as_deref().filter(|text| !text.is_empty());
-        let gfx_version = version.and_then(|text| {
+        let mut read = |name: &str, text: &str, whom: &str| {
             let parsed = name::from_dotted_version(text);
             notes.push(match &parsed {
-                Some(id) => format!("HSA_OVERRIDE_GFX_VERSION takes every device for {id}"),
-                None => {
-                    format!("HSA_OVERRIDE_GFX_VERSION `{text}` is no version as 10.3.0; ignored")
-                }
+                Some(id) => format!("{name} takes {whom} for {id}"),
+                None => format!("{name} `{text}` is no version as 10.3.0; ignored"),
             });
             parsed
+        };
+        let all = "HSA_OVERRIDE_GFX_VERSION";
+        let version = inputs.hsa_override_gfx_version.as_deref().filter(|text| !text.is_empty());
+        let gfx_version = version.and_then(|text| read(all, text, "every device"));
+        let of_node = inputs.hsa_override_gfx_version_of_node.iter().filter_map(|(node, text)| {
+            Some((*node, read(&format!("{all}_{node}"), text, &format!("KFD node {node}"))?))
         });
-        Self { gfx_version, xnack: inputs.hsa_xnack.as_deref() == Some("1") }
+        let of_node = of_node.collect();
+        Self { gfx_version, of_node, xnack: inputs.hsa_xnack.as_deref() == Some("1") }
     }
 
-    /// The device that ROCm would report for this hardware.
-    pub(super) fn target_id(&self, hardware: TargetId) -> TargetId {
-        let id = self.gfx_version.clone().unwrap_or(hardware);
+    /// The device that ROCm would report for this hardware, if that or what it is to be taken for is
+    /// known. `node` is the number that the kernel driver gave it.
+    pub(super) fn target_id(
+        &self,
+        node: Option<u32>,
+        hardware: Option<TargetId>,
+    ) -> Option<TargetId> {
+        let own = node.and_then(|node| self.of_node.get(&node));
+        let id = own.or(self.gfx_version.as_ref()).cloned().or(hardware)?;
         let xnack = self.xnack && processors::by_name(id.processor()).is_some_and(|p| p.xnack);
-        if xnack { id.with_features(None, Some(true)) } else { id }
+        Some(if xnack { id.with_features(None, Some(true)) } else { id })
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn devices(sysfs: &Path, driver: &Driver, notes: &mut Vec<String>) ->
             continue;
         };
         let products = processors::by_name(hardware.processor()).map(|p| p.products.join(", "));
-        let target_id = driver.target_id(hardware);
+        let Some(target_id) = driver.target_id(None, Some(hardware)) else { continue };
         devices.push(Device {
             target_id,
             compute_units: None,

@@ -4,6 +4,7 @@
 use std::fs;
 
 use super::*;
+use crate::environment::Environment;
 
 /// A temporary sysfs tree.
 struct Sysfs(tempfile::TempDir);
@@ -53,6 +54,23 @@ const MI210: &str = "cpu_cores_count 0\nsimd_count 416\nsimd_per_cu 4\nvendor_id
 const RX6900XT: &str = "simd_count 160\nsimd_per_cu 2\ndevice_id 29631\nlocation_id 768\n\
     gfx_target_version 100300\n";
 const MI300X: &str = "simd_count 1216\nsimd_per_cu 4\nnum_xcc 8\ngfx_target_version 90402\n";
+
+#[test]
+fn a_node_is_taken_for_what_its_own_variable_says() {
+    let sysfs = Sysfs::new();
+    sysfs.node(0, CPU);
+    sysfs.node(1, RX6900XT);
+    sysfs.node(2, RX6900XT);
+    let environment = Environment::from_pairs([
+        ("HSA_OVERRIDE_GFX_VERSION", "11.0.0"),
+        ("HSA_OVERRIDE_GFX_VERSION_2", "10.3.1"),
+        ("HSA_OVERRIDE_GFX_VERSION_x", "9.0.0"),
+    ]);
+    let read = Inputs::from_environment(&environment);
+    let inputs = Inputs { sysfs: sysfs.inputs().sysfs, hip: HipLibrary::None, ..read };
+    let detection = sysfs.check(&inputs, &["gfx1100@40 kfd", "gfx1031@40 kfd"]);
+    assert!(detection.notes.iter().any(|note| note.contains("KFD node 2 for gfx1031")));
+}
 
 #[test]
 fn a_machine_without_gpus_is_not_an_error() {

@@ -151,18 +151,33 @@ fn the_cache_can_be_switched_off() {
 }
 
 #[test]
-fn without_a_home_the_cache_is_in_a_private_temporary_directory() {
+fn without_a_home_the_cache_is_where_miopen_has_it() {
+    let machine = Machine::new(0);
+    let temp = machine.root.as_path();
+    let check = |home: Option<&str>, expected: PathBuf| {
+        let home = home.map(|home| ("HOME", Path::new(home)));
+        let pairs: Vec<_> = home.into_iter().chain([("TMPDIR", temp)]).collect();
+        assert_eq!(resolve(&pairs, |_| {}).user, UserDirectory::Dir(expected), "{pairs:?}");
+    };
+    for home in [None, Some(""), Some("/")] {
+        check(home, temp.join(".cache/miopen/3.4.0."));
+    }
+    check(Some("relative"), std::env::current_dir().unwrap().join("relative/.cache/miopen/3.4.0."));
+}
+
+#[test]
+fn where_home_is_read_only_the_cache_is_in_a_private_temporary_directory() {
     let machine = Machine::new(0);
     let user = rustix::process::geteuid().as_raw();
     let private = machine.root.join(format!("gfxpack-{user}"));
-    let temp = [("TMPDIR", machine.root.as_path())];
-    let relative = [("HOME", Path::new("home")), ("TMPDIR", machine.root.as_path())];
-    for pairs in [&temp[..], &relative] {
-        let directories = resolve(pairs, |_| {});
-        assert_eq!(directories.user, UserDirectory::Dir(private.join("miopen/3.4.0.")));
-        assert!(directories.fallback.unwrap().contains("HOME"));
-        assert!(!private.exists(), "resolving creates nothing");
-    }
+    // Nothing can be made below a file, not even by root.
+    let home = machine.root.join("home");
+    std::fs::write(&home, "").unwrap();
+    let temp = [("HOME", home.as_path()), ("TMPDIR", machine.root.as_path())];
+    let directories = resolve(&temp, |_| {});
+    assert_eq!(directories.user, UserDirectory::Dir(private.join("miopen/3.4.0.")));
+    assert!(directories.fallback.unwrap().contains("can't be written to"));
+    assert!(!private.exists(), "resolving creates nothing");
     let refused = |make: &dyn Fn()| {
         make();
         let directories = resolve(&temp, |_| {});

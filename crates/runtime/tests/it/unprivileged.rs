@@ -162,11 +162,15 @@ fn child_process_with_a_read_only_home() {
     for directory in private.ancestors().skip(1).take(3) {
         assert_eq!(mode(directory), 0o700, "{}", directory.display());
     }
-    // The same without a home directory; the kernel is found again.
-    assert_eq!(open(None, "temp").kernel(0).origin, Origin::User(private));
+    // The kernel is found again.
+    assert_eq!(open(Some("home"), "temp").kernel(0).origin, Origin::User(private));
+    // Without a home directory the cache is where MIOpen has it.
+    assert_eq!(open(None, "temp").kernel(0).origin, Origin::Compiled);
+    let miopens = root.join("temp/.cache/miopen/1.0").join(USER_NAME);
+    assert_eq!(open(None, "temp").kernel(0).origin, Origin::User(miopens));
     // If nothing can be created, or another user was first: memory.
     for temp in ["closed-temp", "taken-temp"] {
-        let cache = open(None, temp);
+        let cache = open(Some("home"), temp);
         assert!(matches!(
             cache.cache.config().directories.user,
             gfxpack_runtime::UserDirectory::Memory { .. }
