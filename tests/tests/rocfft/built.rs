@@ -302,21 +302,22 @@ fn lookup_and_doctor_agree_with_rocfft() {
         fs::copy(&file, &other).unwrap();
         self::sql(&other, script);
     };
-    let explained = |expected: &str| {
+    let explained = |expected: &str, code: i32| {
         let mut command =
             project.command(&["lookup", "--target", "gfx90a", "--rocfft", "debian:sid", name]);
         command.env("ROCFFT_RTC_SYS_CACHE_PATH", &other);
-        let run = gfxpack_tests::project::finish(command).expect_code(3);
+        let run = gfxpack_tests::project::finish(command).expect_code(code);
         assert!(run.stdout.contains(expected), "{expected}: {}", run.stdout);
     };
     sql("UPDATE cache_v1 SET generator_sum = zeroblob(32)");
-    explained("it has the kernel of another rocFFT than 1.");
+    explained("it has the kernel of another rocFFT than 1.", 3);
     sql("UPDATE cache_v1 SET hip_version = 1");
-    explained("it has the kernel for HIP 1, not");
+    explained("it has the kernel for HIP 1, not", 3);
     sql("UPDATE cache_v1 SET code = zeroblob(5000)");
-    explained("the driver refuses it, so that plans fail");
+    // rocFFT takes the row, and fails later.
+    explained("the driver refuses it, so that plans fail", 0);
     fs::write(&other, "no database").unwrap();
-    explained("other.db");
+    explained("other.db", 3);
 }
 
 /// A root of a system in which the library is installed, and gfxpack.
