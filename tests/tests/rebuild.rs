@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use gfxpack_process::watch::landlock_abi;
 use gfxpack_tests::gate::Gate;
 use gfxpack_tests::project::{Project, Run, command, finish, strace, tool};
 use serde_json::Value;
@@ -376,6 +377,54 @@ fn objects_of_a_wrapper_in_bash_are_cached() {
         let more = ["--via", "hipcc", "--hipcc", "bin/hipcc", "--json", "-"];
         let run = project.run(&[&["build", "--out", "o"], &INPUT[..], &more].concat());
         assert_eq!(run.expect_code(0).of_type("build-finished")[0]["compiled"], compiled);
+    }
+}
+
+/// Adds the options in the file `flags`, appends to the file `log`, and becomes hipcc.
+const LAUNCHER: &str = r#"
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+    char flag[99] = "";
+    fread(flag, 1, 98, fopen(DIR "/flags", "r"));
+    int log = open(DIR "/log", O_WRONLY | O_CREAT | O_APPEND, 0644);
+    write(log, "x", 1);
+    char *all[count + 2];
+    memcpy(all, arguments, count * sizeof *all);
+    all[count] = flag;
+    all[count + 1] = NULL;
+    return execv("/usr/bin/hipcc", all);
+}
+"#;
+
+/// A program without libraries can't be watched: what it reads is not known, so nothing that is
+/// made behind it is kept. The kernel keeps it from writing elsewhere.
+#[test]
+fn objects_behind_a_static_launcher_are_not_kept_and_it_writes_nothing() {
+    for behind_script in [false, true] {
+        let project = Project::new();
+        project.write("k.cpp", "extern \"C\" __global__ void k(int *x) { *x = Y; }\n");
+        project.write_manifest("k.cpp", ["-DX=1".to_owned()].into_iter());
+        project.write("launcher.c", LAUNCHER);
+        project.add_compiler("#!/bin/sh\nexec ${0%/*}/launcher \"$@\"\n");
+        let to = if behind_script { "bin/launcher" } else { "bin/hipcc" };
+        let dir = format!("-DDIR=\"{}\"", project.path().display());
+        tool("cc", &["-static", "-w", &dir, "-o", to, "launcher.c"], project.path());
+        let object = |flag: &str| {
+            project.write("flags", flag);
+            let more = ["--hipcc", "bin/hipcc", "--json", "-"];
+            let run = project.run(&[&["build", "--out", "o"], &INPUT[..], &more].concat());
+            assert_eq!(run.expect_code(0).of_type("build-finished")[0]["compiled"], 1);
+            fs::read(project.path().join("o/kdb/gfx906.kdb")).unwrap()
+        };
+        assert_ne!(object("-DY=1"), object("-DY=2"), "{behind_script}");
+        assert_eq!(
+            project.path().join("log").exists(),
+            landlock_abi().is_none(),
+            "{behind_script}"
+        );
     }
 }
 

@@ -284,6 +284,19 @@ fn an_include_directory_that_the_compiler_searches_by_default_is_refused_by_name
 }
 
 #[test]
+fn devices_and_named_pipes_are_not_read() {
+    let project = Project::new();
+    tool("mkfifo", &["pipe.h"], project.path());
+    let endless = ["/dev/zero", "/dev/urandom", "pipe.h"];
+    let include = |(number, file)| format!("#if FILE == {number}\n#include \"{file}\"\n#endif\n");
+    let includes: String = endless.iter().enumerate().map(include).collect();
+    project.write("k.cl", &format!("{includes}kernel void k(global int *x) {{ *x = 1; }}\n"));
+    project.write_manifest("k.cl", (0..endless.len()).map(|number| format!("-DFILE={number}")));
+    let run = build(&project, &["--out", "o", "--allow-read", "/dev"]).expect_code(100);
+    assert_eq!(failures(&run).len(), endless.len(), "{}", run.stderr);
+}
+
+#[test]
 fn a_driver_that_writes_elsewhere_before_it_starts_a_compiler_is_refused_by_the_path() {
     let project = project();
     let outside = project.path().join("elsewhere");

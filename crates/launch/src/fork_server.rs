@@ -84,6 +84,7 @@ impl LoadedCompiler {
             .stderr(Stdio::null())
             .process_group(0);
         let group = Group::new(fixed(|| command.spawn())?);
+        group.limit_memory();
         // The command holds the other end of the socket. It is dropped so that the end of the
         // process closes the socket.
         drop(command);

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use crate::children;
 
@@ -9,13 +10,19 @@ use crate::children;
 /// the control group leaves if that is less. `None` if neither is known.
 pub fn available_memory() -> Option<u64> {
     let meminfo = bytes_in("/proc/meminfo", "MemAvailable:");
-    let group = fs::read_to_string("/proc/self/cgroup")
-        .ok()
-        .and_then(|text| cgroup_room(&text, Path::new("/sys/fs/cgroup")));
-    match (meminfo, group) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
+    let rooms = own_groups().into_iter().map(|group| group.limit.saturating_sub(group.used));
+    meminfo.into_iter().chain(rooms).min()
+}
+
+/// The most bytes of memory that one compiler may have: three quarters of the machine's, or of its
+/// control group's. `None` if neither is known.
+pub(crate) fn compiler_memory() -> Option<u64> {
+    static LIMIT: OnceLock<Option<u64>> = OnceLock::new();
+    *LIMIT.get_or_init(|| {
+        let limits = own_groups().into_iter().map(|group| group.limit);
+        let total = bytes_in("/proc/meminfo", "MemTotal:").into_iter().chain(limits).min()?;
+        Some(total / 4 * 3)
+    })
 }
 
 /// The default number of parallel jobs: the number of processors that this process may use, by its
@@ -66,14 +73,26 @@ pub(crate) fn bytes_in(file: &str, name: &str) -> Option<u64> {
     value.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// The memory that the tightest of this process's memory control groups leaves. File pages that
-/// were not used lately count as free, since the kernel reclaims them first. Otherwise every build
-/// that writes much would seem to be out of memory.
+/// A control group with a limit of memory, in bytes.
+#[derive(Debug, PartialEq, Eq)]
+struct MemoryGroup {
+    limit: u64,
+    /// Without file pages that were not used lately, since the kernel reclaims these first.
+    /// Otherwise every build that writes much would seem to be out of memory.
+    used: u64,
+}
+
+fn own_groups() -> Vec<MemoryGroup> {
+    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    memory_groups(&groups, Path::new("/sys/fs/cgroup"))
+}
+
+/// This process's memory control groups that have a limit.
 ///
 /// Source: Linux, Documentation/admin-guide/cgroup-v2.rst (memory.max,
 /// memory.high, memory.stat) and cgroup-v1/memory.rst.
-fn cgroup_room(proc_self_cgroup: &str, mount: &Path) -> Option<u64> {
-    let mut room: Option<u64> = None;
+fn memory_groups(proc_self_cgroup: &str, mount: &Path) -> Vec<MemoryGroup> {
+    let mut groups = Vec::new();
     for line in proc_self_cgroup.lines() {
         let mut parts = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
@@ -91,15 +110,14 @@ fn cgroup_room(proc_self_cgroup: &str, mount: &Path) -> Option<u64> {
             if let (Some(limit), Some(usage)) = (limit, read_number(&group.join(usage))) {
                 let stat = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
                 let idle = stat.lines().find_map(|line| line.strip_prefix(idle)?.parse().ok());
-                let left = limit.saturating_sub(usage.saturating_sub(idle.unwrap_or(0)));
-                room = Some(room.map_or(left, |room| room.min(left)));
+                groups.push(MemoryGroup { limit, used: usage.saturating_sub(idle.unwrap_or(0)) });
             }
             if !group.pop() {
                 break;
             }
         }
     }
-    room
+    groups
 }
 
 /// `None` for `max`, which means no limit.
@@ -118,7 +136,8 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        cgroup_room(proc_self_cgroup, mount.path())
+        let groups = memory_groups(proc_self_cgroup, mount.path());
+        groups.iter().map(|group| group.limit.saturating_sub(group.used)).min()
     }
 
     #[test]

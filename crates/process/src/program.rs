@@ -10,9 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getrlimit, kill_process_group, prlimit,
+    waitid,
+};
 use wait4::{ResUse, Wait4};
 
+use crate::memory::compiler_memory;
 use crate::memory_layout;
 use crate::pipe::{Capture, wait_readable};
 use crate::usage::{PeakWatch, Usage};
@@ -164,7 +168,13 @@ pub fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, StartError>
         .stderr(Stdio::piped())
         .process_group(0);
     let inherited = PeakWatch::inherited();
-    let mut child = Group::new(memory_layout::fixed(|| command.spawn()).map_err(start_error)?);
+    let mut start = || memory_layout::fixed(|| command.spawn());
+    let started = match program.record {
+        Some(record) => record.start(program.path, start),
+        None => start(),
+    };
+    let mut child = Group::new(started.map_err(start_error)?);
+    child.limit_memory();
     let mut watch = PeakWatch::new(child.child().id(), inherited);
     let mut look = FIRST_LOOK;
     let mut stdout = Capture::new(child.child().stdout.take().expect("stdout is piped"));
@@ -222,6 +232,17 @@ impl Group {
     #[must_use]
     pub fn new(child: Child) -> Self {
         Self(Some(child))
+    }
+
+    /// Bounds the memory of the child and of each program that it starts: three quarters of what
+    /// there is. An allocation beyond that fails.
+    pub fn limit_memory(&self) {
+        let Some((pid, limit)) = self.pid().zip(compiler_memory()) else { return };
+        let own = getrlimit(Resource::Data);
+        let limit = |own: Option<u64>| Some(own.map_or(limit, |own| own.min(limit)));
+        let limits = Rlimit { current: limit(own.current), maximum: own.maximum };
+        // The child may have ended.
+        prlimit(Some(pid), Resource::Data, limits).ok();
     }
 
     fn child(&mut self) -> &mut Child {

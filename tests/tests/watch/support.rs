@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gfxpack_process::find_in_path;
 use gfxpack_process::watch::{
     FileAccess, Operation, ProcessClass, Record, Recorder, RecorderOptions, WatchError,
 };
@@ -31,7 +32,8 @@ pub(crate) fn watched_with(
     let mut command = command(args[0]);
     command.args(&args[1..]).current_dir(directory).env("TMPDIR", directory);
     command.envs(recorder.environment().unwrap());
-    let output = command.output().unwrap();
+    let program = find_in_path(args[0], "/usr/bin:/bin".as_ref()).unwrap_or(args[0].into());
+    let output = recorder.start(&program, || command.output()).unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     (if output.status.success() { Ok(()) } else { Err(stderr) }, recorder.finish())
 }

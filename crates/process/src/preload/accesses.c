@@ -79,8 +79,9 @@ static int writes(uint32_t flags) {
 
 static int open_refused(int dir, const char *path, uint32_t flags) {
     int by_name = (flags & O_NOFOLLOW) != 0 || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
-    return writes(flags) && refused(&EVENT(.kind = KIND_OPEN, .argument = flags, .dir = dir, .first = path),
-                                    by_name ? REACH_NAME : REACH_FILE);
+    struct event event = EVENT(.kind = KIND_OPEN, .argument = flags, .dir = dir, .first = path);
+    return writes(flags) ? refused(&event, by_name ? REACH_NAME : REACH_FILE)
+                         : (flags & O_PATH) == 0 && is_endless(&event);
 }
 
 static int open_at(int dir, const char *path, int flags, mode_t mode) {

@@ -14,7 +14,9 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 enum found {
@@ -129,6 +131,29 @@ int refused(const struct event *event, enum reach reach) {
     if (refusal.first == NULL)
         refusal.first = "";
     if (enter_start()) {
+        put(&refusal);
+        leave();
+    }
+    errno = EACCES;
+    return 1;
+}
+
+int is_endless(const struct event *event) {
+    struct stat is;
+    if (bounds() == NULL || !is_compiler())
+        return 0;
+    int before = errno;
+    int known = RAW(SYS_newfstatat, event->dir, event->first, &is, 0, 0) == 0;
+    errno = before;
+    int is_device = known && (S_ISCHR(is.st_mode) || S_ISBLK(is.st_mode));
+    if (!(is_device && is.st_rdev != makedev(1, 3)) && !(known && S_ISFIFO(is.st_mode)))
+        return 0;
+    /* What the process has opened already, or was given. */
+    if (strncmp(event->first, "/dev/fd/", 8) == 0 || strncmp(event->first, "/proc/", 6) == 0)
+        return 0;
+    struct event refusal = *event;
+    refusal.error = EACCES;
+    if (enter()) {
         put(&refusal);
         leave();
     }

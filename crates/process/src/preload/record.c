@@ -265,8 +265,7 @@ static void announce(const char *arguments, size_t length) {
                .second_length = length));
     put_directory(KIND_DIRECTORY, 0);
     dl_iterate_phdr(put_library, &libraries);
-    uint32_t wished = class == CLASS_OTHER ? WISH_LANDLOCK_ALL : WISH_LANDLOCK;
-    if ((record->wishes & wished) != 0)
+    if (class != CLASS_OTHER && (record->wishes & WISH_LANDLOCK) != 0)
         restrict_by_kernel(record);
 }
 
@@ -398,6 +397,10 @@ const struct head *bounds(void) {
     if (__builtin_expect(state == UNDECIDED, 0))
         begin();
     return state == ON && (record->wishes & WISH_BOUNDS) != 0 ? record : NULL;
+}
+
+int is_compiler(void) {
+    return class != CLASS_OTHER;
 }
 
 int is_job(void) {

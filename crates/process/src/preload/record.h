@@ -43,8 +43,7 @@ enum wish {
     WISH_BOUNDS = 2, /* only paths of a list, and below them, may be written */
     /* Landlock confines compilers, assemblers and linkers to these paths, */
     WISH_LANDLOCK = 4,
-    WISH_LANDLOCK_ALL = 8, /* and all other processes */
-    WISH_CUT = 16,         /* the file is truncated to its used length */
+    WISH_CUT = 16, /* the file is truncated to its used length */
 };
 
 /* Why accesses may be missing in a record. */
@@ -179,8 +178,13 @@ enum reach {
 };
 /* Whether a call that writes must be refused. If so, it is recorded and errno is set. */
 int refused(const struct event *event, enum reach reach);
+/* Whether a compiler must not read a file, which has no end: a device or a named pipe. If so, it is
+ * recorded and errno is set. */
+int is_endless(const struct event *event);
 /* Confines this process, and everything that it starts, to the head's list by Landlock. */
 void restrict_by_kernel(const struct head *head);
+/* Whether this process runs a compiler, an assembler or a linker. */
+int is_compiler(void);
 /* Whether this process was forked for one job, and may start no program. */
 int is_job(void);
 /* The path of a descriptor's file. Returns its length, or 0 if not known. */

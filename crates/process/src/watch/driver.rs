@@ -122,8 +122,7 @@ fn started(record: &Record, program: &Path) -> BTreeSet<PathBuf> {
     let named = executed.map(|access| access.path.as_path()).chain([program]);
     let mut started: BTreeSet<PathBuf> = BTreeSet::new();
     for program in named {
-        let scripts = std::iter::successors(Some(program.to_owned()), |file| interpreter(file));
-        started.extend(scripts.take(SCRIPTS + 1));
+        started.extend(with_interpreters(program));
     }
     for process in &record.processes {
         started.insert(process.program.clone());
@@ -134,6 +133,17 @@ fn started(record: &Record, program: &Path) -> BTreeSet<PathBuf> {
     };
     started.retain(is_file);
     started
+}
+
+/// A program, the interpreter in its first line if it is a script, and that one's.
+fn with_interpreters(program: &Path) -> impl Iterator<Item = PathBuf> {
+    std::iter::successors(Some(program.to_owned()), |file| interpreter(file)).take(SCRIPTS + 1)
+}
+
+/// Whether the process of a program that was started by the name `named` runs the file `ran`. If
+/// not, a program that can't be watched was started, and became this one later.
+pub(super) fn is_run_by(named: &Path, ran: &Path) -> bool {
+    with_interpreters(named).any(|file| file.canonicalize().is_ok_and(|file| file == ran))
 }
 
 /// The program named in a script's first line.
@@ -166,7 +176,12 @@ mod tests {
         let roles = driver_path_roles("/stage".into(), Path::new("/scratch"));
         let judged = accesses.clone().map(|access| roles.judge(&access, &access.path).remove(0));
         assert_eq!(judged, [Judgement::Absent(accesses[0].path.clone()), Judgement::Nothing]);
-        let record = Record { processes: Vec::new(), accesses: Vec::new(), heap_was_short: false };
+        let record = Record {
+            processes: Vec::new(),
+            executions: Vec::new(),
+            accesses: Vec::new(),
+            heap_was_short: false,
+        };
         let programs = ["/dev/shm/clang", "/dev/clang"];
         let started = programs.map(|program| started(&record, Path::new(program)).len());
         assert_eq!(started, [1, 0]);

@@ -21,7 +21,6 @@ const VERSION: u32 = 2;
 const WISH_ALL: u32 = 1;
 const WISH_BOUNDS: u32 = 2;
 const WISH_LANDLOCK: u32 = 4;
-const WISH_LANDLOCK_ALL: u32 = 8;
 
 const LACK_ROOM: u32 = 1;
 const LACK_UNTOLD: u32 = 2;
@@ -66,9 +65,8 @@ pub(super) struct RecordHeader<'a> {
     pub(super) all: bool,
     /// The paths that may be written, absolute and without links.
     pub(super) writable: Option<&'a [PathBuf]>,
-    /// Whether the kernel confines compilers to these paths, and also all other processes.
+    /// Whether the library makes the kernel confine compilers to these paths.
     pub(super) landlock: bool,
-    pub(super) landlock_all: bool,
 }
 
 impl RecordHeader<'_> {
@@ -78,7 +76,6 @@ impl RecordHeader<'_> {
             (self.all, WISH_ALL),
             (self.writable.is_some(), WISH_BOUNDS),
             (self.landlock, WISH_LANDLOCK),
-            (self.landlock_all, WISH_LANDLOCK_ALL),
         ];
         let wishes: u32 = wishes.iter().filter(|(wished, _)| *wished).map(|(_, wish)| wish).sum();
         let paths = self.writable.unwrap_or_default().iter();
@@ -230,6 +227,8 @@ struct Reader {
     shells: Vec<OsString>,
     /// Programs that announced themselves in new processes.
     arrived: Vec<usize>,
+    /// Those that processes turned into, as they named them.
+    executions: Vec<(PathBuf, usize)>,
 }
 
 impl Reader {
@@ -296,7 +295,10 @@ impl Reader {
         // executed without an entry.
         let goes_on = self.states.get(&entry.pid).is_some_and(|state| !state.ended);
         match self.pending_execs.remove(&entry.pid) {
-            Some(PendingExec { process, program }) => self.executed(process, program, None),
+            Some(PendingExec { process, program }) => {
+                self.executions.push((program.clone(), self.processes.len()));
+                self.executed(process, program, None);
+            }
             None if goes_on => return Err(entry.damaged()),
             None => self.arrived.push(self.processes.len()),
         }
@@ -424,9 +426,11 @@ impl Reader {
         if let Some((_, exec)) = self.pending_execs.pop_first() {
             return Err(WatchError::NotWatched(exec.program));
         }
-        let announced = |pid: u32| self.processes.iter().any(|process| process.pid == pid);
-        if let Some((_, program)) = self.spawned.iter().find(|(pid, _)| !announced(*pid)) {
-            return Err(WatchError::NotWatched(program.clone()));
+        for (pid, program) in &self.spawned {
+            let of_pid = |&index: &usize| self.processes[index].pid == *pid;
+            let arrived = self.arrived.iter().copied().find(of_pid);
+            let process = arrived.ok_or_else(|| WatchError::NotWatched(program.clone()))?;
+            self.executions.push((program.clone(), process));
         }
         if let Some(shell) = self.silent_shell() {
             return Err(WatchError::NotWatched(shell));
@@ -437,7 +441,8 @@ impl Reader {
         if self.processes.is_empty() {
             return Err(WatchError::Nothing);
         }
-        Ok(Record { processes: self.processes, accesses: self.accesses, heap_was_short: false })
+        let Self { processes, executions, accesses, .. } = self;
+        Ok(Record { processes, executions, accesses, heap_was_short: false })
     }
 }
 

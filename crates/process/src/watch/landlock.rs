@@ -1,9 +1,21 @@
-//! Finds out whether the kernel can confine processes.
+//! Confines programs by the kernel before they start.
 #![expect(unsafe_code, reason = "makes a system call that no crate has a function for")]
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use landlock::{
+    ABI, AccessFs, RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
+    path_beneath_rules,
+};
 
 static SWITCHED_OFF: AtomicBool = AtomicBool::new(false);
+
+/// The first version that also stops files from being truncated. An older kernel stops what it
+/// can.
+const RIGHTS: ABI = ABI::V3;
 
 /// Makes this process behave as if the kernel had no Landlock, for tests.
 pub fn switch_off_landlock() {
@@ -27,4 +39,39 @@ fn access() -> Option<u32> {
     let version =
         unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, VERSION) };
     u32::try_from(version).ok().filter(|&version| version > 0)
+}
+
+/// Calls `start` such that the program that it starts, and all that this one starts, may write only
+/// to these paths and below them, and to `/dev/null`. That holds for programs without libraries
+/// too.
+///
+/// # Errors
+/// The errors of `start`, and if no thread can be made.
+pub(super) fn confined<T: Send>(
+    writable: &[PathBuf],
+    start: impl FnOnce() -> io::Result<T> + Send,
+) -> io::Result<T> {
+    // The kernel confines single threads, and what they start.
+    let confined_start = || {
+        // Where this process is in too many domains already, theirs still hold.
+        restrict(writable)
+            .map_err(|error| tracing::debug!(%error, "a program is not confined"))
+            .ok();
+        start()
+    };
+    thread::scope(|scope| {
+        let running = thread::Builder::new().spawn_scoped(scope, confined_start)?;
+        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn restrict(writable: &[PathBuf]) -> Result<RestrictionStatus, RulesetError> {
+    let rights = AccessFs::from_write(RIGHTS);
+    let null = [Path::new("/dev/null")];
+    Ruleset::default()
+        .handle_access(rights)?
+        .create()?
+        .add_rules(path_beneath_rules(writable, rights))?
+        .add_rules(path_beneath_rules(null, AccessFs::WriteFile | AccessFs::Truncate))?
+        .restrict_self()
 }

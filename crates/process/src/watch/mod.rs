@@ -24,6 +24,7 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::fs::{FallocateFlags, StatVfsMountFlags, fallocate, statvfs};
 use rustix::process::{Resource, getrlimit};
@@ -70,9 +71,9 @@ pub enum Landlock {
     /// Compilers, assemblers and linkers. Programs that they start can't be watched, since these
     /// can't load the library from another process's memory.
     Compilers,
-    /// All processes. The record and the library are files in the first writable directory, if it
-    /// has room and programs may be loaded from it; otherwise this works as
-    /// [`Landlock::Compilers`].
+    /// All processes, from the first one's start on. The record and the library are files in the
+    /// first writable directory, if it has room and programs may be loaded from it; otherwise this
+    /// works as [`Landlock::Compilers`].
     All,
 }
 
@@ -84,6 +85,10 @@ pub struct Recorder {
     path: PathBuf,
     /// The library and the record as files; `None` if both are in memory.
     files: Option<(TempPath, TempPath)>,
+    /// What all processes may write, if the kernel confines them from their start on.
+    confined: Option<Vec<PathBuf>>,
+    /// The program that was started.
+    started: OnceLock<PathBuf>,
 }
 
 impl Recorder {
@@ -143,12 +148,12 @@ impl Recorder {
         let header = RecordHeader {
             all: options.all,
             writable: writable.as_deref(),
-            landlock: landlock.is_some(),
-            landlock_all: files.is_some(),
+            landlock: landlock.is_some() && files.is_none(),
         };
         file.set_len(limit)?;
         file.write_all(&header.bytes(limit))?;
-        Ok(Self { file, limit, path, files })
+        let confined = writable.filter(|_| files.is_some());
+        Ok(Self { file, limit, path, files, confined, started: OnceLock::new() })
     }
 
     /// A path of the record for processes of the same user, valid while this value lives.
@@ -173,6 +178,22 @@ impl Recorder {
         ])
     }
 
+    /// Starts the run's first program, which has this record's [`environment`](Self::environment).
+    ///
+    /// # Errors
+    /// The errors of `start`.
+    pub fn start<T: Send>(
+        &self,
+        program: &Path,
+        start: impl FnOnce() -> io::Result<T> + Send,
+    ) -> io::Result<T> {
+        self.started.get_or_init(|| program.to_owned());
+        match &self.confined {
+            Some(writable) => landlock::confined(writable, start),
+            None => start(),
+        }
+    }
+
     /// The record. All processes that write to it must have ended.
     ///
     /// # Errors
@@ -183,7 +204,16 @@ impl Recorder {
         let used = entries::used(&header, self.limit)?;
         let mut bytes = vec![0; used];
         self.file.read_exact_at(&mut bytes, 0).map_err(|_| WatchError::Damaged { at: 0 })?;
-        Record::parse(&bytes, self.limit)
+        let record = Record::parse(&bytes, self.limit)?;
+        let first = self.started.get().zip(record.processes.first());
+        let first = first.map(|(program, process)| (program.as_path(), process.program.as_path()));
+        let others = record.executions.iter().map(|(program, process)| {
+            (program.as_path(), record.processes[*process].program.as_path())
+        });
+        match first.into_iter().chain(others).find(|(named, ran)| !driver::is_run_by(named, ran)) {
+            Some((named, _)) => Err(WatchError::NotWatched(named.to_owned())),
+            None => Ok(record),
+        }
     }
 }
 

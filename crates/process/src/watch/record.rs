@@ -213,6 +213,9 @@ impl FileAccess {
 pub struct Record {
     /// The programs that ran.
     pub processes: Vec<Process>,
+    /// The programs that processes executed or started, as they named them, each with the index of
+    /// the process that came of it.
+    pub executions: Vec<(PathBuf, usize)>,
     /// The file accesses of all processes but drivers; also those of drivers if the options say so.
     pub accesses: Vec<FileAccess>,
     /// Whether a compiler also used another heap than the preloaded one, so that its output may

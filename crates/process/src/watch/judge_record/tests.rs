@@ -55,7 +55,12 @@ impl Fixture {
             class: ProcessClass::Compiler,
             libraries: Vec::new(),
         };
-        let record = Record { processes: vec![process], accesses, heap_was_short: false };
+        let record = Record {
+            processes: vec![process],
+            executions: Vec::new(),
+            accesses,
+            heap_was_short: false,
+        };
         let digests = FileDigests::in_memory();
         judge_records([&record], |_| &self.roles, &FileSystemCache::new(&digests), since)
     }
