@@ -26,7 +26,7 @@ fn invalid_targets_are_errors_with_the_allowed_form() {
         &project,
         &dist(&["--target", "gtx1080"]),
         2,
-        &["it names no gfx processor", "gfx90a@104"],
+        &["no GPU of that name is known", "gfx90a@104"],
     );
     check(&project, &dist(&["--target", "gfx90a@x"]), 2, &["no compute-unit count"]);
     check(&project, &dist(&["--target", "gfx906_65"]), 2, &["write gfx906@65", "gfx90641"]);

@@ -16,7 +16,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use gfxpack_model::Target;
 use gfxpack_pipeline::exit_code::MEANINGS;
 use gfxpack_plan::license::Allowed;
 use gfxpack_plan::shard::Shard;
@@ -31,7 +30,9 @@ pub(crate) use harvest::{
 };
 pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, KdbForm, SelectObject};
 pub(crate) use packaging::{Install, Package, Packaging, Recipe, Repo, Verify};
-pub(crate) use parsers::{Choice, SHELLS, one_of, parse_target, whole_file};
+pub(crate) use parsers::{
+    Choice, SHELLS, TargetList, one_of, parse_target, parse_targets, whole_file,
+};
 use parsers::{parse_shard, parse_timeout};
 pub(crate) use problems::ProblemsCommand;
 pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
@@ -344,9 +345,9 @@ pub(crate) struct InputArgs {
     ///
     /// A processor and its compute units, as gfx90a@104, gfx90a:xnack+@104 or
     /// gfx906_60; or a processor alone, as gfx1030 or a product's name (MI210),
-    /// for any number of them; repeatable, or with commas.
-    #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target, help_heading = "Input")]
-    pub(crate) target: Vec<Target>,
+    /// for any number of them; repeatable, or with commas or blanks between.
+    #[arg(long, short, value_name = "TARGET", value_parser = parse_targets, help_heading = "Input")]
+    pub(crate) target: Vec<TargetList>,
     /// Compile only sources that Debian can ship (DFSG): under free licences, not
     /// written by a program, none of MIOpen's assembly; list the others
     #[arg(long, help_heading = "Input")]

@@ -12,7 +12,7 @@ use gfxpack_toolchain::Search;
 
 use crate::args::{
     self, Build, CacheArgs, CacheDir, CompilerArgs, InputArgs, LibraryArgs, Packaging, ProblemArgs,
-    RemoteArgs, SharedCacheArgs, ToolchainArgs, Via,
+    RemoteArgs, SharedCacheArgs, TargetList, ToolchainArgs, Via,
 };
 use crate::environment::Environment;
 use crate::fail::Result;
@@ -39,7 +39,7 @@ pub(crate) fn prepare_options(
             },
             fft_plans: rocfft.plans.clone(),
             source_dirs: inputs.source_dir.clone(),
-            targets: inputs.target.clone(),
+            targets: TargetList::of(&inputs.target),
             dfsg: inputs.dfsg,
             license_allow: inputs.license_allow.clone(),
             stated_license: None,

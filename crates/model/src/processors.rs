@@ -45,7 +45,7 @@ const GRADES: [&str; 4] = ["gre", "series", "xt", "xtx"];
 
 fn plain_words(product: &str) -> Vec<String> {
     let words = product.split([' ', '-', '_']).map(str::to_ascii_lowercase);
-    words.filter(|word| !["amd", "radeon", "instinct"].contains(&word.as_str())).collect()
+    words.filter(|word| !["amd", "instinct", "radeon", "rx"].contains(&word.as_str())).collect()
 }
 
 #[cfg(test)]

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use gfxpack_miopen::{LibrarySource, Uses, UsesError};
-use gfxpack_model::Target;
 
-use super::{CacheDir, parse_target};
+use super::{CacheDir, TargetList, parse_targets};
 
 /// Which kernels a build wants, said by what programs compute.
 #[derive(Debug, Clone, Default, ClapArgs)]
@@ -92,8 +91,8 @@ pub(crate) struct Ask {
     /// GPU to ask for: a processor and its compute units, as gfx90a@104 or
     /// gfx906_60; or a processor alone, as gfx1030 or a product's name (MI210), for
     /// every number of them that is known; repeatable, or with commas
-    #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
-    pub(crate) target: Vec<Target>,
+    #[arg(long, short, value_name = "TARGET", value_parser = parse_targets)]
+    pub(crate) target: Vec<TargetList>,
     /// Where to write the keys, one JSON object a line [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,

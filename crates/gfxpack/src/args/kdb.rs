@@ -6,7 +6,9 @@ use clap::{Args as ClapArgs, Subcommand};
 use gfxpack_kdb::{Blob, Conflict};
 use gfxpack_model::Target;
 
-use super::{CacheDir, Choice, LibraryArgs, one_of, parse_target, whole_file};
+use super::{
+    CacheDir, Choice, LibraryArgs, TargetList, one_of, parse_target, parse_targets, whole_file,
+};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct KdbCommand {
@@ -26,8 +28,8 @@ pub(crate) struct CheckKdb {
     pub(crate) problems: Vec<PathBuf>,
     /// The GPU that MIOpen is to find; repeatable, or with commas [default: as
     /// the kdbs' names say, with every known compute-unit count]
-    #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_target)]
-    pub(crate) target: Vec<Target>,
+    #[arg(long, short, value_name = "TARGET", value_parser = parse_targets)]
+    pub(crate) target: Vec<TargetList>,
     /// Processes at once [default: one per processor]
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,

@@ -1,10 +1,11 @@
 //! Parsers for values that several commands take.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use gfxpack_caches::Shell;
-use gfxpack_model::{Target, TargetId, processors};
+use gfxpack_model::{Target, TargetError, TargetId, processors};
 use gfxpack_plan::shard::Shard;
 
 /// A week, in seconds. Nobody needs a longer limit.
@@ -71,11 +72,99 @@ pub(crate) fn whole_file() -> impl TypedValueParser<Value = PathBuf> {
     })
 }
 
-/// A target, or the name of a product with this processor.
+/// A target in any case, or the name of a product with this processor.
 pub(crate) fn parse_target(text: &str) -> Result<Target, String> {
-    match (text.parse::<Target>(), processors::by_product(text)) {
-        (Ok(target), _) => Ok(target),
-        (Err(_), Some(processor)) => Ok(Target::new(TargetId::new(processor.name), None)),
-        (Err(error), None) => Err(format!("{error}\nhint: {}", error.hint())),
+    let text = text.trim();
+    let parsed = text.to_ascii_lowercase().parse::<Target>();
+    match (parsed, processors::by_product(text)) {
+        (Ok(target), _) if processors::by_name(target.id().processor()).is_some() => Ok(target),
+        (_, Some(processor)) => Ok(Target::new(TargetId::new(processor.name), None)),
+        (Err(error), None) if !matches!(error, TargetError::Processor(_)) => {
+            Err(format!("{error}\nhint: {}", error.hint()))
+        }
+        _ => Err(unknown_gpu(text)),
+    }
+}
+
+fn unknown_gpu(text: &str) -> String {
+    let plain = text.to_ascii_lowercase();
+    let name = plain.split([':', '@', '_']).next().unwrap_or_default();
+    let names = || processors::PROCESSORS.iter().map(|processor| processor.name);
+    let typed = names().filter(|known| strsim::osa_distance(known, name) == 1);
+    let begun = names().filter(|known| name.len() > 4 && known.starts_with(name));
+    let mut near: BTreeSet<&str> = begun.collect();
+    if near.is_empty() {
+        near.extend(typed);
+    }
+    let list = "`gfxpack targets` lists the processors, and the products that have them";
+    let hint = match near.into_iter().collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => {
+            format!("write gfx906_60, gfx90a@104, gfx90a:xnack+@104 or gfx1030; {list}")
+        }
+        near => format!("did you mean {near}? {list}"),
+    };
+    format!("failed to parse target `{text}`: no GPU of that name is known\nhint: {hint}")
+}
+
+/// One word of the command line with any number of targets.
+#[derive(Debug, Clone)]
+pub(crate) struct TargetList(Vec<Target>);
+
+impl TargetList {
+    /// Those of all words.
+    pub(crate) fn of(words: &[Self]) -> Vec<Target> {
+        words.iter().flat_map(|word| word.0.iter().cloned()).collect()
+    }
+}
+
+/// TargetList with commas, semicolons or blanks between them. Names of products may have blanks.
+pub(crate) fn parse_targets(text: &str) -> Result<TargetList, String> {
+    let parts = text.split([',', ';']).filter(|part| !part.trim().is_empty());
+    let is_gfx = |word: &str| word.to_ascii_lowercase().starts_with("gfx");
+    let each = parts.flat_map(|part| match part.split_whitespace().all(is_gfx) {
+        true => part.split_whitespace().map(parse_target).collect(),
+        false => vec![parse_target(part)],
+    });
+    let targets = each.collect::<Result<Vec<_>, String>>()?;
+    if targets.is_empty() { Err(unknown_gpu(text)) } else { Ok(TargetList(targets)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_taken_as_people_write_them() {
+        for (text, expected) in [
+            ("GFX1030", "gfx1030"),
+            ("gfx906, gfx90a@104", "gfx906 gfx90a@104"),
+            ("gfx906 gfx103", ""),
+            ("gfx906;gfx908 gfx1100", "gfx906 gfx908 gfx1100"),
+            ("gfx1030,", "gfx1030"),
+            ("7900 XTX", "gfx1100"),
+            ("Radeon RX 7900 XTX, MI210", "gfx1100 gfx90a"),
+            (" , ", ""),
+        ] {
+            let found = parse_targets(text).map(|targets| TargetList::of(&[targets]));
+            let found =
+                found.unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>();
+            assert_eq!(found.join(" "), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_gpu_is_an_error_with_the_nearest_names() {
+        for (text, near) in [
+            ("gfx103", "did you mean gfx1030, gfx1031"),
+            ("gfx103O", "did you mean gfx1030"),
+            ("gfx9999", "`gfxpack targets` lists"),
+            ("RX 9999", "`gfxpack targets` lists"),
+        ] {
+            let error = parse_targets(text).unwrap_err();
+            assert!(
+                error.contains(&format!("`{text}`: no GPU")) && error.contains(near),
+                "{error}"
+            );
+        }
     }
 }

@@ -10,7 +10,7 @@ use gfxpack_pipeline::stock_library::LibraryQuery;
 use gfxpack_pipeline::{asked_keys, inputs, rocfft};
 use serde::Serialize;
 
-use crate::args::{Ask, ProblemArgs};
+use crate::args::{Ask, ProblemArgs, TargetList};
 use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::options::{cache_dir, library_options, rocfft_options};
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
     let query = LibraryQuery {
         lists: problems,
         library: &library_options(library, environment),
-        targets: &inputs::distinct(&args.target)?,
+        targets: &inputs::distinct(&TargetList::of(&args.target))?,
         jobs: processes(args.jobs),
         cache: &cache_dir(&args.cache, environment),
     };

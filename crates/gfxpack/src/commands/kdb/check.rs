@@ -12,7 +12,7 @@ use gfxpack_pipeline::text::key_in_words;
 use gfxpack_runtime::NearestKeys;
 use serde_json::json;
 
-use crate::args::CheckKdb;
+use crate::args::{CheckKdb, TargetList};
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_dir, library_options};
@@ -28,7 +28,7 @@ pub(super) fn run(args: &CheckKdb, context: &Context) -> Result {
     let query = LibraryQuery {
         lists: &args.problems,
         library: &library_options(&args.library, environment),
-        targets: &args.target,
+        targets: &TargetList::of(&args.target),
         jobs: processes(args.jobs),
         cache: &cache_dir(&args.cache, environment),
     };
