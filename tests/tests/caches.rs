@@ -329,7 +329,7 @@ fn on_a_terminal_the_user_is_asked() {
         user.environment(&mut asked);
         asked.args(["-c", script]).arg(binary()).args(["caches", answer]);
         let run = finish(asked).expect_code(0);
-        assert!(run.stdout.contains("remove 1 entries"), "{}", run.stdout);
+        assert!(run.stdout.contains("remove 1 entry,"), "{}", run.stdout);
         assert_eq!(!path.exists(), gone, "{answer:?}: {}", run.stdout);
     }
 }

@@ -184,6 +184,7 @@ pub(crate) fn init_logging(environment: &Environment, verbose: u8) {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .without_time()
         .init();
 }

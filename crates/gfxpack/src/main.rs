@@ -17,9 +17,10 @@ mod report_inputs;
 mod tuning_findings;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{ColorChoice, CommandFactory, FromArgMatches, ValueEnum};
+use clap::{ArgMatches, ColorChoice, CommandFactory, FromArgMatches, ValueEnum};
 use gfxpack_compile::Cancel;
 use gfxpack_pipeline::error::defect;
 use gfxpack_pipeline::exit_code::SUCCESS;
@@ -31,8 +32,29 @@ fn parse() -> Result<args::Args, clap::Error> {
     let command = overview::with_groups(examples::with_examples(args::Args::command()));
     let mut command = command.color(choice.unwrap_or_default());
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    if let Some(file) = written_twice(&matches) {
+        let message = format!(
+            "two options would write `{}`\nhint: give each a file of its own",
+            file.display()
+        );
+        return Err(command.error(clap::error::ErrorKind::ArgumentConflict, message));
+    }
     args::Args::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
+
+/// A file that two options of the command line would write.
+fn written_twice(matches: &ArgMatches) -> Option<&PathBuf> {
+    let mut leaf = matches;
+    while let Some((_, below)) = leaf.subcommand() {
+        leaf = below;
+    }
+    let given = |id| leaf.try_get_one::<PathBuf>(id).ok().flatten();
+    let files: Vec<_> = WRITTEN.into_iter().filter_map(given).collect();
+    files.iter().enumerate().find_map(|(at, file)| files[..at].contains(file).then_some(*file))
+}
+
+/// The options that write a file each.
+const WRITTEN: [&str; 4] = ["json", "junit", "report", "write_refused"];
 
 fn main() -> ExitCode {
     let args = match parse() {

@@ -9,11 +9,14 @@ pub use gfxpack_package::size;
 /// How many options [`elided`] keeps between two differences.
 const WORDS_LEFT: usize = 3;
 
-/// `1 kernel`, `2 kernels`.
+/// `1 kernel`, `2 kernels`, `2 entries`.
 pub fn counted(number: impl TryInto<u64>, what: &str) -> String {
     match number.try_into().unwrap_or(u64::MAX) {
         1 => format!("1 {what}"),
-        number => format!("{number} {what}s"),
+        number => match what.strip_suffix('y') {
+            Some(stem) => format!("{number} {stem}ies"),
+            None => format!("{number} {what}s"),
+        },
     }
 }
 

@@ -130,11 +130,20 @@ static LAYOUTS: [Choice<InstallLayout>; 4] = [
     ("debian", "/usr/lib/share/miopen/db, where Debian's libMIOpen looks", InstallLayout::Debian),
 ];
 
+/// The most bytes of a file's name on Linux.
+const LONGEST_NAME: usize = 255;
+
 fn parse_prefix(text: &str) -> Result<String, String> {
     let parts = text.strip_prefix('/').map(|rest| rest.trim_end_matches('/').split('/'));
     let plain = parts.is_some_and(|mut parts| !parts.any(|part| matches!(part, "" | "." | "..")))
         && !text.chars().any(char::is_control);
-    checked(text, plain, "it is no absolute path\nhint: write it from the root, without . and ..")
+    let text = checked(
+        text,
+        plain,
+        "it is no absolute path\nhint: write it from the root, without . and ..",
+    )?;
+    let short = text.split('/').all(|part| part.len() <= LONGEST_NAME);
+    checked(&text, short, "a name in it is longer than 255 bytes\nhint: no file system takes that")
 }
 
 fn parse_license(text: &str) -> Result<String, String> {

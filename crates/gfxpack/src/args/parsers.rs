@@ -77,13 +77,18 @@ pub(crate) fn parse_target(text: &str) -> Result<Target, String> {
     let text = text.trim();
     let parsed = text.to_ascii_lowercase().parse::<Target>();
     match (parsed, processors::by_product(text)) {
-        (Ok(target), _) if processors::by_name(target.id().processor()).is_some() => Ok(target),
+        // Compilers may know newer ones, but no name is the beginning of another.
+        (Ok(target), _) if !is_cut(target.id().processor()) => Ok(target),
         (_, Some(processor)) => Ok(Target::new(TargetId::new(processor.name), None)),
         (Err(error), None) if !matches!(error, TargetError::Processor(_)) => {
             Err(format!("{error}\nhint: {}", error.hint()))
         }
         _ => Err(unknown_gpu(text)),
     }
+}
+
+fn is_cut(name: &str) -> bool {
+    processors::PROCESSORS.iter().any(|known| known.name != name && known.name.starts_with(name))
 }
 
 fn unknown_gpu(text: &str) -> String {
@@ -157,7 +162,7 @@ mod tests {
         for (text, near) in [
             ("gfx103", "did you mean gfx1030, gfx1031"),
             ("gfx103O", "did you mean gfx1030"),
-            ("gfx9999", "`gfxpack targets` lists"),
+            ("gfx1x", "`gfxpack targets` lists"),
             ("RX 9999", "`gfxpack targets` lists"),
         ] {
             let error = parse_targets(text).unwrap_err();

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use self::env::Chosen;
 use crate::environment;
 use crate::fail::{self, Result};
-use crate::output::{Output, display, message, size};
+use crate::output::{Output, counted, display, message, size};
 use crate::quantity::parse_age;
 
 #[derive(Debug, Subcommand)]
@@ -152,7 +152,7 @@ fn contents(directory: &CacheDirectory, scan: &Scan) -> String {
     if !scan.exists {
         return "is not there".to_owned();
     }
-    let mut text = format!("{} entries, {}", scan.entries.len(), size(scan.bytes()));
+    let mut text = format!("{}, {}", counted(scan.entries.len(), "entry"), size(scan.bytes()));
     if let Some(newest) = scan.age(now()) {
         text.push_str(&format!(", changed {} ago", age(newest)));
     }
@@ -206,7 +206,7 @@ fn clear(args: &Clear, user_environment: &UserEnvironment, output: &Output) -> R
     let asked = std::io::stdin().is_terminal() && !output.json;
     let going = removable(&caches, user_environment, &cleaner(), &versions, output);
     let total: u64 = going.iter().map(|(_, _, entry)| entry.bytes).sum();
-    let sum = format!("{} entries, {}", going.len(), size(total));
+    let sum = format!("{}, {}", counted(going.len(), "entry"), size(total));
     for (_, _, entry) in &going {
         output.text(&line(entry));
     }

@@ -10,7 +10,7 @@ use super::harvest::gather_commands;
 use crate::args::{Tune, TuneCollect, TuneEnv, TunePlan};
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, display, if_any, message};
+use crate::output::{Output, counted, display, if_any, message};
 use crate::progress::Reporter;
 
 /// Runs a `tune` sub-command.
@@ -64,7 +64,7 @@ fn plan(args: &TunePlan, context: &Context) -> Result {
         "file": display(&path), "mode": args.mode.name(), "commands": commands.len(), "left_out": left_out,
     });
     let left = if_any(left_out, |count| format!("; {count} others have nothing to tune"));
-    output.info(&format!("{} commands to tune for{left}", commands.len()));
+    output.info(&format!("{} to tune for{left}", counted(commands.len(), "command")));
     output.info(&format!("run {} on the GPU that the results are for", path.display()));
     Ok(())
 }
