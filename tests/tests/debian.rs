@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_debian::{Archive, DebianError, Event, Lock, Options, Pin, Progress, Proxies};
 use gfxpack_tests::archive::{self, Faults, Server};
+use gfxpack_tests::project::command;
 
 /// Warnings that were heard.
 #[derive(Default)]
@@ -268,6 +269,42 @@ fn an_expired_list_is_used_with_a_warning() {
     place.archive.publish("sid", "Valid-Until: Sat, 06 Nov 2100 08:08:01 UTC\n");
     fetch(&place.open(&place.root()), "hello").unwrap();
     assert_eq!(place.warnings(), [""; 0]);
+}
+
+#[test]
+fn an_older_list_than_before_is_not_taken() {
+    let place = Place::with_package();
+    let suite = || place.open(&place.root()).suite("sid").unwrap();
+    assert_eq!(suite().date, "Fri, 30 Oct 2026 08:08:01 UTC");
+    // Signed long ago, and so offered again by somebody who can't sign.
+    let release = place.archive.root().join("dists/sid/Release");
+    let text = fs::read_to_string(&release).unwrap().replace("30 Oct", "23 Oct");
+    fs::write(&release, text).unwrap();
+    place.archive.sign("sid", &["--local-user", "archive@example.org"], None);
+    assert_eq!(suite().date, "Fri, 30 Oct 2026 08:08:01 UTC");
+    let [warning] = &place.warnings()[..] else { panic!("one warning") };
+    assert!(warning.contains("23 Oct 2026 08:08:01 UTC, older than"), "{warning}");
+    let kept = place.cache().join("debian/lists/sid.InRelease");
+    assert!(warning.contains(&format!("remove `{}`", kept.display())), "{warning}");
+    fs::remove_file(kept).unwrap();
+    assert_eq!(suite().date, "Fri, 23 Oct 2026 08:08:01 UTC");
+    assert_eq!(place.warnings(), [""; 0]);
+}
+
+#[test]
+fn a_pipe_in_a_mirror_is_not_waited_for() {
+    let place = Place::with_package();
+    let deb = place.archive.root().join("pool/sid/hello_1.0-1_amd64.deb");
+    let pin = place.open(&place.root()).suite("sid").unwrap().package("hello", None).unwrap().pin;
+    for path in [deb, place.archive.root().join("dists/sid/InRelease")] {
+        fs::remove_file(&path).unwrap();
+        assert!(command("mkfifo").arg(&path).status().unwrap().success());
+    }
+    let error = place.open(&place.root()).unpacked(&pin).unwrap_err();
+    assert!(matches!(error, DebianError::Unreachable { .. }), "{error}");
+    fs::remove_dir_all(place.cache()).unwrap();
+    let error = place.open(&place.root()).suite("sid").unwrap_err();
+    assert!(matches!(error, DebianError::Unreachable { .. }), "{error}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::{Digest, in_full};
+use gfxpack_package::read;
 use gfxpack_package::signing::{Keyring, SigningError};
 
 use crate::download::{self, ExpectedFile, sha256};
@@ -24,7 +25,8 @@ use crate::lock::{Lock, Pin};
 use crate::mirror::{Mirror, Proxies};
 use crate::release::Release;
 use crate::suite::Suite;
-use crate::{Event, Progress, sources, unpack};
+use crate::unpack::{self, UnpackFailure};
+use crate::{Event, Progress, sources};
 
 /// Maximum size of a suite's signed list, in bytes; sid's has 0.2 MB.
 const RELEASE_MAX: u64 = 16 << 20;
@@ -126,7 +128,12 @@ impl<'a> Archive<'a> {
         }
         let _lock = self.lock()?;
         let kept = self.lists().join(format!("{name}.InRelease"));
-        let (bytes, release, url) = match self.fetch_release(name) {
+        let kept_url = kept.display().to_string();
+        // What is here counts only if it is still what it was.
+        let before = read::bytes(&kept, RELEASE_MAX).map_err(DebianError::io("read", &kept));
+        let before = before.and_then(|bytes| Ok((self.verified(name, &bytes, &kept_url)?, bytes)));
+        let newest = before.as_ref().ok().map(|(release, _)| (release, &*kept));
+        let (bytes, release, url) = match self.fetch_release(name, newest) {
             Ok((bytes, release, url)) => {
                 if release.valid_until.is_some_and(|until| until < now()) {
                     let date = &release.date;
@@ -135,12 +142,13 @@ impl<'a> Archive<'a> {
                 (bytes, release, url)
             }
             Err(error) if error.is_unreachable() => {
-                let Ok(bytes) = fs::read(&kept) else { return Err(error) };
-                let url = kept.display().to_string();
-                let release = self.verified(name, &bytes, &url)?;
+                let (release, bytes) = match before {
+                    Err(DebianError::Io { .. }) => return Err(error),
+                    before => before?,
+                };
                 let date = &release.date;
                 self.warn(format!("{}: taking {name} as of {date}", in_full(&error)));
-                (bytes, release, url)
+                (bytes, release, kept_url)
             }
             Err(error) => return Err(error),
         };
@@ -173,8 +181,12 @@ impl<'a> Archive<'a> {
             .prefix("new-")
             .tempdir_in(&self.dir)
             .map_err(DebianError::io("write", &self.dir))?;
-        unpack::unpack(&partial, new.path())
-            .map_err(|reason| DebianError::Package { package: mirror.url(&pin.file), reason })?;
+        unpack::unpack(&partial, new.path()).map_err(|failure| match failure {
+            UnpackFailure::Package(reason) => {
+                DebianError::Package { package: mirror.url(&pin.file), reason }
+            }
+            UnpackFailure::System(error) => DebianError::io("unpack", &dir)(error),
+        })?;
         // The directory's name promises complete contents, also after a power
         // failure.
         File::open(new.path())
@@ -216,14 +228,25 @@ impl<'a> Archive<'a> {
     }
 
     /// Downloads the signed list of a suite from the given mirror, or from the
-    /// first mirror of apt's sources that has Debian's archive.
-    fn fetch_release(&self, name: &str) -> Result<(Vec<u8>, Release, String), DebianError> {
+    /// first mirror of apt's sources that has Debian's archive. It is not older
+    /// than the `newest`, which was read from a file.
+    fn fetch_release(
+        &self,
+        name: &str,
+        newest: Option<(&Release, &Path)>,
+    ) -> Result<(Vec<u8>, Release, String), DebianError> {
         let path = format!("dists/{name}/InRelease");
         let fetch = |mirror: &Mirror| {
-            let bytes = download::small(mirror, &path, RELEASE_MAX, self.progress)?;
+            let deadline = download::deadline(RELEASE_MAX);
+            let bytes = download::small(mirror, &path, RELEASE_MAX, deadline, self.progress)?;
             let url = mirror.url(&path);
             let release = self.verified(name, &bytes, &url)?;
-            Ok((bytes, release, url))
+            match newest {
+                Some((newest, kept)) if release.is_older_than(newest) => {
+                    Err(DebianError::Older { url, date: release.date, kept: kept.to_owned() })
+                }
+                _ => Ok((bytes, release, url)),
+            }
         };
         if self.mirror.get().is_some() || self.options.mirror.is_some() {
             return fetch(self.mirror()?);

@@ -4,18 +4,28 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gfxpack_model::Digest;
 use sha2::{Digest as _, Sha256};
 
 use crate::error::DebianError;
-use crate::mirror::{FetchFailure, Mirror};
+use crate::mirror::{FetchFailure, Incoming, Mirror};
 use crate::progress::{Event, Progress};
 
 /// Number of tries in a row that may bring no progress.
 const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(250);
+/// What a download may take in all, whatever its size, in addition to the time that its bytes take
+/// at [`LEAST_RATE`].
+const PATIENCE: Duration = Duration::from_secs(300);
+/// Bytes a second.
+const LEAST_RATE: u64 = 16 << 10;
+
+/// When to give up on a file with this many bytes, even if some still arrive.
+pub(crate) fn deadline(size: u64) -> Instant {
+    Instant::now() + PATIENCE + Duration::from_secs(size / LEAST_RATE)
+}
 
 /// The expected size and digest of a file.
 #[derive(Debug, Clone, Copy)]
@@ -39,8 +49,10 @@ pub(crate) fn download(
     // once.
     let mut fresh = before == 0;
     let mut tries = 0;
+    let deadline = deadline(promise.size);
     loop {
-        let ended = transfer(mirror, path, &mut file, to, before, promise.size, &|done| {
+        let open = |from| mirror.open(path, from, deadline);
+        let ended = transfer(&open, &url, &mut file, to, before, promise.size, &|done| {
             progress.event(Event::Downloading { file: name, done, total: promise.size });
             progress.is_cancelled()
         });
@@ -80,12 +92,13 @@ pub(crate) fn small(
     mirror: &Mirror,
     path: &str,
     max: u64,
+    deadline: Instant,
     progress: &dyn Progress,
 ) -> Result<Vec<u8>, DebianError> {
     let url = mirror.url(path);
     let mut tries = 0;
     loop {
-        let read = mirror.open(path, 0).and_then(|incoming| {
+        let read = mirror.open(path, 0, deadline).and_then(|incoming| {
             let mut bytes = Vec::new();
             incoming.bytes.take(max + 1).read_to_end(&mut bytes).map_err(FetchFailure::Failed)?;
             Ok(bytes)
@@ -143,11 +156,11 @@ fn empty(file: &mut File) -> io::Result<u64> {
     file.seek(SeekFrom::Start(0))
 }
 
-/// Appends what the mirror sends to the file `to`, until the end or an error. A file that becomes
-/// too long is removed.
+/// Appends what comes from `url`, which is opened at a position, to the file `to`, until the end or
+/// an error. A file that becomes too long is removed.
 fn transfer(
-    mirror: &Mirror,
-    path: &str,
+    open: &dyn Fn(u64) -> Result<Incoming, FetchFailure>,
+    url: &str,
     file: &mut File,
     to: &Path,
     from: u64,
@@ -158,7 +171,7 @@ fn transfer(
         return Ok(());
     }
     let write = |error| FetchFailure::Final(DebianError::io("write", to)(error));
-    let mut incoming = mirror.open(path, from)?;
+    let mut incoming = open(from)?;
     if incoming.from != from {
         file.set_len(incoming.from).map_err(write)?;
         file.seek(SeekFrom::Start(incoming.from)).map_err(write)?;
@@ -178,7 +191,7 @@ fn transfer(
         done += read as u64;
         if done > size {
             let _ = fs::remove_file(to);
-            return Err(FetchFailure::Final(DebianError::Digest { url: mirror.url(path) }));
+            return Err(FetchFailure::Final(DebianError::Digest { url: url.to_owned() }));
         }
         file.write_all(&buffer[..read]).map_err(write)?;
     }
@@ -193,4 +206,44 @@ fn pause(tries: u32, progress: &dyn Progress) -> Result<(), DebianError> {
         thread::sleep(PAUSE);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+    use crate::mirror::Proxies;
+
+    struct Silent;
+
+    impl Progress for Silent {
+        fn event(&self, _: Event<'_>) {}
+    }
+
+    #[test]
+    fn a_mirror_that_stalls_is_given_up_on_after_a_time_in_all() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            let head = b"HTTP/1.1 200 All\r\nContent-Length: 9\r\nConnection: close\r\n\r\nx";
+            for mut stream in listener.incoming().flatten() {
+                thread::spawn(move || {
+                    let _ = stream.write_all(head);
+                    // Until the client goes away.
+                    let _ = io::copy(&mut stream, &mut io::sink());
+                });
+            }
+        });
+        let mirror = Mirror::parse(&url, &Proxies::default()).unwrap();
+        let began = Instant::now();
+        let error = small(&mirror, "x", 99, began + Duration::from_secs(1), &Silent).unwrap_err();
+        assert!(
+            matches!(&error, DebianError::Unreachable { source, .. }
+            if source.kind() == io::ErrorKind::TimedOut),
+            "{error:?}"
+        );
+        // A single read may take longer than this.
+        assert!(began.elapsed() < Duration::from_secs(25));
+    }
 }

@@ -43,6 +43,16 @@ pub enum DebianError {
         /// What is wrong with the signature.
         why: String,
     },
+    /// The list of a suite is older than the one that is here.
+    #[error("`{url}` is of {date}, older than what was taken before (to go back, remove `{kept}`)")]
+    Older {
+        /// The URL.
+        url: String,
+        /// When it was made, as written in it.
+        date: String,
+        /// The list that is here.
+        kept: PathBuf,
+    },
     /// Signatures can't be checked here.
     #[error(transparent)]
     Signing(#[from] SigningError),
@@ -128,7 +138,7 @@ impl DebianError {
             Self::Signature { .. } => {
                 "name another mirror by --debian-mirror; a newer gfxpack knows newer keys"
             }
-            Self::Digest { .. } | Self::Format { .. } => {
+            Self::Digest { .. } | Self::Format { .. } | Self::Older { .. } => {
                 "the mirror may be changing: try again later, or name another by --debian-mirror"
             }
             Self::NoPackage { versions, .. } if versions.is_empty() => {
@@ -150,7 +160,7 @@ impl DebianError {
     /// Whether the same request may work with another mirror or network, or later.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::NoMirror { .. })
+        matches!(self, Self::Unreachable { .. } | Self::NoMirror { .. } | Self::Older { .. })
     }
 
     /// Whether the file has been removed from the archive since it was named.

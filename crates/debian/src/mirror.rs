@@ -1,11 +1,11 @@
 //! A mirror of the archive: a web server or a directory.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use gfxpack_package::read;
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Proxy};
 
@@ -82,8 +82,13 @@ impl Mirror {
     }
 
     /// Opens a file from `from` on. If the server does not support that, the data
-    /// begin at the start of the file.
-    pub(crate) fn open(&self, path: &str, from: u64) -> Result<Incoming, FetchFailure> {
+    /// begin at the start of the file. Reading from a server fails after the deadline.
+    pub(crate) fn open(
+        &self,
+        path: &str,
+        from: u64,
+        deadline: Instant,
+    ) -> Result<Incoming, FetchFailure> {
         let url = self.url(path);
         match self {
             Self::Directory(dir) => {
@@ -91,14 +96,11 @@ impl Mirror {
                     io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => not_found(&url),
                     _ => refused(&url, error),
                 };
-                let mut file = File::open(dir.join(path)).map_err(failed)?;
-                if !file.metadata().map_err(|error| refused(&url, error))?.is_file() {
-                    return Err(not_found(&url));
-                }
+                let mut file = read::open(&dir.join(path)).map_err(failed)?;
                 file.seek(SeekFrom::Start(from)).map_err(|error| refused(&url, error))?;
                 Ok(Incoming { from, bytes: Box::new(file) })
             }
-            Self::Web { agent, .. } => open(agent, &url, from),
+            Self::Web { agent, .. } => open(agent, &url, from, deadline),
         }
     }
 }
@@ -111,8 +113,13 @@ fn refused(url: &str, source: io::Error) -> FetchFailure {
     FetchFailure::Final(DebianError::Unreachable { url: url.to_owned(), source })
 }
 
-fn open(agent: &Agent, url: &str, from: u64) -> Result<Incoming, FetchFailure> {
-    let mut request = agent.get(url);
+fn open(agent: &Agent, url: &str, from: u64, deadline: Instant) -> Result<Incoming, FetchFailure> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    if left.is_zero() {
+        let late = io::Error::new(io::ErrorKind::TimedOut, "it comes too slowly, or not at all");
+        return Err(refused(url, late));
+    }
+    let mut request = agent.get(url).config().timeout_global(Some(left)).build();
     if from > 0 {
         request = request.header("Range", format!("bytes={from}-"));
     }
@@ -128,7 +135,7 @@ fn open(agent: &Agent, url: &str, from: u64) -> Result<Incoming, FetchFailure> {
         206 if starts_at(response.headers().get("Content-Range"), from) => from,
         404 | 410 => return Err(not_found(url)),
         // The part that is here is longer than the file on the server.
-        416 if from > 0 => return open(agent, url, 0),
+        416 if from > 0 => return open(agent, url, 0, deadline),
         408 | 425 | 429 | 500..600 => return Err(FetchFailure::Failed(answer())),
         _ => return Err(refused(url, answer())),
     };

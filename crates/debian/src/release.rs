@@ -17,6 +17,8 @@ pub(crate) struct Release {
     codename: String,
     /// When it was made, as written in the file.
     pub(crate) date: String,
+    /// The same in seconds since 1970; 0 if it does not say so.
+    made: u64,
     /// Until when it is valid, in seconds since 1970, if it says so.
     pub(crate) valid_until: Option<u64>,
     /// Whether files are also available by their digests.
@@ -49,10 +51,17 @@ impl Release {
             suite: line("Suite"),
             codename: line("Codename"),
             date: line("Date"),
+            made: paragraph.line("Date").and_then(seconds).unwrap_or(0),
             valid_until: valid_until.transpose()?,
             by_hash: line("Acquire-By-Hash") == "yes",
             packages: (wanted, promise),
         })
+    }
+
+    /// Whether this was made before the other. Whoever can't sign may still offer what was signed
+    /// long ago.
+    pub(crate) fn is_older_than(&self, other: &Self) -> bool {
+        self.made < other.made
     }
 
     /// Whether this is the suite with that name. An older list of another suite
@@ -122,6 +131,9 @@ mod tests {
         assert_eq!(release.valid_until, Some(1_793_952_481));
         assert!(Release::parse(text, "arm64").is_err());
         assert!(Release::parse("", "amd64").is_err());
+        let later = Release::parse(&text.replace("30 Oct", "31 Oct"), "amd64").unwrap();
+        assert!(release.is_older_than(&later) && !later.is_older_than(&release));
+        assert!(!release.is_older_than(&release));
         let unnamed = text.replace("Suite: unstable\nCodename: sid\n", "");
         assert!(!Release::parse(&unnamed, "amd64").unwrap().is_of(""));
     }

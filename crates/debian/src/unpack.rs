@@ -3,10 +3,12 @@
 //! Source: deb(5). Scripts are not run; owners and set-ID bits are ignored.
 
 use std::cell::Cell;
+use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
+use gfxpack_model::in_full;
 use gfxpack_package::read::{Metered, deb_files};
 use tar::EntryType;
 
@@ -16,70 +18,112 @@ const UNPACKED_MAX: u64 = 16 << 30;
 /// Maximum size of a long name, or of attributes, before a file, in bytes.
 const EXTENSION_MAX: u64 = 1 << 20;
 
+/// Why a package could not be unpacked.
+#[derive(Debug)]
+pub(crate) enum UnpackFailure {
+    /// The package is not as it should be.
+    Package(String),
+    /// The operating system reports an error, such as a full disk.
+    System(io::Error),
+}
+
+impl From<io::Error> for UnpackFailure {
+    /// Some of the operating system's errors say that the package contradicts itself.
+    fn from(error: io::Error) -> Self {
+        use io::ErrorKind::{AlreadyExists, IsADirectory, NotADirectory, NotFound};
+        let package = [AlreadyExists, IsADirectory, NotADirectory, NotFound];
+        match system_number(&error).map(io::Error::from_raw_os_error) {
+            Some(system) if !package.contains(&system.kind()) => Self::System(system),
+            _ => Self::Package(in_full(&error)),
+        }
+    }
+}
+
+/// The number of the operating system's error in this one, perhaps deep inside.
+fn system_number(error: &(dyn Error + 'static)) -> Option<i32> {
+    let inner: Option<&(dyn Error + 'static)> = match error.downcast_ref::<io::Error>() {
+        Some(io) if io.raw_os_error().is_some() => return io.raw_os_error(),
+        Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
+        None => error.source(),
+    };
+    system_number(inner?)
+}
+
+impl From<String> for UnpackFailure {
+    fn from(what: String) -> Self {
+        Self::Package(what)
+    }
+}
+
 /// Unpacks the files of a package below `dir`, which exists and is empty.
-pub(crate) fn unpack(package: &Path, dir: &Path) -> Result<(), String> {
-    let file = File::open(package).map_err(text)?;
-    let stream = deb_files(BufReader::with_capacity(256 << 10, file)).map_err(text)?;
+pub(crate) fn unpack(package: &Path, dir: &Path) -> Result<(), UnpackFailure> {
+    let file = File::open(package)?;
+    let stream = deb_files(BufReader::with_capacity(256 << 10, file))?;
     let left = Cell::new(UNPACKED_MAX);
     let mut archive = tar::Archive::new(Metered::new(stream, &left));
     archive.set_preserve_permissions(false);
     archive.set_preserve_mtime(false);
     archive.set_overwrite(false);
-    let mut entries = archive.entries().map_err(text)?;
+    let mut entries = archive.entries()?;
     let mut all = UNPACKED_MAX;
     loop {
         // The library reads names and attributes before an entry into memory, so
         // they are limited.
         left.set(EXTENSION_MAX);
         let Some(entry) = entries.next() else { break };
-        let mut entry = entry.map_err(text)?;
+        let mut entry = entry?;
         left.set(all);
         place(&mut entry, dir)?;
         all = left.get();
     }
     left.set(EXTENSION_MAX);
     // The stream's own checksum is at its end, so read up to there.
-    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(text)?;
+    io::copy(&mut archive.into_inner(), &mut io::sink())?;
     Ok(())
 }
 
-fn place(entry: &mut tar::Entry<'_, impl Read>, dir: &Path) -> Result<(), String> {
-    let path = entry.path().map_err(text)?.into_owned();
+fn place(entry: &mut tar::Entry<'_, impl Read>, dir: &Path) -> Result<(), UnpackFailure> {
+    let path = entry.path()?.into_owned();
     let shown = path.display().to_string();
     if path.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
-        return Err(format!("`{shown}` leads out of it"));
+        return Err(format!("`{shown}` leads out of it").into());
     }
-    match entry.header().entry_type() {
-        EntryType::Directory => {
-            real_parents(dir, &path)?;
-            fs::create_dir_all(dir.join(&path)).map_err(text)
-        }
-        EntryType::Regular | EntryType::Continuous => {
-            real_parents(dir, &path)?;
-            entry.unpack_in(dir).map_err(text).map(drop)
-        }
+    real_parents(dir, &path)?;
+    let kind = entry.header().entry_type();
+    if kind == EntryType::Directory {
+        return Ok(fs::create_dir_all(dir.join(&path))?);
+    }
+    let path = normal(&path);
+    if path.as_os_str().is_empty() {
+        return Err(format!("`{shown}` is its root, and no directory").into());
+    }
+    match kind {
+        EntryType::Regular | EntryType::Continuous => entry.unpack_in(dir).map(drop)?,
         EntryType::Symlink => {
-            real_parents(dir, &path)?;
-            let target = entry.link_name().map_err(text)?.unwrap_or_default().into_owned();
+            let target = entry.link_name()?.unwrap_or_default().into_owned();
             let target = inside(&path, &target)
                 .ok_or_else(|| format!("`{shown}` is a link that leads out of it"))?;
             let place = dir.join(&path);
-            fs::create_dir_all(place.parent().unwrap_or(dir)).map_err(text)?;
-            std::os::unix::fs::symlink(target, place).map_err(text)
+            fs::create_dir_all(place.parent().unwrap_or(dir))?;
+            std::os::unix::fs::symlink(target, place)?;
         }
         EntryType::Link => {
-            let target = entry.link_name().map_err(text)?.unwrap_or_default().into_owned();
+            let target = entry.link_name()?.unwrap_or_default().into_owned();
             if target.components().any(|part| matches!(part, Component::ParentDir)) {
-                return Err(format!("`{shown}` is a link that leads out of it"));
+                return Err(format!("`{shown}` is a link that leads out of it").into());
             }
-            let target: PathBuf =
-                target.components().filter(|part| matches!(part, Component::Normal(_))).collect();
-            real_parents(dir, &path)?;
+            let target = normal(&target);
             real_parents(dir, &target)?;
-            fs::hard_link(dir.join(&target), dir.join(&path)).map_err(text)
+            fs::hard_link(dir.join(&target), dir.join(&path))?;
         }
-        _ => Err(format!("`{shown}` is neither file, directory nor link")),
+        _ => return Err(format!("`{shown}` is neither file, directory nor link").into()),
     }
+    Ok(())
+}
+
+/// A path without `.` and a leading `/`.
+fn normal(path: &Path) -> PathBuf {
+    path.components().filter(|part| matches!(part, Component::Normal(_))).collect()
 }
 
 /// Rejects a path behind a link: another package's link could lead anywhere, and
@@ -103,9 +147,9 @@ fn real_parents(dir: &Path, path: &Path) -> Result<(), String> {
 }
 
 /// The target for a link so that it leads to the same place below the directory
-/// as it would below the root; `None` if it leads out.
+/// as it would below the root; `None` if it leads out. `path` has no `.` in it.
 fn inside(path: &Path, target: &Path) -> Option<PathBuf> {
-    let above = path.components().filter(|part| matches!(part, Component::Normal(_))).count() - 1;
+    let above = path.components().count().checked_sub(1)?;
     let ups = target.components().filter(|part| *part == Component::ParentDir).count();
     let leading = target.components().take_while(|part| *part == Component::ParentDir).count();
     // `..` after another link could lead anywhere.
@@ -119,10 +163,6 @@ fn inside(path: &Path, target: &Path) -> Option<PathBuf> {
     let down = target.strip_prefix("/").ok()?;
     let place = up.collect::<PathBuf>().join(down);
     Some(if place.as_os_str().is_empty() { ".".into() } else { place })
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
 }
 
 #[cfg(test)]

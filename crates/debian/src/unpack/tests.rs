@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 
+use rustix::io::Errno;
 use tar::{Builder, Header};
 
 use super::*;
@@ -59,7 +60,10 @@ fn unpacked(deb: &[u8]) -> (tempfile::TempDir, Result<(), String>) {
     let file = dir.path().join("x.deb");
     fs::write(&file, deb).unwrap();
     fs::create_dir(dir.path().join("inner")).unwrap();
-    let result = unpack(&file, &dir.path().join("inner"));
+    let result = unpack(&file, &dir.path().join("inner")).map_err(|failure| match failure {
+        UnpackFailure::Package(why) => why,
+        UnpackFailure::System(error) => panic!("{error}"),
+    });
     (dir, result)
 }
 
@@ -118,6 +122,9 @@ fn nothing_leaves_the_directory() {
     check(&[(LINK, "usr/a", "/../evil")], "leads out");
     check(&[(LINK, "here", "."), (LINK, "up", "here/..")], "leads out");
     check(&[(HARD, "a", "../x.deb")], "leads out");
+    check(&[(LINK, "./", "/etc")], "no directory");
+    check(&[(HARD, ".", "./")], "no directory");
+    check(&[(FILE, "./", "x")], "no directory");
     // Behind a link, even one that stays inside.
     check(&[(LINK, "a", "b"), (FILE, "a/evil", "x")], "below something");
     check(&[(LINK, "a", "/"), (EntryType::Directory, "a/evil", "")], "below something");
@@ -159,12 +166,31 @@ fn a_damaged_package_is_refused() {
 }
 
 #[test]
+fn a_full_disk_is_no_fault_of_the_package() {
+    let is_systems = |error: io::Error| {
+        let error = io::Error::new(error.kind(), io::Error::new(error.kind(), error));
+        matches!(UnpackFailure::from(error), UnpackFailure::System(_))
+    };
+    for (number, expected) in [
+        (Errno::NOSPC, true),
+        (Errno::FBIG, true),
+        (Errno::ACCESS, true),
+        (Errno::EXIST, false),
+        (Errno::NOENT, false),
+    ] {
+        assert_eq!(is_systems(number.into()), expected, "{number}");
+    }
+    assert!(!is_systems(io::ErrorKind::InvalidData.into()));
+}
+
+#[test]
 fn links_stay_below_the_directory() {
     let check = |path: &str, target: &str, expected: Option<&str>| {
         let found = inside(Path::new(path), Path::new(target));
         assert_eq!(found.as_deref(), expected.map(Path::new), "{path} -> {target}");
     };
-    check("./usr/lib/a.so", "a.so.1", Some("a.so.1"));
+    check("", "/etc", None);
+    check("usr/lib/a.so", "a.so.1", Some("a.so.1"));
     check("usr/lib/a.so", "../share/a", Some("../share/a"));
     check("usr/lib/a.so", "/usr/share/a", Some("../../usr/share/a"));
     check("a", "/b", Some("b"));
