@@ -77,6 +77,20 @@ fn invalid_lines_of_databases_are_reported_with_their_number() {
     project.write(PERF, PERF_TEXT.trim_end());
     let warned = project.run(&["perfdb", "lint", PERF]).expect_code(0);
     assert!(warned.stdout.contains("sound, 2 records, 1 warnings"), "{}", warned.stdout);
+    let key = "128-16-16-3x3-64-16-16-2-1x1-1x1-1x1-0-NCHW-FP32-F";
+    let find = format!("{key}=A:1,2,miopenConvolutionFwdAlgoGEMM\n");
+    for (text, expected) in [
+        (find.clone(), None),
+        // Two records in one line, and an algorithm that makes MIOpen throw.
+        (format!("{}{find}", &find[..60]), Some("were torn")),
+        (format!("{}{find}", &find[..30]), Some("were torn")),
+        (find.replace("miopenConvolutionFwdAlgoGEMM", "7"), Some("`7` of `A` is no algorithm")),
+    ] {
+        project.write(FIND, &text);
+        let run = project.run(&["perfdb", "lint", FIND]);
+        let run = run.expect_code(if expected.is_none() { 0 } else { 101 });
+        assert!(run.stdout.contains(expected.unwrap_or("sound")), "{text}: {}", run.stdout);
+    }
     project.write(PERF, "nothing\n");
     let missing = project.run(&["perfdb", "lint", "gfx900_64.db.txt"]).expect_code(2);
     assert!(missing.stderr.contains("hint: "), "{}", missing.stderr);

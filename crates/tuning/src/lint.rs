@@ -11,7 +11,10 @@ use crate::error::ReadError;
 use crate::heuristic_model::{ModelName, check_model};
 use crate::name::{DatabaseKind, DatabaseName, DatabaseOwner, Storage};
 use crate::read::RecordReader;
-use crate::record::{DbRecord, FindResult, RecordFault};
+use crate::record::{DbRecord, FindResult, RecordFault, direction, is_algorithm, is_algorithm_of};
+
+/// Keys of convolutions have more fields than this.
+const CONVOLUTION_FIELDS: usize = 10;
 
 /// How serious a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -214,7 +217,7 @@ fn lint_text(
             counter.add(severity, Some(line.number), fault.to_string());
         }
         if let Some(record) = line.record {
-            text.lint_record(&record, line.number, name.kind, counter);
+            text.lint_record(&record, line.number, name, counter);
         }
     }
     text.lint_whole(name.owner, counter);
@@ -243,11 +246,18 @@ impl TextDatabase {
         &mut self,
         record: &DbRecord,
         line: u64,
-        kind: DatabaseKind,
+        name: &DatabaseName,
         counter: &mut FindingCounter<'_>,
     ) {
         let key = record.key.as_str();
         let number = Some(line);
+        let direction = name.is_of_convolutions().then(|| direction(key));
+        // Others have few fields, or begin with a word.
+        let like_convolution = key.starts_with(|c: char| c.is_ascii_digit())
+            && key.split(['-', 'x']).nth(CONVOLUTION_FIELDS).is_some();
+        if direction == Some(None) && like_convolution {
+            counter.add(Severity::Error, number, RecordFault::Torn(key.to_owned()).to_string());
+        }
         if !self.seen.insert(digests(key)) {
             let message = format!("`{key}` has a record before, and the first counts");
             counter.add(Severity::Error, number, message);
@@ -263,13 +273,19 @@ impl TextDatabase {
             counter.add(Severity::Error, number, message);
         }
         key.clone_into(&mut self.last);
+        let Some(direction) = direction.filter(|_| name.kind == DatabaseKind::Find) else { return };
         for (solver, values) in &record.solvers {
-            if kind == DatabaseKind::Find
-                && FindResult::parse(values)
-                    .is_some_and(|found| !found.algorithm.starts_with("miopen"))
-            {
-                let message = format!("`{values}` of `{solver}` names no algorithm of MIOpen's");
-                counter.add(Severity::Warning, number, message);
+            let Some(FindResult { algorithm, .. }) = FindResult::parse(values) else { continue };
+            let known = match direction {
+                Some(direction) => is_algorithm_of(direction, algorithm),
+                None => is_algorithm(algorithm),
+            };
+            if !known {
+                let message = format!(
+                    "`{algorithm}` of `{solver}` is no algorithm of this direction: MIOpen fails \
+                     where it needs the record"
+                );
+                counter.add(Severity::Error, number, message);
             }
         }
     }
@@ -367,7 +383,20 @@ mod tests {
         check(perf, b"\xef\xbb\xbfa=A:1\n", "Error 1: the file begins with a byte order mark");
         check(perf, b"nothing\n", "Error there is no record");
         check("gfx906_60.HIP.fdb.txt", b"a=A:1\n", "is not time, workspace, algorithm");
-        check("gfx906_60.HIP.fdb.txt", b"a=A:1,2,x\n", "names no algorithm");
+        let find = "gfx906_60.HIP.fdb.txt";
+        check(find, b"a=A:1,2,7\n", "Error 1: `7` of `A` is no algorithm");
+        let key = "128-16-16-3x3-64-16-16-2-1x1-1x1-1x1-0-NCHW-FP32-F";
+        let backward = format!("{key}=A:1,2,miopenConvolutionBwdDataAlgoGEMM\n");
+        check(
+            find,
+            backward.as_bytes(),
+            "Error 1: `miopenConvolutionBwdDataAlgoGEMM` of `A` is no",
+        );
+        let good = format!("{key}=A:1,2,miopenConvolutionFwdAlgoGEMM\n");
+        let torn = [&good[..70], &good].concat();
+        check(find, torn.as_bytes(), "Error 1: `A:1,2,miopenConvolu128-16");
+        let torn = [&good[..30], &good].concat();
+        check(find, torn.as_bytes(), "Error 1: `128-16-16-3x3-64-16-16-2-1x1-1128-16");
         check("gfx906.db.txt", b"a=A:1\n", "the name has no compute units");
         check("gfx906_64.db.txt", b"a=A:1\n", "the name is for gfx906");
         check("other.db.txt", b"a=A:1\n", "the name is none");

@@ -118,6 +118,14 @@ impl DatabaseName {
         })
     }
 
+    /// Whether its problems are convolutions alone, and not those of batch
+    /// normalisation or of fused operations.
+    pub(crate) fn is_of_convolutions(&self) -> bool {
+        let mut parts = self.suffix.split('.').skip(1);
+        self.prefix.is_empty()
+            && !parts.any(|part| part.starts_with(|c: char| c.is_ascii_alphabetic()))
+    }
+
     /// The file name that MIOpen looks for.
     #[must_use]
     pub fn file_name(&self) -> String {
@@ -190,6 +198,14 @@ mod tests {
         check("gfx906_60_1.1.0.udb", "gfx906_60", Perf, User, Sqlite, ["", "1.1.0"]);
         check("gfx942130.HIP.fdb.txt", "gfx942130", Find, System, Text, ["", "HIP"]);
         check("gfx906_60.HIP.fusion.fdb.txt", "gfx906_60", Find, System, Text, ["", "HIP.fusion"]);
+        for (name, expected) in [
+            ("gfx906_60.db.txt", true),
+            ("batchnorm_gfx906_60.db.txt", false),
+            ("gfx906_60.HIP.3_3_0_4d52.ufdb.txt", true),
+            ("gfx906_60.HIP.3_3_0_4d52.fusion.ufdb.txt", false),
+        ] {
+            assert_eq!(parsed(name).expect(name).is_of_convolutions(), expected, "{name}");
+        }
         let user = "gfx906_60.HIP.3_3_0_4d52.fusion.ufdb.txt";
         check(user, "gfx906_60", Find, User, Text, ["", "HIP.3_3_0_4d52.fusion"]);
     }

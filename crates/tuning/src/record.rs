@@ -76,9 +76,13 @@ pub enum RecordFault {
         /// The values.
         values: String,
     },
-    /// A value that contains a separator, which MIOpen never writes.
-    #[error("`{0}` has one of the separators `=:;` in it")]
+    /// A separator in a value, as names of kernels have it.
+    #[error("`{0}` has the separator `:` in it")]
     Reserved(String),
+    /// Two records in one line: whoever wrote the first was stopped, or two
+    /// programs wrote at once.
+    #[error("`{0}` is of two records that were torn: at least one is lost")]
+    Torn(String),
     /// More values in a find database than the three that MIOpen reads.
     #[error("MIOpen reads no more than the first three of `{0}`")]
     Surplus(String),
@@ -120,10 +124,11 @@ impl DbRecord {
             faults.push(RecordFault::NoKey);
             return (None, faults);
         };
-        let mut solvers = BTreeMap::new();
         if key.contains([':', ';']) {
-            faults.push(RecordFault::Reserved(key.to_owned()));
+            faults.push(RecordFault::Torn(key.to_owned()));
+            return (None, faults);
         }
+        let mut solvers = BTreeMap::new();
         for item in contents.split(';') {
             // After a `;` at the end there is no item, as in MIOpen.
             if !item.is_empty() {
@@ -153,6 +158,9 @@ fn add(
     kind: DatabaseKind,
     faults: &mut Vec<RecordFault>,
 ) {
+    if item.contains('=') {
+        return faults.push(RecordFault::Torn(item.to_owned()));
+    }
     let Some((id, values)) = item.split_once(':').filter(|(id, _)| !id.is_empty()) else {
         return faults.push(RecordFault::NoSolver(item.to_owned()));
     };
@@ -174,7 +182,7 @@ fn add(
     if kind == DatabaseKind::Find && values.split(',').nth(3).is_some() {
         faults.push(RecordFault::Surplus(values.clone()));
     }
-    if values.contains([':', '=']) {
+    if values.contains(':') {
         faults.push(RecordFault::Reserved(values.clone()));
     }
     solvers.insert(solver, values);
@@ -197,23 +205,54 @@ impl<'a> FindResult<'a> {
 
 /// Whether this is an algorithm: in the first layout of find databases, it is
 /// in the place of the solver.
+pub(crate) fn is_algorithm(id: &str) -> bool {
+    ['F', 'B', 'W'].iter().any(|direction| is_algorithm_of(*direction, id))
+}
+
+/// Whether this is an algorithm of convolutions in a direction, `F`, `B` or `W`
+/// as keys have it. MIOpen throws where a record has another.
 ///
-/// Source: ROCm/MIOpen 2d1fd997a, `IsValidConvolutionDirAlgo` in
+/// Source: ROCm/MIOpen 2d1fd997a, `StringToConvolutionFwdAlgo` and its like in
 /// conv_algo_name.cpp.
-fn is_algorithm(id: &str) -> bool {
-    let directed = |prefix: &str, algorithms: &[&str]| {
-        id.strip_prefix(prefix).is_some_and(|algorithm| algorithms.contains(&algorithm))
+pub(crate) fn is_algorithm_of(direction: char, id: &str) -> bool {
+    let (prefix, own) = match direction {
+        'F' => ("miopenConvolutionFwdAlgo", "FFT"),
+        'B' => ("miopenConvolutionBwdDataAlgo", "FFT"),
+        _ => ("miopenConvolutionBwdWeightsAlgo", "GEMM"),
     };
-    directed("miopenConvolutionFwdAlgo", &["GEMM", "Direct", "FFT", "Winograd", "ImplicitGEMM"])
-        || directed(
-            "miopenConvolutionBwdDataAlgo",
-            &["GEMM", "Direct", "FFT", "Winograd", "ImplicitGEMM"],
-        )
-        || directed(
-            "miopenConvolutionBwdWeightsAlgo",
-            &["GEMM", "Direct", "Winograd", "ImplicitGEMM"],
-        )
-        || id == "miopenTransposeBwdDataAlgoGEMM"
+    let plain = id.strip_prefix(prefix);
+    plain.is_some_and(|name| [own, "GEMM", "Direct", "Winograd", "ImplicitGEMM"].contains(&name))
+        || (direction == 'B' && id == "miopenTransposeBwdDataAlgoGEMM")
+}
+
+/// The direction in a convolution's key, `F`, `B` or `W`; `None` if it is not the
+/// whole key of one convolution.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `Visit` in conv/problem_description.hpp for
+/// `2x64x56x…xNCHWxFP32xF`, `ProblemDescription::Serialize` in
+/// conv/problem_description.cpp for `64-56-56-1x1-…-NCHW-FP32-F`.
+pub(crate) fn direction(key: &str) -> Option<char> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let separator = if key.contains('-') { '-' } else { 'x' };
+    let fields: Vec<&str> = key.split(separator).collect();
+    let count = fields.iter().take_while(|field| field.split('x').all(is_number)).count();
+    let (numbers, words) = fields.split_at(count);
+    let whole = if separator == 'x' {
+        (count, words.len()) == (21, 3)
+    } else {
+        // Channels, sizes, filter; channels, sizes, batch; padding, stride, dilation; bias.
+        let dims = count.saturating_sub(8) / 2;
+        let axes = |at: usize| at == dims + 1 || (2 * dims + 4..2 * dims + 7).contains(&at);
+        matches!((count, words.len()), (12 | 14, 3 | 5))
+            && numbers
+                .iter()
+                .enumerate()
+                .all(|(at, field)| field.split('x').count() == if axes(at) { dims } else { 1 })
+    };
+    let (end, _) = words.last()?.split_once('_').unwrap_or((words.last()?, ""));
+    let named = words.iter().all(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()));
+    let known = ["F", "B", "W"].contains(&end);
+    end.chars().next().filter(|_| whole && named && known)
 }
 
 /// Converts `algorithm:solver,time,workspace,…` to the present layout.
@@ -251,7 +290,14 @@ mod tests {
         check("k=A:1;A:2", Some("k=A:1"), &[RecordFault::SecondOf("A".to_owned())]);
         check("k=A:1;x;B:2", Some("k=A:1;B:2"), &[RecordFault::NoSolver("x".to_owned())]);
         check("k=:1;B:2", Some("k=B:2"), &[RecordFault::NoSolver(":1".to_owned())]);
-        check("k=A:1=2", Some("k=A:1=2"), &[RecordFault::Reserved("1=2".to_owned())]);
+        let kernel = "Xdl<64, Scheduler: Intrawave>+1";
+        let named = format!("k=A:{kernel}");
+        check(&named, Some(&named), &[RecordFault::Reserved(kernel.to_owned())]);
+        // The end of one record is missing, or the beginning of the next.
+        let torn = |text: &str| RecordFault::Torn(text.to_owned());
+        check("k=A:1;B:2k=A:1", Some("k=A:1"), &[torn("B:2k=A:1")]);
+        check("k=A:1;Bk=A:2;C:3", Some("k=A:1;C:3"), &[torn("Bk=A:2")]);
+        check("A:1,2l=A:2", None, &[torn("A:1,2l")]);
         check("k=", None, &[RecordFault::NoValues]);
         check("k=x", None, &[RecordFault::NoSolver("x".to_owned()), RecordFault::NoValues]);
         check("=A:1", None, &[RecordFault::NoKey]);
@@ -275,6 +321,24 @@ mod tests {
         assert_eq!(more, (Some("k=S:1,2,a,b".to_owned()), vec![surplus]), "kept as it is");
         let found = FindResult::parse("0.5,1024,a").expect("values");
         assert_eq!((found.time, found.workspace, found.algorithm), (0.5, 1024, "a"));
+    }
+
+    #[test]
+    fn keys_of_convolutions_are_told_from_two_in_one() {
+        let find = "128-16-16-3x3-64-16-16-2-1x1-1x1-1x1-0-NCHW-FP32-F";
+        let deep = "8-4-12-12-3x3x3-16-4-12-12-2-1x1x1-1x1x1-1x1x1-0-NDHWC-BF16-B";
+        let grouped = "8-12-12-3x3-16-12-12-2-1x1-1x1-1x1-0-NHWC-NHWC-NCHW-FP8FP8FP32-W_g2_2d";
+        let perf = "2x64x56x56x1x1x1x1x256x32x0x0x0x1x1x0x1x1x0x0x1xNCHWxFP32xF";
+        for (key, letter) in [(find, 'F'), (deep, 'B'), (grouped, 'W'), (perf, 'F')] {
+            assert_eq!(direction(key), Some(letter), "{key}");
+            // In its first number, a tear can't be seen.
+            for end in key.find(['-', 'x']).expect("a separator") + 1..=key.len() {
+                let torn = format!("{}{key}", &key[..end]);
+                assert_eq!(direction(&torn), None, "{torn}");
+            }
+        }
+        assert_eq!(direction(""), None);
+        assert_eq!(direction("k"), None);
     }
 
     #[test]
