@@ -290,3 +290,25 @@ fn paths_that_do_not_exist_are_errors_that_name_them() {
     assert!(run.stderr.contains("temporary directory in `/no/such`"), "{}", run.stderr);
     assert!(run.stderr.contains("hint: set TMPDIR to a directory"), "{}", run.stderr);
 }
+
+#[test]
+fn keys_cannot_give_commands_to_ci_services() {
+    let project = Project::small();
+    std::fs::create_dir(project.path().join("s")).unwrap();
+    project.write("s/k.cl", "__kernel void k(__global int *a) { a[0] = 1; }\n");
+    let key = |options: &str| {
+        let args = format!("{options} -mcpu=gfx906");
+        serde_json::json!({ "kernel_name": "k.cl.o", "kernel_args": args }).to_string() + "\n"
+    };
+    let keys =
+        [" -DB=\"x\n::add-mask::y\u{1b}[31m", " -zzz\n  ::error::y", " -DC=1\n##[error]z"].map(key);
+    project.write("k", &keys.concat());
+    let args = ["build", "--keys", "k", "--source-dir", "s", "--target", "gfx906", "--out", "o"];
+    let run = project.run(&[&args[..], &["--allow-partial", "-v"]].concat());
+    let printed = format!("{}{}", run.stdout, run.stderr);
+    assert!(printed.contains("add-mask"), "{printed}");
+    for line in printed.lines() {
+        assert!(!line.trim_start().starts_with("::") && !line.contains("##["), "{printed}");
+        assert!(!line.contains('\u{1b}'), "{printed:?}");
+    }
+}

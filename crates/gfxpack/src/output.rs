@@ -2,7 +2,7 @@
 //! else to stderr; with JSON, everything goes to stdout, one object per line.
 
 use std::borrow::Cow;
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -92,20 +92,10 @@ impl Output {
         }
     }
 
-    /// Prints a line of data for people. With JSON, a message has the same content.
-    pub(crate) fn text(&self, line: &str) {
+    /// Prints data for people. With JSON, a message has the same content.
+    pub(crate) fn text(&self, text: &str) {
         if !self.json {
-            self.raw(line);
-        }
-    }
-
-    /// Like [`Output::text`], for text from a file of unknown origin: control
-    /// characters are escaped.
-    pub(crate) fn foreign(&self, line: &str) {
-        if std::io::stdout().is_terminal() {
-            self.text(&harmless(line));
-        } else {
-            self.text(line);
+            self.raw(&harmless_lines(text));
         }
     }
 
@@ -216,11 +206,7 @@ impl Output {
     /// Prints a warning for people only; machines get another message.
     pub(crate) fn show_warning(&self, line: &str) {
         if !self.json {
-            self.stderr(&format!(
-                "{} {}",
-                self.head("warning:", AnsiColor::Yellow),
-                harmless_lines(line)
-            ));
+            self.headed(&self.head("warning:", AnsiColor::Yellow), line);
         }
     }
 
@@ -232,11 +218,7 @@ impl Output {
             return;
         }
         for message in messages {
-            self.stderr(&format!(
-                "{} {}",
-                self.head("error:", AnsiColor::Red),
-                harmless_lines(message)
-            ));
+            self.headed(&self.head("error:", AnsiColor::Red), message);
         }
         if let Some(hint) = hint {
             self.hint(hint);
@@ -245,7 +227,7 @@ impl Output {
 
     /// Prints what to do about the line before.
     pub(crate) fn hint(&self, hint: &str) {
-        self.stderr(&format!("{} {}", self.head("hint:", AnsiColor::Cyan), harmless_lines(hint)));
+        self.headed(&self.head("hint:", AnsiColor::Cyan), hint);
     }
 
     /// The beginning of a line, such as `warning:`.
@@ -257,8 +239,17 @@ impl Output {
         format!("{style}{word}{style:#}")
     }
 
-    /// Prints a line on stderr in every mode.
-    pub(crate) fn stderr(&self, line: &str) {
+    fn headed(&self, head: &str, text: &str) {
+        self.command(&format!("{head} {}", harmless_lines(text)));
+    }
+
+    /// Prints text on stderr in every mode.
+    pub(crate) fn stderr(&self, text: &str) {
+        self.command(&harmless_lines(text));
+    }
+
+    /// Prints a line on stderr as it is, in every mode: a command to whoever reads the log.
+    pub(crate) fn command(&self, line: &str) {
         // An error of stderr can't be reported anywhere.
         writeln!(std::io::stderr().lock(), "{line}").ok();
     }
@@ -280,14 +271,32 @@ pub(crate) fn to_file(out: Option<&PathBuf>) -> Option<&Path> {
     out.map(PathBuf::as_path).filter(|out| *out != Path::new("-"))
 }
 
-/// Text from a file for the terminal: control characters are escaped.
+/// Text of unknown origin as one line: control characters are escaped.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     escaped(text, char::is_control)
 }
 
-/// Like [`harmless`], for text that may have several lines, such as a quoted file.
+/// Like [`harmless`], for text that may have several lines, such as a quoted file. No line is a
+/// command to a CI service that reads it in a log.
+///
+/// Source: actions/runner, `ActionCommand.cs`: `::` after blanks, `##[` anywhere; Azure Pipelines,
+/// "Logging commands"; TeamCity, "Service Messages".
 fn harmless_lines(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| c.is_control() && c != '\n' && c != '\t')
+    const ANYWHERE: [&str; 3] = ["##[", "##vso[", "##teamcity["];
+    let text = escaped(text, |c| c.is_control() && c != '\n' && c != '\t');
+    if !text.contains("::") && !text.contains("##") {
+        return text;
+    }
+    let line = |line: &str| {
+        let rest = line.trim_start();
+        let blanks = &line[..line.len() - rest.len()];
+        let line =
+            if rest.starts_with("::") { format!("{blanks}\\{rest}") } else { line.to_owned() };
+        ANYWHERE
+            .iter()
+            .fold(line, |line, begin| line.replace(begin, &format!("#\\{}", &begin[1..])))
+    };
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n").into()
 }
 
 fn escaped(text: &str, is_harm: impl Fn(char) -> bool) -> Cow<'_, str> {
@@ -305,5 +314,18 @@ mod tests {
         assert_eq!(super::harmless("naïve -DX"), "naïve -DX");
         assert_eq!(super::harmless("a\u{1b}]0;x\u{7}\t"), "a\\u{1b}]0;x\\u{7}\\t");
         assert_eq!(super::harmless_lines("1 |\ta\n\r\u{9b}1m"), "1 |\ta\n\\r\\u{9b}1m");
+    }
+
+    #[test]
+    fn no_line_is_a_command_to_a_ci_service() {
+        for (text, expected) in [
+            ("std::a\n  ::error::x\n", "std::a\n  \\::error::x\n"),
+            ("::add-mask::y", "\\::add-mask::y"),
+            ("x ##[error]y", "x #\\#[error]y"),
+            ("##vso[task.x]", "#\\#vso[task.x]"),
+            ("# ## a", "# ## a"),
+        ] {
+            assert_eq!(super::harmless_lines(text), expected, "{text}");
+        }
     }
 }

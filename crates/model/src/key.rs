@@ -2,7 +2,7 @@
 //! up, byte for byte. Kernels of other libraries have such keys only within
 //! gfxpack.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 #[cfg(feature = "serde")]
 use serde::{Deserialize, Serialize};
@@ -167,7 +167,7 @@ impl KernelKey {
         if holds('\'') {
             Err(KeyError::Quote(self.to_string()))
         } else if holds('\0') {
-            Err(KeyError::Nul(self.to_string().replace('\0', "\\0")))
+            Err(KeyError::Nul(self.to_string()))
         } else {
             Ok(())
         }
@@ -175,9 +175,13 @@ impl KernelKey {
 }
 
 impl fmt::Display for KernelKey {
-    /// For display: the name, then the unchanged arguments.
+    /// For display, on one line: the name, then the arguments, with control
+    /// characters escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}{}", self.kernel_name, self.kernel_args)
+        for c in self.kernel_name.chars().chain(self.kernel_args.chars()) {
+            if c.is_control() { write!(f, "{}", c.escape_default()) } else { f.write_char(c) }?;
+        }
+        Ok(())
     }
 }
 
@@ -187,6 +191,13 @@ mod tests {
 
     fn key(name: &str, args: &str) -> KernelKey {
         KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() }
+    }
+
+    #[test]
+    fn a_key_is_displayed_on_one_line() {
+        let odd = key("a.cl.o", " -DX=\"ä\n::error::x\u{1b}[31m\r\" -mcpu=gfx906");
+        let shown = "a.cl.o -DX=\"ä\\n::error::x\\u{1b}[31m\\r\" -mcpu=gfx906";
+        assert_eq!(odd.to_string(), shown);
     }
 
     #[test]

@@ -50,7 +50,11 @@ pub fn brief(duration: Duration) -> String {
 /// Name and arguments of a kernel, each in backticks: `` `a.cl.o` with the
 /// arguments ` -mcpu=gfx906` ``.
 pub fn key_in_words(key: &KernelKey) -> String {
-    format!("`{}` with the arguments `{}`", key.kernel_name, key.kernel_args)
+    let shown = |name: &str, args: &str| {
+        KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() }.to_string()
+    };
+    let (name, args) = (shown(&key.kernel_name, ""), shown("", &key.kernel_args));
+    format!("`{name}` with the arguments `{args}`")
 }
 
 /// Arguments in which differences are marked by braces, with `…` for all options

@@ -76,7 +76,7 @@ fn verify(
             "file": display(file), "class": finding.class.name(), "row": finding.row,
             "key": finding.key, "detail": finding.detail,
         });
-        output.foreign(&format!("{}: {finding}", file.display()));
+        output.text(&harmless(&format!("{}: {finding}", file.display())));
     }
     let listed = report.findings.len() as u64;
     let more = report.total_findings() - listed;
@@ -166,7 +166,7 @@ fn list(file: &Path, filter: Option<&str>, keys: bool, output: &Output) -> Resul
             "stored_bytes": entry.stored_bytes, "object_bytes": entry.object_bytes,
             "compressed": entry.compressed, "md5": entry.hash,
         });
-        output.foreign(&text);
+        output.text(&text);
         Ok(())
     })?;
     Ok(())

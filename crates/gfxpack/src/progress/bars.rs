@@ -12,7 +12,7 @@ use gfxpack_plan::plan::Plan;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::view::{BuildView, say_at_the_end};
-use crate::output::{Output, counted};
+use crate::output::{Output, counted, harmless};
 
 /// Columns of a terminal that has room for long bars.
 const WIDE: u16 = 120;
@@ -83,11 +83,11 @@ impl Bars {
     }
 
     fn show(&self, plan: &Plan, count: &BuildCount) {
-        let names: Vec<&str> = self
+        let names: Vec<_> = self
             .in_flight
             .iter()
             .take(4)
-            .map(|&job| plan[job].key.source_name().unwrap_or_default())
+            .map(|&job| harmless(plan[job].key.source_name().unwrap_or_default()))
             .collect();
         *self.end.lock().expect("no panic inside") = count.left().map(|left| Instant::now() + left);
         let BuildCount { cached, compiled, to_do, .. } = *count;

@@ -121,7 +121,7 @@ impl Progress for Reporter {
                 self.with_view(|view, count| view.finish(count));
                 *self.build() = None;
             }
-            Event::Annotation(line) => output.stderr(line),
+            Event::Annotation(line) => output.command(line),
             Event::Report(summary) => output.message("report", summary),
             Event::Package { file_name, size: bytes, new } => {
                 let verb = if new { "packaged" } else { "unchanged" };

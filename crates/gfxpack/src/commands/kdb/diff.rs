@@ -24,7 +24,7 @@ pub(super) fn run(old: &Path, new: &Path, exit_code: bool, output: &Output) -> R
         });
         // Different bytes of the same code object only matter to machines.
         if sign != '=' || output.verbose {
-            output.foreign(&format!("{sign} {}", entry.key));
+            output.text(&format!("{sign} {}", entry.key));
         }
         Ok(())
     })?;
