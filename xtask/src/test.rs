@@ -68,6 +68,7 @@ const NEEDS: &[Need] = &[
     need("faketime", "build on another day", "faketime", "libfaketime"),
     need("appstreamcli", "check what software centres read", "appstream", "appstream"),
     need("gpg", "sign packages and repositories", "gnupg", "gnupg2"),
+    need("sqv", "judge signatures as apt 3 does", "sqv", "sequoia-sqv"),
     need("apt-ftparchive", "make repositories for apt", "apt-utils", "apt"),
     need("createrepo_c", "make repositories for dnf and zypper", "createrepo-c", "createrepo_c"),
     need("dnf", "install .rpm packages from a repository", "dnf", "dnf"),

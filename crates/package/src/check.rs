@@ -55,6 +55,27 @@ impl Format {
     }
 }
 
+/// The version that sorts before its release, if this one sorts after it: `3.6.0~rc1` for
+/// `3.6.0rc1`. dpkg and rpm compare letters as additions, Python as what is before a release.
+#[must_use]
+pub fn before_release(version: &str) -> Option<String> {
+    let (release, rest) = version.split_at(version.find(|c: char| c.is_ascii_alphabetic())?);
+    let (kind, number) =
+        rest.split_at(rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len()));
+    let numbered = number.starts_with(|c: char| c.is_ascii_digit());
+    let kind = match &*kind.to_ascii_lowercase() {
+        kind @ ("a" | "b") if numbered => kind.to_owned(),
+        "c" if numbered => "rc".to_owned(),
+        "preview" => "pre".to_owned(),
+        kind @ ("alpha" | "beta" | "rc" | "pre" | "dev") => kind.to_owned(),
+        _ => return None,
+    };
+    let release = release.strip_suffix(['.', '-', '_']).unwrap_or(release);
+    let is_release = release.ends_with(|c: char| c.is_ascii_digit())
+        && release.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    is_release.then(|| format!("{release}~{kind}{number}"))
+}
+
 /// Whether the value is a number, or two numbers with a point between them.
 ///
 /// Source: pacman 6.0.2, `scripts/libmakepkg/lint_pkgbuild/pkgrel.sh.in`.
@@ -132,6 +153,25 @@ mod tests {
         check("under_score", false, true);
         for wrong in ["", "-a", ".a", "a b", "a/b", "ä", "a\n", "%{x}"] {
             check(wrong, false, false);
+        }
+    }
+
+    #[test]
+    fn versions_before_a_release_are_told_from_those_after_it() {
+        for (version, expected) in [
+            ("3.6.0rc1", "3.6.0~rc1"),
+            ("3.6.0.rc1", "3.6.0~rc1"),
+            ("3.6.0-RC1", "3.6.0~rc1"),
+            ("10.0.0a20260903", "10.0.0~a20260903"),
+            ("3.6.0b2+git5", "3.6.0~b2+git5"),
+            ("3.6.0.dev3", "3.6.0~dev3"),
+            ("3.6beta", "3.6~beta"),
+        ] {
+            assert_eq!(before_release(version).as_deref(), Some(expected), "{version}");
+        }
+        for version in ["3.6.0", "1.0.2a", "3.6.0~rc1", "3.6+rc1", "3.6.0+git5", "sid", "1.0p1", ""]
+        {
+            assert_eq!(before_release(version), None, "{version}");
         }
     }
 

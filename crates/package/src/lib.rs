@@ -51,6 +51,7 @@ pub mod verify;
 mod wheel;
 mod write;
 
+pub use check::before_release;
 pub use choice::{PackageSource, one_for_each};
 pub use compress::{Compression, compressed};
 pub use error::Error;

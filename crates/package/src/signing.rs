@@ -10,6 +10,7 @@ mod gpg;
 mod keyring;
 mod secret_keys;
 mod signer;
+mod weak_keys;
 
 pub use error::{KeyFlaw, SigningError};
 pub use keyring::Keyring;

@@ -11,7 +11,7 @@ use gfxpack_model::Target;
 use gfxpack_model::package::{Content, PackageSpec, RelationKind};
 use gfxpack_package::sbom::{BuildProvenance, Checksums};
 use gfxpack_package::signing::Signer;
-use gfxpack_package::{Compression, Format, Sign, Written, sbom, sums};
+use gfxpack_package::{Compression, Format, Sign, Written, before_release, sbom, sums};
 
 use crate::build::MadeKdb;
 use crate::destination;
@@ -147,10 +147,7 @@ pub(crate) fn write(
         packages.iter().map(|package| file_digests(&package.spec, outputs.records()));
     let file_digests: Vec<Vec<String>> = file_digests.collect::<Result<_>>()?;
     let jobs = jobs(packages, options, signer, outputs, &file_digests);
-    let rpms = jobs.iter().any(|job| matches!(job.writer.format, Format::Rpm { .. }));
-    if let Some(why) = signer.filter(|_| rpms).and_then(Signer::unknown_to_rpm) {
-        progress.warning(why);
-    }
+    warn(&jobs, signer, progress);
     let to_do: Vec<&PackageJob<'_, '_>> =
         jobs.iter().filter(|job| job.up_to_date.is_none()).collect();
     let (at_once, threads) = share(&to_do, memory());
@@ -194,6 +191,38 @@ pub(crate) fn write(
     }
     made.tuning = tuning(packages)?;
     Ok(made)
+}
+
+/// Warns of packages that will be refused, or taken for newer than they are.
+fn warn(jobs: &[PackageJob<'_, '_>], signer: Option<&Signer>, progress: &dyn Progress) {
+    let is_rpm = |job: &PackageJob<'_, '_>| matches!(job.writer.format, Format::Rpm { .. });
+    let rpms = jobs.iter().any(is_rpm);
+    match signer {
+        None if rpms => progress.note(
+            "the .rpm packages are not signed, and Fedora 45 refuses such: sign with --sign-key",
+        ),
+        None => {}
+        Some(signer) => {
+            if let Some(why) = signer.weakness() {
+                progress.warning(&why);
+            }
+            if let Some(why) = signer.unknown_to_rpm().filter(|_| rpms) {
+                progress.warning(why);
+            }
+        }
+    }
+    let mut sorted =
+        jobs.iter().filter(|job| is_rpm(job) || matches!(job.writer.format, Format::Deb { .. }));
+    let version = sorted.find_map(|job| {
+        let version = &job.package.spec.version;
+        Some((version, before_release(version)?))
+    });
+    if let Some((version, before)) = version {
+        progress.warning(&format!(
+            "dpkg and rpm hold the version `{version}` for newer than the release that it comes \
+             before: say --package-version '{before}'"
+        ));
+    }
 }
 
 /// The performance and find databases in packages, by the target of their package.

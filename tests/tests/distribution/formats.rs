@@ -101,3 +101,27 @@ fn a_wheel_beside_packages_for_a_version_of_rocm_has_a_bill_of_its_own() {
     let digest = ok(command("sha256sum").arg(&wheels[0]));
     assert!(bill.contains(&digest[..64]), "{bill}");
 }
+
+/// Python's rules are not dpkg's and rpm's.
+#[test]
+fn a_version_before_a_release_is_no_newer_one() {
+    let lab = Lab::new();
+    let dist = |version: &str, format: &str| {
+        let args = ["--package-version", version, "--format", format, "--out", "o"];
+        lab.run(&[&DIST[..], &args].concat()).expect_code(0).stderr
+    };
+    let before = "3.6.0~rc1";
+    let said = dist("3.6.0rc1", "deb,wheel");
+    assert!(said.contains(&format!("say --package-version '{before}'")), "{said}");
+    assert!(dist("3.6.0rc1", "rpm").contains(before));
+    for (version, format) in [("3.6.0rc1", "wheel,arch"), (before, "deb,rpm"), ("3.6.0", "deb")] {
+        let said = dist(version, format);
+        assert!(!said.contains("say --package-version"), "{version}: {said}");
+    }
+    for (version, than) in [("3.6.0rc1", "gt"), (before, "lt")] {
+        ok(command("dpkg").args(["--compare-versions", version, than, "3.6.0"]));
+        let ask = format!("%{{lua:print(rpm.vercmp('{version}', '3.6.0'))}}");
+        let order = ok(command("rpm").args(["--eval", &ask]));
+        assert_eq!(order.trim(), if than == "gt" { "1" } else { "-1" }, "{version}");
+    }
+}

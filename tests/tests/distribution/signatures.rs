@@ -5,7 +5,7 @@ use std::fs;
 
 use gfxpack_tests::project::{Run, command};
 
-use crate::lab::{KEY, Lab, files, ok, other};
+use crate::lab::{KEY, Lab, files, ok, other, run_to_end};
 
 /// A repository of one package, signed by the key.
 fn signed(lab: &Lab, dir: &str, key: &str) {
@@ -267,4 +267,59 @@ fn only_the_signing_key_is_published() {
     assert!(run.stderr.contains("the key is an ECDSA key"), "{}", run.stderr);
     let run = lab.run(&[&args[..], &["deb"]].concat()).expect_code(0);
     assert!(!run.stderr.contains("ECDSA"), "{}", run.stderr);
+}
+
+/// sqv is what apt 3 asks. gpg makes such keys and their signatures without a word.
+#[test]
+fn keys_that_newer_systems_refuse_are_reported() {
+    let lab = Lab::new();
+    lab.stand_in("r", &other("theirs", "1.0", "/opt/theirs", "theirs"));
+    let make = |name: &str, algorithm: &str, options: &[&str]| {
+        let args = ["--batch", "--passphrase", "", "--quick-gen-key", name, algorithm, "sign"];
+        ok(lab.gpg().args(options).args(args).arg("never"));
+    };
+    make("rsa@example.org", "rsa1024", &[]);
+    make("dsa@example.org", "dsa1024", &[]);
+    make("sha@example.org", "rsa2048", &["--cert-digest-algo", "SHA1"]);
+    make("subkey@example.org", "ed25519", &[]);
+    let listed = ok(lab.gpg().args(["--with-colons", "--list-keys", "subkey@example.org"]));
+    let fingerprint = listed.lines().find_map(|line| line.strip_prefix("fpr:")?.split(':').nth(8));
+    let args = ["--batch", "--passphrase", "", "--allow-weak-key-signatures", "--cert-digest-algo"];
+    let args = [&args[..], &["SHA1", "--quick-add-key", fingerprint.expect("one")]].concat();
+    ok(lab.gpg().args(args).args(["rsa2048", "sign", "never"]));
+    make("good@example.org", "ed25519", &[]);
+    for (key, flaw) in [
+        ("rsa@example.org", "is an RSA key of 1024 bits"),
+        ("dsa@example.org", "is a DSA key"),
+        ("sha@example.org", "is bound to its name with SHA-1"),
+        ("subkey@example.org", "is bound to its key with SHA-1"),
+        ("good@example.org", ""),
+    ] {
+        let is_weak = !flaw.is_empty();
+        let run = lab.run(&["repo", "r", "--sign-key", key]).expect_code(0);
+        assert_eq!(run.stderr.contains("apt 3 and RHEL 9 refuse"), is_weak, "{}", run.stderr);
+        assert!(run.stderr.contains(flaw), "{key}: {}", run.stderr);
+        let keyring = export(&lab, &[key], "keyring.gpg");
+        let suite = lab.path("r/dists/stable");
+        let mut sqv = command("sqv");
+        sqv.arg("--keyring").arg(&keyring).args([suite.join("Release.gpg"), suite.join("Release")]);
+        let judged = run_to_end(&mut sqv);
+        assert_eq!(judged.code != Some(0), is_weak, "{key}: {}", judged.stderr);
+        // The package in it is signed by another.
+        let run = verify(&lab, "r", &keyring).expect_code(101);
+        for index in ["r/dists/stable/Release: ", "r/repodata/repomd.xml: "] {
+            let line = run.stdout.lines().find(|line| line.contains(index)).expect("the index");
+            assert!(line.contains(if is_weak { flaw } else { ": sound" }), "{key}: {line}");
+        }
+    }
+    // An .rpm has its signature inside.
+    let args = ["dist", "--manifest", "kernels.toml", "--target", "gfx906_60", "--format", "rpm"];
+    let signed = |more: &[&str]| lab.run(&[&args[..], more].concat()).expect_code(0).stderr;
+    let weak = signed(&["--out", "weak", "--sign-key", "sha@example.org"]);
+    assert!(weak.contains("is bound to its name with SHA-1"), "{weak}");
+    let run = verify(&lab, "weak", &export(&lab, &["sha@example.org"], "sha.gpg"));
+    let run = run.expect_code(101);
+    assert!(run.stdout.contains(".rpm: its signature: the key "), "{}", run.stdout);
+    let unsigned = signed(&["--out", "unsigned"]);
+    assert_eq!(unsigned.matches("Fedora 45 refuses such").count(), 1, "{unsigned}");
 }

@@ -35,6 +35,9 @@ pub(crate) fn run(args: &Repo, context: &Context) -> Result {
     for path in &indexed.left_out {
         output.warn(&left_out(path));
     }
+    if let Some(why) = signer.as_ref().and_then(Signer::weakness) {
+        output.warn(&why);
+    }
     if signer.is_none() {
         output.warn("the repository is not signed: apt and dnf refuse it unless told not to");
     }

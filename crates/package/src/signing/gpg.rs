@@ -1,11 +1,16 @@
 //! Interprets what gpg, gpgv and sqv say about signatures.
 
+use std::collections::BTreeMap;
+
 use gfxpack_process::{SystemTool, ToolOutput};
 
 use crate::finding::Finding;
 
 pub(super) const GPG: SystemTool =
     SystemTool { program: "gpg", provided_by: "gnupg (gnupg2 on Fedora and openSUSE)" };
+
+/// Who minds a weak key.
+pub(super) const REFUSED: &str = "apt 3 and RHEL 9 refuse its signatures";
 
 /// The last line of gpg's output, or `nothing`. The number of keys processed is
 /// skipped, since it explains nothing.
@@ -17,17 +22,17 @@ pub(super) fn last_line(text: &str, nothing: &str) -> String {
     lines.rev().find(is_reason).unwrap_or(nothing).to_owned()
 }
 
-/// Why no signature is good; `None` if one is good and none is bad. The exit code
-/// does not tell: it is 0 for revoked keys, but not 0 for a signature by an
+/// Why no signature is good; `None` if one is good and none is bad. Keys that are `weak`, by
+/// fingerprint with what is wrong with them, make no good ones. The exit code does not tell: it is 0 for revoked keys, but not 0 for a signature by an
 /// unknown key beside a good one.
 ///
 /// Source: GnuPG, doc/DETAILS, "Format of the --status-fd output"; apt's
 /// methods/gpgv.cc, which decides alike.
-pub(super) fn refused(gpgv: &ToolOutput) -> Option<Finding> {
-    judged(&String::from_utf8_lossy(&gpgv.stdout), &gpgv.stderr)
+pub(super) fn refused(gpgv: &ToolOutput, weak: &BTreeMap<String, String>) -> Option<Finding> {
+    judged(&String::from_utf8_lossy(&gpgv.stdout), &gpgv.stderr, weak)
 }
 
-fn judged(status: &str, stderr: &str) -> Option<Finding> {
+fn judged(status: &str, stderr: &str, weak: &BTreeMap<String, String>) -> Option<Finding> {
     if !status.contains("[GNUPG:] NEWSIG") {
         // The file is not a signature, so the key is not to blame. What follows is advice.
         return Some(last_line(stderr.lines().next().unwrap_or_default(), "no signature").into());
@@ -51,9 +56,14 @@ fn judged(status: &str, stderr: &str) -> Option<Finding> {
             ("EXPSIG", "made a signature that has expired"),
         ];
         let flaw = flaws.into_iter().find_map(|(name, flaw)| Some((line(name)?, flaw)));
-        match flaw {
-            Some((line, flaw)) => reasons.push(format!("the key {} {flaw}", who(line))),
-            None => good |= line("GOODSIG").is_some() && line("VALIDSIG").is_some(),
+        let valid = line("GOODSIG").zip(line("VALIDSIG"));
+        let weakness = valid.and_then(|(_, valid)| weak.get(valid.split(' ').nth(2)?));
+        match (flaw, valid, weakness) {
+            (Some((line, flaw)), ..) => reasons.push(format!("the key {} {flaw}", who(line))),
+            (_, Some((line, _)), Some(flaw)) => {
+                reasons.push(format!("the key {} {flaw}: {REFUSED}", who(line)));
+            }
+            _ => good |= valid.is_some(),
         }
     }
     let why = || reasons.into_iter().next().unwrap_or_else(|| last_line(stderr, "no signature"));
@@ -82,13 +92,17 @@ mod tests {
     fn one_good_signature_is_enough_unless_another_one_is_bad() {
         let status = |blocks: &[&str]| {
             let lines = blocks.iter().map(|block| format!("[GNUPG:] NEWSIG\n{block}\n"));
-            judged(&lines.collect::<String>(), "gpg: Can't check signature\n")
+            let weak = BTreeMap::from([("5F".to_owned(), "is a DSA key".to_owned())]);
+            judged(&lines.collect::<String>(), "gpg: Can't check signature\n", &weak)
         };
+        let weak = "[GNUPG:] GOODSIG 5 E\n[GNUPG:] VALIDSIG 5F 2026-01-01";
         let good = "[GNUPG:] GOODSIG 1 A\n[GNUPG:] VALIDSIG 1";
         let unknown = "[GNUPG:] ERRSIG 2 1\n[GNUPG:] NO_PUBKEY 2";
         let expired = "[GNUPG:] EXPKEYSIG 3 C <c@d>\n[GNUPG:] VALIDSIG 3";
         let bad = "[GNUPG:] BADSIG 4 D";
-        for accepted in [&[good][..], &[good, unknown], &[unknown, good], &[expired, good]] {
+        for accepted in
+            [&[good][..], &[good, unknown], &[unknown, good], &[expired, good], &[weak, good]]
+        {
             assert_eq!(status(accepted), None, "{accepted:?}");
         }
         for (blocks, why) in [
@@ -96,6 +110,7 @@ mod tests {
             (&[expired], "the key 3 C <c@d> has expired"),
             (&[unknown, expired], "the key 3 C <c@d> has expired"),
             (&[good, bad], "the signature of 4 D is bad"),
+            (&[weak], "the key 5 E is a DSA key: apt 3 and"),
             (&["[GNUPG:] GOODSIG 1 A"], "Can't check signature"),
             (&["[GNUPG:] VALIDSIG 1"], "Can't check signature"),
             (&[], "Can't check signature"),

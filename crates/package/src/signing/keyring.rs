@@ -1,5 +1,6 @@
 //! Checks signatures with gpgv or sqv, against the public keys of a file.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,7 @@ use gfxpack_process::{FileError, SystemTool, temporary_dir};
 use super::clear_text::clear_signed;
 use super::error::SigningError;
 use super::gpg::{refused, refused_by_sqv};
+use super::weak_keys;
 use crate::finding::Finding;
 use crate::read::{self, INDEX_MAX};
 
@@ -27,6 +29,8 @@ const SQV: SystemTool = SystemTool { program: "sqv", provided_by: "sqv" };
 pub struct Keyring {
     /// Holds the keys and what is being checked.
     dir: tempfile::TempDir,
+    /// What is wrong with keys, by fingerprint.
+    flaws: BTreeMap<String, String>,
 }
 
 impl Keyring {
@@ -50,7 +54,7 @@ impl Keyring {
     /// # Errors
     /// If there is no room for temporary files.
     pub fn of(keys: &[u8]) -> Result<Self, FileError> {
-        let keyring = Self { dir: temporary_dir()? };
+        let keyring = Self { dir: temporary_dir()?, flaws: weak_keys::flaws(keys) };
         keyring.put("keys.pgp", keys)?;
         Ok(keyring)
     }
@@ -78,7 +82,7 @@ impl Keyring {
         }
         // apt does not take SHA-1 either.
         let options = ["--status-fd", "1", "--weak-digest", "SHA1", "--keyring"];
-        Ok(refused(&run(GPGV, &options)?))
+        Ok(refused(&run(GPGV, &options)?, &self.flaws))
     }
 
     /// Like [`Keyring::check_file`], for bytes in memory.
@@ -123,7 +127,7 @@ impl Keyring {
 /// The bytes of keys, since gpgv reads none in armour.
 ///
 /// Source: RFC 9580, 6.2.
-fn dearmoured(keys: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn dearmoured(keys: &[u8]) -> Option<Vec<u8>> {
     if !keys.trim_ascii_start().starts_with(b"-----BEGIN PGP PUBLIC KEY BLOCK-----") {
         return Some(keys.to_vec());
     }
@@ -168,6 +172,14 @@ Rc7N/F9zTxwmhp+sohubT2+Isuo2LgdCUDAbAr/dSwM=
         let one = dearmoured(PUBLIC_KEY.as_bytes()).expect("it is whole");
         assert!(begins_with_key(&one) && one.len() == 224, "{one:?}");
         assert_eq!(dearmoured(&one).as_ref(), Some(&one));
+        assert!(weak_keys::flaws(&one).is_empty());
+        // The digest of its signature becomes SHA-1.
+        let at = one.windows(4).position(|bytes| bytes == [4, 0x13, 22, 8]).expect("a signature");
+        let sha1 = [&one[..at + 3], &[2], &one[at + 4..]].concat();
+        let flaws = weak_keys::flaws(&[&*one, &sha1].concat());
+        let fingerprint = "62F10EE2541DC820F80D90907397DFD2B11FFBED".to_owned();
+        let flaw = "is bound to its name with SHA-1 or MD5 alone".to_owned();
+        assert_eq!(flaws, BTreeMap::from([(fingerprint, flaw)]));
         let twice = dearmoured(PUBLIC_KEY.repeat(2).as_bytes());
         assert_eq!(twice, Some([&*one, &one].concat()));
         assert_eq!(dearmoured(PUBLIC_KEY.replace("mDME", "m!ME").as_bytes()), None);

@@ -5,8 +5,10 @@ use std::path::Path;
 use gfxpack_process::FileError;
 
 use super::error::SigningError;
-use super::gpg::{GPG, last_line};
+use super::gpg::{GPG, REFUSED, last_line};
+use super::keyring::dearmoured;
 use super::secret_keys::{secret_keys, signing_part};
+use super::weak_keys;
 use crate::error::Error;
 use crate::signature::Sign;
 
@@ -21,6 +23,8 @@ pub struct Signer {
     algorithm: u8,
     /// The time in signatures.
     time: u64,
+    /// What is wrong with the part that signs.
+    flaw: Option<String>,
 }
 
 impl Signer {
@@ -57,15 +61,30 @@ impl Signer {
             SigningError::UnusableKey { key: named, fingerprint, flaw }
         })?;
         let created = whole.iter().map(|part| part.created).max().unwrap_or(0);
-        let signer = Self {
+        let mut signer = Self {
             key: primary.clone(),
             // Without the exclamation mark, gpg would choose a part again, based
             // on another time.
             signing: format!("{}!", part.fingerprint),
             algorithm: part.algorithm,
             time: epoch.max(created),
+            flaw: None,
         };
-        signer.armoured(&[]).map(|_| signer)
+        signer.armoured(&[])?;
+        let public = dearmoured(&signer.public_key()?).unwrap_or_default();
+        signer.flaw = weak_keys::flaws(&public).remove(&part.fingerprint);
+        Ok(signer)
+    }
+
+    /// Why newer package managers refuse signatures of this key.
+    #[must_use]
+    pub fn weakness(&self) -> Option<String> {
+        let flaw = self.flaw.as_ref()?;
+        Some(format!(
+            "the key `{}` {flaw}: {REFUSED}; sign with an Ed25519 key or an RSA key of 2048 bits \
+             or more, made by today's gpg",
+            self.key
+        ))
     }
 
     /// Why rpm may not accept signatures of this key.
