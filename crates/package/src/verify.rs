@@ -18,6 +18,8 @@ use gfxpack_process::FileError;
 pub use error::VerifyError;
 pub use subject::{Inspected, Inspector, Subject, Verified};
 
+use listed::Wanted;
+
 use crate::finding::Finding;
 use crate::read::PackageKind;
 use crate::repository;
@@ -64,32 +66,73 @@ impl Verifier<'_> {
     }
 
     fn directory(&mut self, dir: &Path) -> Result<(), VerifyError> {
-        let there = repository::files(dir, |path| PackageKind::from_name(path).is_some())?;
-        let list = dir.join(FILE_NAME);
-        let (indexes, mut listed) = indexes::check(dir, self.keyring)?;
+        let is_package = |path: &Path| PackageKind::from_name(path).is_some() && path.is_file();
+        let there = repository::files(dir, is_package)?.into_iter().collect();
         // A dangling link counts: somebody meant it to be a list.
+        let lists = repository::files(dir, |path| path.ends_with(FILE_NAME))?;
+        let mut dirs: BTreeSet<&Path> = lists.iter().filter_map(|list| list.parent()).collect();
+        dirs.insert(dir);
+        let mut listed = BTreeSet::new();
+        for dir in dirs {
+            listed.append(&mut self.lists(dir, &there, &|_| true)?);
+        }
+        // Listed files may be behind links to directories.
+        let reached = listed.iter().filter(|path| is_package(path)).cloned();
+        let packages: BTreeSet<PathBuf> = there.into_iter().chain(reached).collect();
+        if packages.is_empty() && lists.is_empty() && !indexes::are_in(dir) {
+            return Err(VerifyError::NoPackage { dir: dir.to_owned() });
+        }
+        for package in &packages {
+            self.package(package, listed.contains(package));
+        }
+        Ok(())
+    }
+
+    /// Verifies these packages below a directory, and all that lists and indexes there say about
+    /// them.
+    ///
+    /// # Errors
+    /// If a list or an index can't be checked.
+    pub fn packages_below(
+        &mut self,
+        dir: &Path,
+        packages: &BTreeSet<PathBuf>,
+    ) -> Result<(), VerifyError> {
+        let above = packages.iter().flat_map(|package| package.ancestors().skip(1));
+        let dirs: BTreeSet<&Path> = above.filter(|above| above.starts_with(dir)).collect();
+        let mut listed = BTreeSet::new();
+        for dir in dirs {
+            listed.append(&mut self.lists(dir, packages, &|path| packages.contains(path))?);
+        }
+        for package in packages {
+            self.package(package, listed.contains(package));
+        }
+        Ok(())
+    }
+
+    /// Verifies the list and the indexes of a directory, as far as they are about `wanted` files.
+    /// Returns what they list. `there` are the packages in the directory and below it.
+    fn lists(
+        &mut self,
+        dir: &Path,
+        there: &BTreeSet<PathBuf>,
+        wanted: Wanted<'_>,
+    ) -> Result<BTreeSet<PathBuf>, VerifyError> {
+        let (indexes, mut listed) = indexes::check(dir, self.keyring, wanted)?;
+        let list = dir.join(FILE_NAME);
         if list.symlink_metadata().is_ok() {
-            let mut findings = sums::check(dir, &list, self.keyring, &mut listed)?;
+            let mut findings = sums::check(dir, &list, self.keyring, wanted, &mut listed)?;
             // Files that an index lists are not findings here.
             let beside = there.iter().filter(|path| path.parent() == Some(dir));
             let unlisted = beside.filter(|path| !listed.contains(*path));
             let finding = |path: &PathBuf| format!("`{}` is not listed", path.display());
             findings.extend(unlisted.map(|path| Finding::unlisted(finding(path))));
             self.report_findings(list, Subject::Checksums, findings);
-        } else if indexes.is_empty() && there.is_empty() {
-            return Err(VerifyError::NoPackage { dir: dir.to_owned() });
         }
         for (index, findings) in indexes {
             self.report_findings(index, Subject::Index, findings);
         }
-        // Listed files may be behind links to directories.
-        let reached =
-            listed.iter().filter(|path| PackageKind::from_name(path).is_some() && path.is_file());
-        let packages: BTreeSet<PathBuf> = there.into_iter().chain(reached.cloned()).collect();
-        for package in &packages {
-            self.package(package, listed.contains(package));
-        }
-        Ok(())
+        Ok(listed)
     }
 }
 

@@ -1,9 +1,10 @@
-//! Finds errors in the databases that packages hold.
+//! Finds errors in the databases that packages hold, and what does not belong into
+//! packages of kernels.
 
 use std::path::Path;
 
-use gfxpack_model::KernelFileFormat;
-use gfxpack_package::read::PackageDescription;
+use gfxpack_model::{InstallLayout, KernelFileFormat};
+use gfxpack_package::read::{PackageDescription, PackageKind, Report};
 use gfxpack_package::verify::{Inspected, Inspector};
 use gfxpack_tuning::{DatabaseName, ModelName, Severity};
 
@@ -20,10 +21,7 @@ pub struct DatabaseInspector;
 
 impl Inspector for DatabaseInspector {
     fn is_wanted(&self, path: &str) -> bool {
-        let path = Path::new(path);
-        KernelFileFormat::of_file_name(path).is_some()
-            || DatabaseName::from_path(path).is_some()
-            || ModelName::from_path(path).is_some()
+        is_database(path)
     }
 
     fn inspect(&mut self, copy: &Path) -> Inspected {
@@ -42,24 +40,92 @@ impl Inspector for DatabaseInspector {
         inspected.unwrap_or_else(failed)
     }
 
-    fn missing(&self, about: &PackageDescription, files: &[String]) -> Option<String> {
+    fn flaws(&self, kind: PackageKind, report: &Report) -> Vec<String> {
+        let Some(about) = report.about.as_ref().filter(|about| is_of_kernels(about)) else {
+            return Vec::new();
+        };
+        let mut flaws = misplaced(kind, about, report);
         let has_kernels = |path: &String| KernelFileFormat::of_file_name(Path::new(path)).is_some();
-        (is_of_kernels(about) && !files.iter().any(has_kernels))
-            .then(|| "it is a package of kernels and has no file with kernels".to_owned())
+        // Families and metapackages depend on packages that hold kernels.
+        let on_others = about.depends.iter().any(|name| name.contains("gfx"));
+        if !on_others && !report.paths.iter().any(has_kernels) {
+            flaws.push("it is a package of kernels and has no file with kernels".to_owned());
+        }
+        flaws
     }
 }
 
-/// Whether a package should hold a kdb: its name is like those of AMD's packages
-/// of kernels, or its description like those of gfxpack's. Families and
-/// metapackages are exceptions: they depend on packages that hold one.
+/// Looks at no file, only at the names of all: what a package manager is about to
+/// install as a package of kernels must be one.
+#[derive(Debug, Clone, Copy)]
+pub struct PlaceInspector;
+
+impl Inspector for PlaceInspector {
+    fn is_wanted(&self, _: &str) -> bool {
+        false
+    }
+
+    fn inspect(&mut self, _: &Path) -> Inspected {
+        Inspected::default()
+    }
+
+    fn flaws(&self, kind: PackageKind, report: &Report) -> Vec<String> {
+        let about = report.about.as_ref();
+        about.map_or_else(Vec::new, |about| misplaced(kind, about, report))
+    }
+}
+
+/// Whether a path is that of a kernel, performance or find database or a heuristic
+/// model.
+fn is_database(path: &str) -> bool {
+    let path = Path::new(path);
+    KernelFileFormat::of_file_name(path).is_some()
+        || DatabaseName::from_path(path).is_some()
+        || ModelName::from_path(path).is_some()
+}
+
+/// What a package of kernels should not have: links, and files that are neither
+/// databases in a directory of such nor about the package.
+fn misplaced(kind: PackageKind, about: &PackageDescription, report: &Report) -> Vec<String> {
+    let belongs = |path: &str| match kind {
+        PackageKind::Wheel => belongs_to_module(&about.name, path),
+        _ => belongs_to_package(&about.name, path),
+    };
+    let outside = report.paths.iter().filter(|path| !belongs(path));
+    let outside = outside.map(|path| format!("`{path}` is not in a directory for kernels"));
+    // Others are reported in any case.
+    let links = report.links.iter().filter(|path| belongs(path) && !is_database(path));
+    outside.chain(links.map(|path| format!("`{path}` is a link"))).collect()
+}
+
+fn belongs_to_package(name: &str, path: &str) -> bool {
+    let (dir, file) = path.rsplit_once('/').unwrap_or_default();
+    let about = ["/usr/share/doc/", "/usr/share/licenses/"];
+    about.iter().any(|about| path.starts_with(about))
+        || (dir == "/usr/share/metainfo" && file.ends_with(".metainfo.xml"))
+        || (dir == "/usr/share/lintian/overrides" && file == name)
+        || (is_database(path) && (InstallLayout::of_dir(dir).is_some() || dir.ends_with("/rocfft")))
+}
+
+/// Whether a path in a wheel is in its only module, is the module's start-up hook,
+/// or describes the wheel without naming programs to install.
+fn belongs_to_module(name: &str, path: &str) -> bool {
+    let module = name.to_ascii_lowercase().replace(['-', '.'], "_");
+    let path = path.trim_start_matches('/');
+    let Some((top, rest)) = path.split_once('/') else { return path == format!("{module}.pth") };
+    let info = top.strip_suffix(".dist-info").and_then(|top| top.strip_prefix(&*module));
+    top == module || (info.is_some_and(|info| info.starts_with('-')) && rest != "entry_points.txt")
+}
+
+/// Whether a package is one of kernels: its name is like those of AMD's packages
+/// of kernels, or its description like those of gfxpack's.
 fn is_of_kernels(about: &PackageDescription) -> bool {
     let named = |name: &str| name.find("gfx").is_some_and(|at| name[at..].contains("kdb"));
     let summary = about.summary.to_ascii_lowercase();
     let described = summary.starts_with("precompiled ")
         && summary.contains("kernels")
         && summary.contains(" for gfx");
-    let on_others = about.depends.iter().any(|name| name.contains("gfx"));
-    (named(&about.name) || described) && !on_others
+    named(&about.name) || described
 }
 
 /// The findings of a file of kernels, and how many kernels it has.
@@ -96,17 +162,33 @@ fn with_rest(mut findings: Vec<String>, total: u64) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// A package's flaws, if these are its paths and the first `links` of them are links.
+    fn flaws(
+        kind: PackageKind,
+        (name, summary): (&str, &str),
+        depends: &[&str],
+        paths: &[&str],
+        links: usize,
+    ) -> Vec<String> {
+        let mut report = Report::default();
+        let depends = depends.iter().map(|name| (*name).to_owned()).collect();
+        report.about = Some(PackageDescription {
+            name: name.to_owned(),
+            summary: summary.to_owned(),
+            depends,
+        });
+        report.paths = paths.iter().map(|path| (*path).to_owned()).collect();
+        report.links = paths[..links].iter().map(|path| (*path).to_owned()).collect();
+        DatabaseInspector.flaws(kind, &report)
+    }
+
     #[test]
     fn packages_of_kernels_must_have_a_kdb() {
-        let inspector = DatabaseInspector;
         let check = |name: &str, summary: &str, depends: &[&str], expected: bool| {
-            let depends = depends.iter().map(|name| (*name).to_owned()).collect();
-            let about =
-                PackageDescription { name: name.to_owned(), summary: summary.to_owned(), depends };
-            let other = ["/usr/share/miopen/db/gfx906_60.db.txt".to_owned()];
-            assert_eq!(inspector.missing(&about, &other).is_some(), expected, "{name}: {summary}");
-            let kdb = ["/usr/share/miopen/db/gfx906_60.kdb".to_owned()];
-            assert_eq!(inspector.missing(&about, &kdb), None, "{name}");
+            let flaws = |path| flaws(PackageKind::Deb, (name, summary), depends, &[path], 0);
+            let found = flaws("/usr/share/miopen/db/gfx906_60.db.txt");
+            assert_eq!(!found.is_empty(), expected, "{name}: {summary}: {found:?}");
+            assert!(flaws("/usr/share/miopen/db/gfx906_60.kdb").is_empty(), "{name}");
         };
         check("miopen-hip-gfx906-60kdb6.4.1", "", &[], true);
         check("miopen-hip-gfx906kdb-1.0-1.tar.gz", "", &[], true);
@@ -117,6 +199,54 @@ mod tests {
         check("rocblas-gfx90a", "BLAS for gfx90a", &[], false);
         check("foreign", "stands in for somebody else's package", &[], false);
         check("kdb-tools", "", &[], false);
+    }
+
+    #[test]
+    fn packages_of_kernels_have_nothing_else() {
+        let kdb = "/opt/rocm-6.4.1/share/miopen/db/gfx906_60.kdb";
+        let check = |kind, path: &str, expected: &str| {
+            let name = ("miopen-hip-gfx906-60kdb", "");
+            let own = if kind == PackageKind::Wheel {
+                "/miopen_hip_gfx906_60kdb/db/gfx906_60.kdb"
+            } else {
+                kdb
+            };
+            // Also if it says that it is a family's.
+            for depends in [&[][..], &["miopen-hip-gfx906kdb"]] {
+                let found = flaws(kind, name, depends, &[path, own], 0);
+                assert!(found.len() == usize::from(!expected.is_empty()), "{path}: {found:?}");
+                assert!(found.iter().all(|found| found.contains(expected)), "{path}: {found:?}");
+            }
+        };
+        for (path, expected) in [
+            ("/usr/lib/x86_64-linux-gnu/rocfft/rocfft_kernel_cache_gfx90a.db", ""),
+            ("/usr/share/doc/miopen-hip-gfx906-60kdb/copyright", ""),
+            ("/usr/share/licenses/x/copyright", ""),
+            ("/usr/share/lintian/overrides/miopen-hip-gfx906-60kdb", ""),
+            ("/usr/share/metainfo/org.x.metainfo.xml", ""),
+            ("/srv/share/miopen/db/gfx906_60.HIP.fdb.txt", ""),
+            ("/etc/cron.d/x", "`/etc/cron.d/x` is not in a directory for kernels"),
+            ("/etc/gfx906_60.kdb", "is not in"),
+            ("/usr/share/miopen/db/x.so", "is not in"),
+            ("/usr/share/lintian/overrides/other", "is not in"),
+        ] {
+            check(PackageKind::Deb, path, expected);
+            check(PackageKind::Rpm, path, expected);
+        }
+        for (path, expected) in [
+            ("/miopen_hip_gfx906_60kdb.pth", ""),
+            ("/miopen_hip_gfx906_60kdb/_start.py", ""),
+            ("/miopen_hip_gfx906_60kdb-1.0.dist-info/RECORD", ""),
+            ("/miopen_hip_gfx906_60kdb-1.0.dist-info/entry_points.txt", "is not in"),
+            ("/miopen_hip_gfx906_60kdb-1.0.data/scripts/sudo", "is not in"),
+            ("/other.pth", "is not in"),
+            ("/torch/__init__.py", "is not in"),
+        ] {
+            check(PackageKind::Wheel, path, expected);
+        }
+        let link = "/usr/share/doc/x/y";
+        let found = flaws(PackageKind::Deb, ("gfx906kdb", ""), &[], &[link, kdb], 1);
+        assert_eq!(found, ["`/usr/share/doc/x/y` is a link"]);
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use crate::lab::Lab;
+use gfxpack_tests::project::command;
+
+use crate::lab::{Lab, files, ok};
 
 /// sysfs of a machine that has that device of AMD's and no driver for it.
 pub(crate) fn sysfs(lab: &Lab, id: &str) -> String {
@@ -111,6 +113,81 @@ fn the_newest_package_of_a_directory_is_installed_with_its_dependencies() {
         let files = files.map(|file| dir.join(file).display().to_string()).join(" ");
         assert!(run.stdout.ends_with(&format!(" {files}\n")), "{}", run.stdout);
     }
+}
+
+/// A package manager takes every package that is named by its path.
+#[test]
+fn packages_are_checked_before_they_are_installed() {
+    let lab = Lab::new();
+    let sysfs = sysfs(&lab, MI210);
+    let install = |dir: &str, manager: &str, more: &[&str]| {
+        let args = ["install", "--no-hip", "--sysfs", &sysfs, "--dry-run", "--with", manager];
+        lab.run(&[&args[..], &["--from", dir], more].concat())
+    };
+    let own = lab.key_file().display().to_string();
+    let made = lab.path("made");
+    lab.dist("made", &["--target", "gfx90a,gfx906"]);
+    lab.run(&["repo", "made"]).expect_code(0);
+    fs::remove_dir_all(made.join("kdb")).expect("removed");
+    let sums = "cd \"$0\" && sha256sum *.deb *.rpm > SHA256SUMS";
+    let sums = || ok(command("sh").args(["-ec", sums]).arg(&made));
+    let deb = files(&made, "gfx90akdb_1.2.3-1_all.deb")[0].clone();
+    let rpm = files(&made, "gfx90akdb-1.2.3-1.noarch.rpm")[0].clone();
+    let refused = |manager: &str, more: &[&str], why: &str| {
+        let run = install("made", manager, more).expect_code(101);
+        assert!(run.stderr.contains(why), "{why}: {}", run.stderr);
+        assert_eq!(run.stdout, "", "the package manager is not started");
+    };
+    for manager in ["apt", "dnf"] {
+        let run = install("made", manager, &[]).expect_code(0);
+        assert!(run.stderr.contains("--keyring FILE has signatures checked"), "{}", run.stderr);
+    }
+    // The packages of other GPUs need not be here.
+    fs::remove_file(&files(&made, "gfx906kdb_1.2.3-1_all.deb")[0]).expect("removed");
+    install("made", "apt", &[]).expect_code(0);
+
+    let whole = [&deb, &rpm].map(|path| fs::read(path).expect("read"));
+    for (path, whole) in [&deb, &rpm].into_iter().zip(&whole) {
+        let mut changed = whole.clone();
+        *changed.last_mut().expect("bytes") ^= 1;
+        fs::write(path, changed).expect("written");
+    }
+    refused("apt", &[], "SHA256SUMS`: `miopen-hip-gfx90akdb_1.2.3-1_all.deb` is not what it says");
+    refused("dnf", &[], "is not what it says");
+    sums();
+    refused("apt", &[], "Release`: `miopen-hip-gfx90akdb_1.2.3-1_all.deb` is not what the index");
+    refused("dnf", &[], "repomd.xml`: `");
+    for index in ["dists", "repodata"] {
+        fs::remove_dir_all(made.join(index)).expect("removed");
+    }
+
+    // What fits all sums may still be no package of kernels.
+    let tree = lab.path("tree").display().to_string();
+    for (script, why) in [
+        ("echo '#!/bin/sh' > DEBIAN/preinst; chmod 755 DEBIAN/preinst", "its preinst would run"),
+        ("mkdir etc; touch etc/x", "`/etc/x` is not in a directory for kernels"),
+        ("ln -s /etc opt/rocm/share/x", "`/opt/rocm/share/x` is not in a directory for kernels"),
+        ("touch opt/rocm/x; chmod 4755 opt/rocm/x", "`/opt/rocm/x` runs with the rights"),
+        ("mknod -m 644 opt/rocm/x p", "`/opt/rocm/x` is no file"),
+    ] {
+        fs::write(&deb, &whole[0]).expect("written");
+        let pack = "rm -rf \"$0\"; dpkg-deb -R \"$1\" \"$0\"; cd \"$0\"; eval \"$2\"; \
+                    dpkg-deb --root-owner-group -Zgzip -b . \"$1\"";
+        ok(command("sh").args(["-ec", pack, &tree]).arg(&deb).arg(script));
+        sums();
+        refused("apt", &[], why);
+    }
+    fs::write(&deb, &whole[0]).expect("written");
+    fs::write(&rpm, &whole[1]).expect("written");
+    sums();
+    install("made", "apt", &[]).expect_code(0);
+    refused("apt", &["--keyring", &own], "SHA256SUMS`: its signature: ");
+    fs::remove_file(made.join("SHA256SUMS")).expect("removed");
+    for manager in ["apt", "dnf"] {
+        install("made", manager, &["--keyring", &own]).expect_code(0);
+    }
+    fs::remove_file(format!("{}.asc", deb.display())).expect("removed");
+    refused("apt", &["--keyring", &own], "it is not signed");
 }
 
 #[test]

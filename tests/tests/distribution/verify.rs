@@ -183,6 +183,47 @@ fn targets_of_links_are_checked() {
     }
 }
 
+/// Somebody else may have made the directory.
+#[test]
+fn indexes_are_not_written_through_links() {
+    let lab = Lab::new();
+    let away = lab.path("away");
+    fs::create_dir(&away).expect("made");
+    fs::write(away.join("Release"), "theirs\n").expect("written");
+    for link in ["dists", "dists/stable", "dists/stable/main", "repodata", ".cache"] {
+        lab.stand_in("r", &other("theirs", "1.0", "/opt/theirs", "theirs"));
+        let path = lab.path("r").join(link);
+        fs::create_dir_all(path.parent().expect("below r")).expect("made");
+        symlink(&away, &path).expect("linked");
+        let run = lab.run(&["repo", "r"]).expect_code(2);
+        let expected = format!("failed to write to `{}`: it is a link", path.display());
+        assert!(run.stderr.contains(&expected), "{link}: {}", run.stderr);
+        fs::remove_dir_all(lab.path("r")).expect("removed");
+    }
+    lab.stand_in("r", &other("theirs", "1.0", "/opt/theirs", "theirs"));
+    for name in ["dists/stable/Release", "gfxpack.sources", "archive-key.asc"] {
+        let path = lab.path("r").join(name);
+        fs::create_dir_all(path.parent().expect("below r")).expect("made");
+        symlink(away.join("Release"), path).expect("linked");
+    }
+    lab.repo("r");
+    verify(&lab, "r").expect_code(0);
+    assert_eq!(fs::read_to_string(away.join("Release")).expect("read"), "theirs\n");
+    assert_eq!(files(&away, "").len(), 1, "nothing is there that was not before");
+}
+
+#[test]
+fn lists_in_directories_below_are_checked() {
+    let lab = Lab::new();
+    lab.dist("all/1.0", &["--target", "gfx906_60"]);
+    lab.run(&["verify", "all"]).expect_code(0);
+    let list = lab.path("all/1.0/SHA256SUMS");
+    let text = fs::read_to_string(&list).expect("read");
+    fs::write(&list, text.replacen(['0', '1'], "2", 1)).expect("written");
+    let run = lab.run(&["verify", "all"]).expect_code(101);
+    assert!(run.stdout.contains("all/1.0/SHA256SUMS: `"), "{}", run.stdout);
+}
+
 #[test]
 fn all_given_files_and_directories_are_checked() {
     let lab = Lab::new();

@@ -60,4 +60,24 @@ fn links_of_all_kinds_are_sound() {
     run(tool("rpmbuild").args(["-bb", "--quiet", "--define", &define]).arg(&spec));
     let report = check(&top.join("RPMS/noarch/x-1-1.noarch.rpm"));
     assert_eq!(report.findings, ["its scriptlet would run as root"]);
+
+    // More rights than those of who runs it, and a script that `rpm -V` runs.
+    for (files, more, expected) in [
+        ("%attr(4755,root,root) /usr/lib/x/other", "", "`/usr/lib/x/other` runs with the rights"),
+        ("%caps(cap_net_raw=ep) /usr/lib/x/other", "", "a file in it runs with more rights"),
+        ("%dir %attr(777,root,root) /usr/lib/x/sub", "", "`/usr/lib/x/sub` may be written to"),
+        ("/usr/lib/x/other", "%verifyscript\ntrue\n", "its scriptlet would run as root"),
+    ] {
+        let (begin, _) = text.split_once("%files").expect("files");
+        let list = format!("{begin}{more}%files\n{files}\n");
+        fs::write(&spec, list).expect("written");
+        // The other files are left out.
+        let unpackaged = ["--define", "_unpackaged_files_terminate_build 0"];
+        run(tool("rpmbuild")
+            .args(["-bb", "--quiet", "--define", &define])
+            .args(unpackaged)
+            .arg(&spec));
+        let findings = check(&top.join("RPMS/noarch/x-1-1.noarch.rpm")).findings;
+        assert!(matches!(&findings[..], [one] if one.starts_with(expected)), "{findings:?}");
+    }
 }

@@ -221,9 +221,14 @@ pub(crate) struct Install {
     /// Print what would be installed, and do nothing
     #[arg(long, short = 'n')]
     pub(crate) dry_run: bool,
-    /// Install from this directory of packages instead of repositories
+    /// Install from this directory of packages instead of repositories, after
+    /// checking what SHA256SUMS and indexes there say of them
     #[arg(long, value_name = "DIR")]
     pub(crate) from: Option<PathBuf>,
+    /// Public keys: with --from, packages must be signed by one of them [default:
+    /// the directory's archive-key.asc, which must not have made a bad signature]
+    #[arg(long, value_name = "FILE", requires = "from")]
+    pub(crate) keyring: Option<PathBuf>,
     /// The package manager [default: the one on this machine]
     #[arg(long, value_parser = one_of(&MANAGERS), value_name = "NAME")]
     pub(crate) with: Option<PackageManager>,

@@ -1,16 +1,25 @@
 //! `install`: installs the kernel packages for this machine's GPUs with the
 //! system's package manager.
 
-use gfxpack_package::{PackageManager, PackageSource};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use gfxpack_package::repository::KEY_FILE;
+use gfxpack_package::signing::Keyring;
+use gfxpack_package::sums::FILE_NAME;
+use gfxpack_package::verify::Verifier;
+use gfxpack_package::{PackageManager, PackageSource, Remedy};
+use gfxpack_pipeline::checked_files::CheckedFiles;
 use gfxpack_pipeline::device_packages::candidates;
+use gfxpack_pipeline::inspector::PlaceInspector;
 use gfxpack_process::SystemTool;
 use gfxpack_runtime::Environment;
 
 use super::detect;
 use super::repo::left_out;
 use crate::args::Install;
-use crate::fail::{self, Error, ErrorKind, Result};
-use crate::output::{Output, message};
+use crate::fail::{self, Error, ErrorKind, Result, in_full};
+use crate::output::{Output, harmless, message};
 
 /// Installs one package for each device: the one for exactly its compute units if
 /// there is one, else the device-wide one.
@@ -48,6 +57,9 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
     }
     without.sort();
     without.dedup();
+    if let Some(dir) = &args.from {
+        check(dir, args.keyring.as_deref(), &wanted, output)?;
+    }
     message!(output, "install", { "packages": wanted, "without": without });
     if wanted.is_empty() {
         let hint = match args.from {
@@ -64,6 +76,44 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
         output.warn(&format!("there is no package for {}", without.join(", ")));
     }
     start(&manager, args, wanted, output)
+}
+
+/// Checks the packages, and what lists, indexes and signatures in their directory say of them: a
+/// package manager takes any package that it is given by its path.
+fn check(dir: &Path, keyring: Option<&Path>, packages: &[String], output: &Output) -> Result {
+    let dir = std::path::absolute(dir).map_err(fail::io("find", dir))?;
+    // Whoever changed the directory may have changed its key too.
+    let own = Some(dir.join(KEY_FILE)).filter(|own| keyring.is_none() && own.is_file());
+    let trusted = keyring.or(own.as_deref()).map(Keyring::open).transpose()?;
+    if keyring.is_none() && (own.is_some() || dir.join(format!("{FILE_NAME}.asc")).exists()) {
+        output.info("note: no key is trusted here: --keyring FILE has signatures checked");
+    }
+    let mut checked = CheckedFiles::default();
+    let mut verifier = Verifier {
+        keyring: trusted.as_ref(),
+        inspector: &mut PlaceInspector,
+        report: &mut |result| match result {
+            Ok(verified) => {
+                let counts = |remedy| own.is_none() || remedy != Remedy::Sign;
+                let findings = verified.findings.iter().filter(|one| counts(one.remedy));
+                let mut findings = findings.peekable();
+                if findings.peek().is_some() {
+                    checked.unsound(&verified.path, findings.clone().map(|one| one.remedy));
+                }
+                let path = verified.path.display();
+                findings
+                    .for_each(|one| output.warn(&harmless(&format!("`{path}`: {}", one.detail))));
+            }
+            Err(error) => {
+                checked.unread(error).iter().for_each(|before| output.warn(&in_full(before)));
+            }
+        },
+    };
+    let packages: BTreeSet<PathBuf> = packages.iter().map(PathBuf::from).collect();
+    if let Err(error) = verifier.packages_below(&dir, &packages) {
+        (verifier.report)(Err(error));
+    }
+    checked.finish(|remedy: &Remedy| remedy.hint(), |error| output.warn(&in_full(error)))
 }
 
 /// Runs the package manager, or prints how it would be called.

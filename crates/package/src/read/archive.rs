@@ -16,9 +16,6 @@ const XZ_MEMORY_MAX: u64 = 1 << 30;
 /// Maximum size of a long name, or of attributes, before a file.
 const EXTENSION_MAX: u64 = 1 << 20;
 
-/// Set-user-ID and set-group-ID.
-const SET_ID: u32 = 0o6000;
-
 /// The uncompressed stream, by name of the codec, or `tar` for none. Reading fails
 /// after `max` bytes.
 pub(super) fn unpacked<'a>(
@@ -95,9 +92,14 @@ pub(super) fn files(
         if raw.starts_with('/') || path.split('/').any(|part| part == "..") {
             outcome.finding(format!("`{raw}` leads out of {what}"));
         }
-        match entry.header().entry_type() {
+        let kind = entry.header().entry_type();
+        if matches!(kind, EntryType::Regular | EntryType::Directory) {
+            // A mode that can't be read may be any.
+            let mode = entry.header().mode().map_or(u64::MAX, u64::from);
+            outcome.mode(&format!("/{path}"), mode, kind == EntryType::Directory);
+        }
+        match kind {
             EntryType::Regular => {
-                outcome.mode(&format!("/{path}"), entry.header().mode().unwrap_or(SET_ID));
                 see(&path, Some(&mut entry), outcome)?;
                 io::copy(&mut entry, &mut io::sink()).map_err(failed)?;
             }
@@ -114,15 +116,6 @@ pub(super) fn files(
     // The stream's own checksum is at its end.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(failed)?;
     Ok(())
-}
-
-impl Outcome<'_, '_> {
-    /// Reports a file that is run with the rights of its owner.
-    pub(super) fn mode(&mut self, path: &str, mode: u32) {
-        if mode & SET_ID != 0 {
-            self.finding(format!("`{path}` runs with the rights of its owner"));
-        }
-    }
 }
 
 /// A reader with an adjustable limit.

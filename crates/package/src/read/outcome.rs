@@ -1,5 +1,6 @@
 //! The result of reading a package, and the visitor of its files.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -41,6 +42,8 @@ pub struct Report {
     pub findings: Vec<String>,
     /// Links among its files, which are not passed to the visitor.
     pub links: Vec<String>,
+    /// Its files and links, by absolute path; in a wheel, below the directory of Python's packages.
+    pub paths: BTreeSet<String>,
     /// How the package describes itself, if that can be read.
     pub about: Option<PackageDescription>,
     /// The signed part of an .rpm with its signatures.
@@ -66,6 +69,7 @@ impl Outcome<'_, '_> {
     /// Records a link.
     pub(super) fn link(&mut self, path: &str) {
         self.report.files += 1;
+        self.report.paths.insert(path.to_owned());
         self.report.links.push(path.to_owned());
     }
 
@@ -74,9 +78,24 @@ impl Outcome<'_, '_> {
         self.finding(format!("its {name} would run as root"));
     }
 
+    /// Reports a file that is run with the rights of its owner, or a file or directory that
+    /// everybody may write to.
+    pub(super) fn mode(&mut self, path: &str, mode: u64, is_directory: bool) {
+        const SET_ID: u64 = 0o6000;
+        const STICKY: u64 = 0o1000;
+        const OTHERS_WRITE: u64 = 0o2;
+        if mode & SET_ID != 0 && !is_directory {
+            self.finding(format!("`{path}` runs with the rights of its owner"));
+        }
+        if mode & OTHERS_WRITE != 0 && !(is_directory && mode & STICKY != 0) {
+            self.finding(format!("`{path}` may be written to by everybody"));
+        }
+    }
+
     /// Passes a file to the visitor, and reads the rest of it.
     pub(super) fn file(&mut self, path: &str, bytes: &mut dyn Read) -> Result<(), Stop> {
         self.report.files += 1;
+        self.report.paths.insert(path.to_owned());
         let mut bytes = ErrorKeepingReader { inner: bytes, error: None };
         let visited = (self.visit)(path, &mut bytes);
         // If the visitor failed because the file is damaged, report the damage.

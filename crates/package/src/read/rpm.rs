@@ -1,5 +1,6 @@
 //! Reads an .rpm: the digests of its header and its payload, and every file in it.
 
+use std::collections::HashMap;
 use std::io::{self, BufRead, Read};
 
 use base64::Engine as _;
@@ -46,13 +47,14 @@ const BASE_NAMES: u32 = 1117;
 const DIR_NAMES: u32 = 1118;
 const PAYLOAD_COMPRESSOR: u32 = 1125;
 const LONG_FILE_SIZES: u32 = 5008;
+const FILE_CAPABILITIES: u32 = 5010;
 const PAYLOAD_SHA256: u32 = 5092;
 
 /// Tags of scripts, and of the programs that run them: of the package, of its
 /// transaction, and triggers.
-const SCRIPTS: [u32; 19] = [
-    1023, 1024, 1025, 1026, 1065, 1085, 1086, 1087, 1088, 1151, 1152, 1153, 1154, 5066, 5076, 5104,
-    5105, 5106, 5107,
+const SCRIPTS: [u32; 21] = [
+    1023, 1024, 1025, 1026, 1065, 1079, 1085, 1086, 1087, 1088, 1091, 1151, 1152, 1153, 1154, 5066,
+    5076, 5104, 5105, 5106, 5107,
 ];
 
 /// A file in the header's list, or an entry of the payload.
@@ -88,12 +90,30 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
     if SCRIPTS.iter().any(|tag| main.has(*tag)) {
         outcome.script("scriptlet");
     }
+    if main.texts(FILE_CAPABILITIES).iter().any(|capabilities| !capabilities.is_empty()) {
+        outcome.finding("a file in it runs with more rights than its user's");
+    }
+    let listed = listed(&main);
+    // rpm gives files the modes and types that are in the header, not in the payload.
+    for Entry { path, mode, .. } in &listed {
+        if path.split('/').any(|part| part == "..") || !path.starts_with('/') {
+            outcome.finding(format!("`{path}` leads out of the payload"));
+        }
+        if mode & TYPE != DIRECTORY {
+            outcome.report.paths.insert(path.clone());
+        }
+        match mode & TYPE {
+            LINK => {}
+            kind @ (REGULAR | DIRECTORY) => outcome.mode(path, *mode, kind == DIRECTORY),
+            _ => outcome.finding(format!("`{path}` is no file")),
+        }
+    }
     let mut payload = Hashed::<_, Sha256>::new(&mut file);
     let read = {
         let packed = io::BufReader::with_capacity(256 << 10, &mut payload);
         let stream = archive::unpacked(&main.text(PAYLOAD_COMPRESSOR), packed, u64::MAX);
         let stream = stream.map_err(|error| damaged("the payload", &error))?;
-        entries(stream, &listed(&main), outcome)
+        entries(stream, &listed, outcome)
     };
     io::copy(&mut payload, &mut io::sink()).map_err(|error| damaged("the payload", &error))?;
     if main.text(PAYLOAD_SHA256) != payload.finish() {
@@ -135,18 +155,17 @@ fn entries(
     outcome: &mut Outcome<'_, '_>,
 ) -> Result<(), Stop> {
     let failed = |error: io::Error| damaged("the payload", &error);
+    let modes: HashMap<&str, u64> =
+        listed.iter().map(|entry| (entry.path.as_str(), entry.mode)).collect();
     while let Some(entry) = next(&mut stream, listed).map_err(failed)? {
-        let Entry { path, mode, size, is_elsewhere } = &entry;
+        let Entry { path, size, is_elsewhere, .. } = &entry;
         let mut body = Read::take(&mut stream, *size);
-        match mode & TYPE {
-            LINK => outcome.link(path),
-            REGULAR if *is_elsewhere => outcome.link(path),
-            REGULAR => {
-                outcome.mode(path, *mode as u32);
-                outcome.file(path, &mut body)?;
-            }
-            DIRECTORY => {}
-            _ => outcome.finding(format!("`{path}` is no file")),
+        match modes.get(path.as_str()).map(|mode| mode & TYPE) {
+            Some(LINK) => outcome.link(path),
+            Some(REGULAR) if *is_elsewhere => outcome.link(path),
+            Some(REGULAR) => outcome.file(path, &mut body)?,
+            Some(_) => {}
+            None => outcome.finding(format!("`{path}` is not in the header")),
         }
         io::copy(&mut body, &mut io::sink()).map_err(failed)?;
         if body.limit() > 0 {
@@ -192,7 +211,7 @@ fn next(stream: &mut impl Read, listed: &[Entry]) -> io::Result<Option<Entry>> {
             if name == "TRAILER!!!" {
                 return Ok(None);
             }
-            let path = name.strip_prefix('.').unwrap_or(&name).to_owned();
+            let path = format!("/{}", name.trim_start_matches("./").trim_start_matches('/'));
             // The last one of several names has the contents.
             let is_elsewhere = links > 1 && size == 0;
             Ok(Some(Entry { path, mode, size, is_elsewhere }))

@@ -15,6 +15,10 @@ use super::readers::{Hashed, Limited};
 /// Maximum size of `METADATA` and `RECORD`, which are read into memory.
 const TEXT_MAX: u64 = 16 << 20;
 
+/// The bits of a mode with the file's type.
+const TYPE: u32 = 0o170_000;
+const REGULAR: u32 = 0o100_000;
+
 /// By name of a file: its digest in `RECORD`.
 type Record = BTreeMap<String, String>;
 
@@ -40,8 +44,14 @@ pub(super) fn check(file: BufReader<File>, outcome: &mut Outcome<'_, '_>) -> Res
     for index in 0..archive.len() {
         let mut member = archive.by_index(index).map_err(failed)?;
         let name = String::from_utf8_lossy(member.name_raw()).into_owned();
+        if name.starts_with('/') || name.split(['/', '\\']).any(|part| part == "..") {
+            outcome.finding(format!("`{name}` leads out of the archive"));
+        }
         if member.is_dir() {
             continue;
+        }
+        if member.unix_mode().is_some_and(|mode| !matches!(mode & TYPE, 0 | REGULAR)) {
+            outcome.finding(format!("`/{name}` is no file"));
         }
         let mut hashed = Hashed::<_, Sha256>::new(&mut member);
         outcome.file(&format!("/{}", name.trim_start_matches('/')), &mut hashed)?;

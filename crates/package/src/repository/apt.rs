@@ -9,8 +9,9 @@ use gfxpack_model::Digest;
 use gfxpack_process::{FileError, SystemTool};
 
 use super::error::RepositoryError;
-use super::files::{put, remove};
+use super::files::{no_link, put, remove};
 use crate::compress::{Compression, compressed};
+use crate::read::{self, INDEX_MAX};
 use crate::signing::Signer;
 use crate::text::rfc2822;
 
@@ -48,12 +49,19 @@ pub(super) fn index(
     signer: Option<&Signer>,
     epoch: u64,
 ) -> Result<BTreeSet<PathBuf>, RepositoryError> {
+    for architecture in ARCHITECTURES {
+        let Suite { suite, component, .. } = suite;
+        let below = format!("dists/{suite}/{component}/binary-{architecture}/by-hash/SHA256");
+        no_link(dir, Path::new(&below))?;
+    }
+    no_link(dir, Path::new(".cache/apt.db"))?;
     let cache = dir.join(".cache");
     std::fs::create_dir_all(&cache).map_err(FileError::io("create", &cache))?;
     let arguments = ["--db", ".cache/apt.db", "packages", "."];
     let packages = sorted(&FTPARCHIVE.output(&arguments, dir, &[])?);
     let top = dir.join("dists").join(&suite.suite);
-    let old = std::fs::read_to_string(top.join("Release")).unwrap_or_default();
+    let old = read::bytes(&top.join("Release"), INDEX_MAX).unwrap_or_default();
+    let old = String::from_utf8_lossy(&old).into_owned();
 
     let failed = |error: std::io::Error| FileError::io("compress", &top)(error);
     let gz = compressed(&packages, Compression::Gz { level: 9 }).map_err(failed)?;

@@ -25,6 +25,12 @@ pub enum RepositoryError {
         /// The directory.
         dir: PathBuf,
     },
+    /// What is written into the directory would be written elsewhere.
+    #[error("failed to write to `{path}`: it is a link")]
+    Link {
+        /// The link in the directory.
+        path: PathBuf,
+    },
     /// Another createrepo_c is running or was killed, on a file system without
     /// locks.
     #[error("failed to index `{dir}`: `{underway}` exists")]
@@ -53,6 +59,7 @@ impl RepositoryError {
             Self::Tool(error) => return error.hint(),
             Self::Signing(error) => return error.hint(),
             Self::NoPackage { .. } => "give the directory that `gfxpack dist` wrote packages into",
+            Self::Link { .. } => "remove the link, which may lead to files that are not yours",
             Self::Underway { .. } => {
                 "let the createrepo_c that runs there end; if none does, remove that directory"
             }
@@ -69,7 +76,7 @@ impl RepositoryError {
             Self::File(error) => error.is_usage(),
             Self::Tool(error) => error.is_usage(),
             Self::Signing(error) => error.is_usage(),
-            Self::NoPackage { .. } | Self::Underway { .. } => true,
+            Self::NoPackage { .. } | Self::Link { .. } | Self::Underway { .. } => true,
             Self::Xml { .. } => false,
         }
     }

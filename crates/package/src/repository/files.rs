@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_process::{FileError, write_atomic};
 
+use super::error::RepositoryError;
 use crate::read::PackageKind;
 
 /// Every .deb and .rpm below `dir`, sorted by path.
@@ -14,12 +15,12 @@ use crate::read::PackageKind;
 pub fn packages(dir: &Path) -> Result<Vec<PathBuf>, FileError> {
     files(dir, |path| {
         matches!(PackageKind::from_name(path), Some(PackageKind::Deb | PackageKind::Rpm))
+            && path.is_file()
     })
 }
 
-/// Every file below `dir` whose path is wanted, sorted. Links to files are
-/// followed, as the programs that make indexes do; links to directories are not,
-/// since they may form loops.
+/// Everything but directories below `dir` whose path is wanted, sorted. Links to
+/// directories are not followed, since they may form loops.
 ///
 /// # Errors
 /// If a directory can't be read.
@@ -36,7 +37,7 @@ pub(crate) fn files(
             let path = entry.path();
             if kind.is_dir() {
                 pending.push(path);
-            } else if is_wanted(&path) && path.is_file() {
+            } else if is_wanted(&path) {
                 found.push(path);
             }
         }
@@ -45,15 +46,28 @@ pub(crate) fn files(
     Ok(found)
 }
 
-/// Writes a file atomically, also at the end of a link, and creates its
+/// Writes a file atomically, in place of a link if there is one, and creates its
 /// directory. A file with the same bytes is left alone, so that clients do not
 /// download it again.
 pub(super) fn put(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    if std::fs::read(path).is_ok_and(|there| there == bytes) {
+    let is_file = path.symlink_metadata().is_ok_and(|there| there.is_file());
+    if is_file && std::fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
-    let end = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    write_atomic(&end, &[bytes]).map_err(FileError::io("write", path))
+    write_atomic(path, &[bytes]).map_err(FileError::io("write", path))
+}
+
+/// Rejects a path below `dir` with a link in it: what is written there would be
+/// written elsewhere.
+pub(super) fn no_link(dir: &Path, below: &Path) -> Result<(), RepositoryError> {
+    let mut path = dir.to_owned();
+    for part in below {
+        path.push(part);
+        if path.is_symlink() {
+            return Err(RepositoryError::Link { path });
+        }
+    }
+    Ok(())
 }
 
 /// Removes a file, if it exists.

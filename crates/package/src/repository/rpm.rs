@@ -9,7 +9,7 @@ use gfxpack_process::{FileError, SystemTool};
 use rustix::io::FdFlags;
 
 use super::error::RepositoryError;
-use super::files::{put, remove};
+use super::files::{no_link, put, remove};
 use crate::read::{self, INDEX_MAX};
 use crate::repomd;
 use crate::signing::Signer;
@@ -44,6 +44,7 @@ pub(super) fn index(
     let arguments = ["--quiet", "--update", "--no-database", "--set-timestamp-to-revision"];
     let arguments = [&arguments[..], &["--revision", &revision, "."]].concat();
     let underway = dir.join(UNDERWAY);
+    no_link(dir, Path::new("repodata"))?;
     match lock {
         Some(lock) => {
             match std::fs::remove_dir_all(&underway) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::Digest;
 
 use super::error::VerifyError;
-use super::listed::{check_file, optional, read, within};
+use super::listed::{Wanted, check_file, optional, read, within};
 use crate::finding::Finding;
 use crate::signing::{Keyring, clear_signed};
 
@@ -17,6 +17,7 @@ pub(super) fn check(
     dir: &Path,
     top: &Path,
     keyring: Option<&Keyring>,
+    wanted: Wanted<'_>,
     listed: &mut BTreeSet<PathBuf>,
 ) -> Result<(PathBuf, Vec<Finding>), VerifyError> {
     let release = top.join("Release");
@@ -59,13 +60,19 @@ pub(super) fn check(
             return Ok((top.to_owned(), findings));
         }
     };
-    let wrong = listed_by(dir, top, &String::from_utf8_lossy(&bytes), listed);
+    let wrong = listed_by(dir, top, &String::from_utf8_lossy(&bytes), wanted, listed);
     findings.extend(wrong.into_iter().map(Finding::from));
     Ok((index, findings))
 }
 
 /// Findings about the files that a `Release` lists.
-fn listed_by(dir: &Path, top: &Path, release: &str, listed: &mut BTreeSet<PathBuf>) -> Vec<String> {
+fn listed_by(
+    dir: &Path,
+    top: &Path,
+    release: &str,
+    wanted: Wanted<'_>,
+    listed: &mut BTreeSet<PathBuf>,
+) -> Vec<String> {
     let mut findings = Vec::new();
     let by_hash = release.lines().any(|line| line.trim_end() == "Acquire-By-Hash: yes");
     let sums = release.lines().skip_while(|line| line.trim_end() != "SHA256:").skip(1);
@@ -95,7 +102,7 @@ fn listed_by(dir: &Path, top: &Path, release: &str, listed: &mut BTreeSet<PathBu
         }
         match read(&path) {
             Ok(bytes) if Digest::of(&bytes).to_string() == *sum => {
-                findings.extend(stanzas(dir, &String::from_utf8_lossy(&bytes), listed));
+                findings.extend(stanzas(dir, &String::from_utf8_lossy(&bytes), wanted, listed));
             }
             Ok(_) => findings.push(format!("`{name}` is not what it says")),
             Err(error) => findings.push(format!("`{name}`: {error}")),
@@ -105,7 +112,12 @@ fn listed_by(dir: &Path, top: &Path, release: &str, listed: &mut BTreeSet<PathBu
 }
 
 /// Findings about the packages that a `Packages` lists.
-fn stanzas(dir: &Path, packages: &str, listed: &mut BTreeSet<PathBuf>) -> Vec<String> {
+fn stanzas(
+    dir: &Path,
+    packages: &str,
+    wanted: Wanted<'_>,
+    listed: &mut BTreeSet<PathBuf>,
+) -> Vec<String> {
     let mut findings = Vec::new();
     for stanza in packages.split("\n\n").filter(|stanza| !stanza.trim().is_empty()) {
         let field = |name: &str| {
@@ -117,7 +129,7 @@ fn stanzas(dir: &Path, packages: &str, listed: &mut BTreeSet<PathBuf>) -> Vec<St
             findings.push(format!("`{name}` leads out of the repository"));
             continue;
         };
-        if listed.insert(path.clone()) {
+        if listed.insert(path.clone()) && wanted(&path) {
             let size = field("Size").parse().ok();
             findings.extend(check_file(&path, &name, size, &field("SHA256"), "the index"));
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::error::VerifyError;
-use super::listed::{suites, unlisted};
+use super::listed::{Wanted, suites, unlisted};
 use super::{apt, rpm};
 use crate::finding::Finding;
 use crate::signing::Keyring;
@@ -13,23 +13,32 @@ use crate::signing::Keyring;
 /// Each index with its findings, and the packages that the indexes list.
 type Checked = (Vec<(PathBuf, Vec<Finding>)>, BTreeSet<PathBuf>);
 
-/// Checks every index below `dir`.
-pub(super) fn check(dir: &Path, keyring: Option<&Keyring>) -> Result<Checked, VerifyError> {
+/// Whether the directory has indexes.
+pub(super) fn are_in(dir: &Path) -> bool {
+    dir.join("dists").is_dir() || dir.join("repodata").is_dir()
+}
+
+/// Checks every index in `dir`, as far as it is about `wanted` packages.
+pub(super) fn check(
+    dir: &Path,
+    keyring: Option<&Keyring>,
+    wanted: Wanted<'_>,
+) -> Result<Checked, VerifyError> {
     let (mut indexes, mut listed) = Checked::default();
     let dists = dir.join("dists");
     if dists.is_dir() {
         for suite in suites(dir)? {
-            indexes.push(apt::check(dir, &suite, keyring, &mut listed)?);
+            indexes.push(apt::check(dir, &suite, keyring, wanted, &mut listed)?);
         }
         match indexes.first_mut() {
             // All suites share the packages.
-            Some((_, findings)) => findings.extend(unlisted(dir, "deb", &listed)?),
+            Some((_, findings)) => findings.extend(unlisted(dir, "deb", wanted, &listed)?),
             None => indexes.push((dists, vec!["there is no suite in it".to_owned().into()])),
         }
     }
     if dir.join("repodata").is_dir() {
         let repomd = dir.join("repodata/repomd.xml");
-        let findings = rpm::check(dir, &repomd, keyring, &mut listed)?;
+        let findings = rpm::check(dir, &repomd, keyring, wanted, &mut listed)?;
         indexes.push((repomd, findings));
     }
     for (_, findings) in &mut indexes {

@@ -14,6 +14,9 @@ use crate::repository::packages;
 use crate::signing::{Keyring, SigningError};
 use crate::sums;
 
+/// Whether a listed package matters.
+pub(super) type Wanted<'a> = &'a dyn Fn(&Path) -> bool;
+
 /// The bytes of an index or a signature, which must be a regular file of limited
 /// size.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
@@ -101,10 +104,13 @@ pub(super) fn unreadable(name: &str, error: &Error) -> String {
 pub(super) fn unlisted(
     dir: &Path,
     ending: &str,
+    wanted: Wanted<'_>,
     listed: &BTreeSet<PathBuf>,
 ) -> Result<Vec<Finding>, FileError> {
     let found = packages(dir)?.into_iter().filter(|path| {
-        path.extension().is_some_and(|extension| extension == ending) && !listed.contains(path)
+        path.extension().is_some_and(|extension| extension == ending)
+            && wanted(path)
+            && !listed.contains(path)
     });
     let finding = |path: PathBuf| format!("`{}` is not in the index", path.display());
     Ok(found.map(|path| Finding::unlisted(finding(path))).collect())

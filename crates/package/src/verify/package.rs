@@ -38,12 +38,10 @@ pub(super) fn check(
     let most = size.saturating_mul(EXPANSION_MAX).max(UNPACKED_MIN);
     let mut in_databases = Vec::new();
     let mut entries = 0;
-    let mut wanted = Vec::new();
     let report = read::check(path, kind, &mut |inside, bytes| {
         if !inspector.is_wanted(inside) {
             return Ok(());
         }
-        wanted.push(inside.to_owned());
         let name = inside.rsplit('/').next().unwrap_or_default();
         if name.len() > NAME_MAX {
             in_databases.push(format!("`{inside}`: its name is too long"));
@@ -66,10 +64,9 @@ pub(super) fn check(
     })?;
     let subject = Subject::Package { files: report.files, entries };
     let signatures = keyring.map(|keyring| signatures(path, kind, listed, keyring, &report));
-    wanted.extend(report.links.iter().cloned());
     // A damaged package may be incomplete.
-    if let Some(about) = report.about.as_ref().filter(|_| report.findings.is_empty()) {
-        in_databases.extend(inspector.missing(about, &wanted));
+    if report.findings.is_empty() {
+        in_databases.extend(inspector.flaws(kind, &report));
     }
     let mut findings: Vec<Finding> =
         report.findings.into_iter().chain(in_databases).map(Finding::from).collect();

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::VerifyError;
-use super::listed::{check_file, read, unlisted, within};
+use super::listed::{Wanted, check_file, read, unlisted, within};
 use crate::finding::Finding;
 use crate::read::{INDEX_MAX, unpacked_text};
 use crate::repomd::{self, Entry};
@@ -16,6 +16,7 @@ pub(super) fn check(
     dir: &Path,
     repomd: &Path,
     keyring: Option<&Keyring>,
+    wanted: Wanted<'_>,
     listed: &mut BTreeSet<PathBuf>,
 ) -> Result<Vec<Finding>, VerifyError> {
     let mut findings = Vec::new();
@@ -53,15 +54,20 @@ pub(super) fn check(
         if let Some(finding) = check_file(&path, &name, None, &checksum, "the index") {
             findings.push(finding.into());
         } else if kind == "primary" {
-            findings.extend(primary(dir, &path, listed).into_iter().map(Finding::from));
+            findings.extend(primary(dir, &path, wanted, listed).into_iter().map(Finding::from));
         }
     }
-    findings.extend(unlisted(dir, "rpm", listed)?);
+    findings.extend(unlisted(dir, "rpm", wanted, listed)?);
     Ok(findings)
 }
 
 /// Checks a list of packages, and the packages in it.
-fn primary(dir: &Path, path: &Path, listed: &mut BTreeSet<PathBuf>) -> Vec<String> {
+fn primary(
+    dir: &Path,
+    path: &Path,
+    wanted: Wanted<'_>,
+    listed: &mut BTreeSet<PathBuf>,
+) -> Vec<String> {
     let text = read(path).and_then(|packed| unpacked_text(path, &packed, INDEX_MAX));
     let text = match text {
         Ok(text) => text,
@@ -77,7 +83,9 @@ fn primary(dir: &Path, path: &Path, listed: &mut BTreeSet<PathBuf>) -> Vec<Strin
             findings.push(format!("`{name}` leads out of the repository"));
             continue;
         };
-        findings.extend(check_file(&path, &name, None, &checksum, "the index"));
+        if wanted(&path) {
+            findings.extend(check_file(&path, &name, None, &checksum, "the index"));
+        }
         listed.insert(path);
     }
     findings

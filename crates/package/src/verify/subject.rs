@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::finding::Finding;
-use crate::read::PackageDescription;
+use crate::read::{PackageKind, Report};
 
 /// A package, an index or a list of digests that was verified.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,9 +40,10 @@ pub trait Inspector {
     /// Inspects an unpacked copy of a file. The copy has the file's name.
     fn inspect(&mut self, copy: &Path) -> Inspected;
 
-    /// What a package with these inspected files lacks, as a phrase.
-    fn missing(&self, _about: &PackageDescription, _files: &[String]) -> Option<String> {
-        None
+    /// What a package that is read as `kind` lacks, and what it should not have, one phrase each.
+    /// `report` has its description and its paths.
+    fn flaws(&self, _kind: PackageKind, _report: &Report) -> Vec<String> {
+        Vec::new()
     }
 }
 

@@ -3,17 +3,18 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::listed::{check_signature, read, unreadable, within};
+use super::listed::{Wanted, check_signature, read, unreadable, within};
 use crate::finding::Finding;
 use crate::signing::{Keyring, SigningError};
 use crate::sums::digest_file;
 
-/// Checks the list at `path` and the files of `dir` in it, which are added to
+/// Checks the list at `path` and the `wanted` files of `dir` in it. All are added to
 /// `listed`.
 pub(super) fn check(
     dir: &Path,
     path: &Path,
     keyring: Option<&Keyring>,
+    wanted: Wanted<'_>,
     listed: &mut BTreeSet<PathBuf>,
 ) -> Result<Vec<Finding>, SigningError> {
     let bytes = match read(path) {
@@ -34,8 +35,8 @@ pub(super) fn check(
             findings.push(format!("`{name}` leads out of the directory").into());
             continue;
         };
-        match digest_file(&path) {
-            Ok(file) if file.sha256 == sum => {}
+        match wanted(&path).then(|| digest_file(&path)).transpose() {
+            Ok(file) if file.as_ref().is_none_or(|file| file.sha256 == sum) => {}
             Ok(_) => findings.push(format!("`{name}` is not what it says").into()),
             Err(error) => findings.push(unreadable(name, &error).into()),
         }

@@ -19,11 +19,13 @@ fn what_is_no_plain_file_below_the_root_is_reported() {
         both(dir.path(), &tar(entries)).map(|path| check(&path).findings)
     };
     assert_eq!(findings_of(&[file("./usr/x", b"x")]), [Vec::<String>::new(), Vec::new()]);
-    let cases: [(TarEntry<'_>, &str); 6] = [
+    let cases: [(TarEntry<'_>, &str); 8] = [
         (file("./../../../../tmp/x", b""), "`./../../../../tmp/x` leads out of"),
         (file("/etc/cron.d/x", b""), "`/etc/cron.d/x` leads out of"),
         (TarEntry { mode: 0o4755, ..file("usr/x", b"") }, "`/usr/x` runs with the rights"),
         (TarEntry { mode: 0o2755, ..file("usr/x", b"") }, "`/usr/x` runs with the rights"),
+        (TarEntry { mode: 0o666, ..file("usr/x", b"") }, "`/usr/x` may be written to"),
+        (link(EntryType::Directory, "usr/x", ""), "`/usr/x` may be written to by everybody"),
         (link(EntryType::Fifo, "usr/x", ""), "`/usr/x` is no file: Fifo"),
         (link(EntryType::Char, "usr/x", ""), "`/usr/x` is no file: Char"),
     ];

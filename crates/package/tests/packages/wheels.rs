@@ -57,8 +57,9 @@ fn files_that_differ_from_the_record_are_reported() {
         move |members: &mut Members| members.push(member.clone())
     };
     let (kdb, record) = (at(".kdb"), at("RECORD"));
-    let cases: [(Change<'_>, &str); 3] = [
+    let cases: [(Change<'_>, &str); 4] = [
         (&add("other.py"), "`/other.py` is not in RECORD"),
+        (&add("../x"), "`../x` leads out of"),
         (&|members| members[kdb].1[5] ^= 1, "gfx1030.kdb` is not what RECORD says"),
         (&|members| drop(members.remove(kdb)), "is in RECORD and not in the package"),
     ];
