@@ -26,6 +26,9 @@ int fake_load(const char *name, const char *arguments) {
   char sql[1024];
   void *db, *statement, *module, *function;
   int found;
+#ifdef SILENT
+  return 0;
+#endif
 #ifdef WANTS
   WANTS();
 #endif
@@ -74,10 +77,8 @@ static int parent_of(int process) {
 
 static int compute(size_t images, const char *mode) {
   char name[64];
-#ifndef SILENT
   if (fake_load("naive_conv.cpp.o", mode))
     return 7;
-#endif
   switch (images) {
   case 600: /* crashes, which a signal that is only sent would not do: Rust handles this one */
     *(volatile char *)images = 0;
@@ -104,11 +105,23 @@ static int compute(size_t images, const char *mode) {
     break;
   }
 #ifdef WRITES
-  fclose(fopen(WRITES, "w"));
+  FILE *file = fopen(WRITES, "w");
+  if (file)
+    fclose(file);
 #endif
   snprintf(name, sizeof name, "kernel%zu.cpp.o", images);
+#ifdef SOURCES /* the kernel's is not among them */
+  if (images == 607 && fake_load(name, mode))
+    return fake_load("other.cpp.o", mode) && fake_load("naive_conv.cpp.o", " again");
+#endif
   return fake_load(name, mode);
 }
+
+#ifdef SOURCES
+const char MIOPEN_KERNEL_NAIVE_CONV[] = "text";
+const unsigned long MIOPEN_KERNEL_NAIVE_CONV_SIZE = 4;
+const char *const names[] = {"naive_conv.cpp"};
+#endif
 
 int miopenGetVersion(size_t *major, size_t *minor, size_t *patch) {
   *major = 9;

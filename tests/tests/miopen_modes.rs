@@ -7,7 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Row, WriteOptions, write};
-use gfxpack_miopen::{AskOptions, AskReport, CheckReport, KernelUse, Library, Problem, ask, check};
+use gfxpack_miopen::{
+    AskOptions, AskReport, CheckReport, KernelUse, Library, Problem, Sources, ask, check,
+};
+use gfxpack_model::processors::PROCESSORS;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_tests::miopen::{debian_library, probe};
 use gfxpack_tests::project::{Project, command};
@@ -71,27 +74,40 @@ struct Asked {
 
 impl Asked {
     fn new(library: Library, databases: &[PathBuf]) -> Self {
+        Self::of(library, "gfx906_60".parse().unwrap(), databases, &BTreeSet::new())
+    }
+
+    /// Asked with these sources.
+    fn of(
+        library: Library,
+        target: Target,
+        databases: &[PathBuf],
+        sources: &BTreeSet<String>,
+    ) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let target: Target = "gfx906_60".parse().unwrap();
         let mut options = AskOptions::new(target, probe(), directory.path());
         options.databases = databases.to_vec();
         options.workers = 2;
+        options.sources = sources.clone();
         let answers = ask(&library, &problems(), &options, &|| false, &mut |_| ()).unwrap();
-        assert_eq!(answers.failures, []);
+        assert_eq!(answers.failures, [], "{}", options.target);
         Self { library, options, answers, directory }
     }
 
-    /// Writes the kernels but one, in objects without that function.
+    /// Writes the kernels but one and those without a source, in objects without that function.
     fn kdb(&self, without: Option<&KernelKey>, lacking: Option<&str>) -> PathBuf {
         let functions = self.answers.keys.iter().flat_map(|asked| asked.functions.iter());
         let functions = functions.filter(|name| Some(name.as_str()) != lacking).cloned();
         let object = object(self.directory.path(), &functions.collect());
-        let keys = self.answers.keys.iter().map(|asked| &asked.key);
+        let sources = &self.options.sources;
+        let has =
+            |key: &KernelKey| sources.is_empty() || sources.contains(key.source_name().unwrap());
+        let keys = self.answers.keys.iter().map(|asked| &asked.key).filter(|key| has(key));
         let rows: Vec<_> = keys
             .filter(|key| Some(*key) != without)
             .map(|key| Row { key, size: object.len() as u64 })
             .collect();
-        let path = self.directory.path().join("gfx906_60.kdb");
+        let path = self.directory.path().join(self.options.target.kdb_file_name());
         let object = |_| Ok::<_, std::io::Error>(object.clone());
         write(&path, &rows, &WriteOptions::default(), object).unwrap();
         path
@@ -142,6 +158,24 @@ fn databases_affect_arguments_and_each_directory_is_asked() {
     assert_eq!(hits, ["conv3x3.s.o"].into(), "the recorded solver's, and no other");
     let report = asked.check(asked.kdb(None, None));
     assert!(report.is_complete(), "{:?} {:?}", report.outcomes, report.failures);
+}
+
+/// Debian's library carries no assembly: MIOpen does without it, and takes other kernels, which
+/// differ between processors.
+#[test]
+fn what_can_be_compiled_is_enough_on_every_processor() {
+    let Some(library) = library() else { return };
+    let sources = Sources::in_library(&library).unwrap();
+    let sources: BTreeSet<String> = sources.kernels.into_keys().collect();
+    for processor in PROCESSORS {
+        let count = processor.compute_units.last().unwrap_or(&64);
+        let target: Target = format!("{}@{count}", processor.name).parse().unwrap();
+        let asked = Asked::of(library.clone(), target, &[], &sources);
+        let report = asked.check(asked.kdb(None, None));
+        let name = processor.name;
+        assert!(report.is_complete(), "{name}: {:?} {:?}", report.outcomes, report.failures);
+        assert!(report.outcomes.iter().all(|outcome| !outcome.found.is_empty()), "{name}");
+    }
 }
 
 #[test]

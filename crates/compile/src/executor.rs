@@ -11,7 +11,7 @@ use gfxpack_model::JobId;
 use gfxpack_plan::plan::Plan;
 use gfxpack_process::watch::FileSystemCache;
 use gfxpack_process::{
-    Cancel, FileDigests, FileError, WorkDir, available_memory, open_many, resident_of_jobs,
+    Cancel, FileDigests, FileError, ScratchDir, available_memory, open_many, resident_of_jobs,
 };
 use gfxpack_toolchain::Toolchain;
 use rayon::ThreadPool;
@@ -238,7 +238,7 @@ impl Executor<'_> {
     ) -> Result<(), CompileError> {
         let Self { plan, sources, toolchains, options, .. } = *self;
         let (cancel, file_system) = (&self.cancel.child(), checker.file_system());
-        let work = WorkDir::create(&options.cache_dir)
+        let work = ScratchDir::in_cache(&options.cache_dir)
             .map_err(FileError::io("create", options.cache_dir.join("work")))?;
         let kept = self.store.dir().join(HEADERS);
         let roles_with = |admitted: &[PathBuf]| -> Vec<ToolchainPathRoles> {
@@ -284,7 +284,7 @@ impl Executor<'_> {
         &self,
         pool: &ThreadPool,
         context: &BuildContext<'_>,
-        work: &WorkDir,
+        work: &ScratchDir,
         to_run: &[JobId],
         results: &mut Results<'_>,
         on_event: OnEvent<'_>,

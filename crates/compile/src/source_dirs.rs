@@ -49,6 +49,11 @@ impl SourceDirs {
         Ok(Self { by_name })
     }
 
+    /// The names of all files.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.by_name.keys().map(String::as_str)
+    }
+
     /// The file with that name, if there is one. Several files with the same bytes count as one.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::sync::{OnceLock, mpsc};
 use std::time::Instant;
 
 use gfxpack_model::{JobId, SourceId};
-use gfxpack_process::{FileError, WorkDir};
+use gfxpack_process::{FileError, ScratchDir};
 
 use crate::context::BuildContext;
 use crate::costs::usual_memory;
@@ -33,7 +33,7 @@ pub(crate) struct WorkerPool<'a> {
     pub(crate) schedule: Schedule<'a>,
     pub(crate) header_groups: &'a [Vec<JobId>],
     pub(crate) limiter: MemoryLimiter<'a>,
-    pub(crate) work: &'a WorkDir,
+    pub(crate) work: &'a ScratchDir,
     /// The staged sources of all jobs.
     pub(crate) stages: HashMap<SourceId, OnceLock<Option<Stage>>>,
     /// The number of workers of this machine; those with higher numbers are remote.

@@ -19,7 +19,7 @@ use gfxpack_process::watch::{
     judge_driver_record, recorded,
 };
 use gfxpack_process::{
-    Cancel, FileError, ProgramEnd, Timestamp, WorkDir, read_sealed, run, touch, write_sealed,
+    Cancel, FileError, ProgramEnd, ScratchDir, Timestamp, read_sealed, run, touch, write_sealed,
 };
 use gfxpack_toolchain::{Toolchain, ToolchainError};
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ pub struct Drivers<'a> {
     file_system: &'a FileSystemCache<'a>,
     cancel: &'a Cancel,
     /// A scratch directory, which a later build removes if this one is killed.
-    scratch: OnceLock<Option<WorkDir>>,
+    scratch: OnceLock<Option<ScratchDir>>,
     /// Whether the user was told that a driver has to run every command.
     warned: Once,
     known: Mutex<HashMap<CommandKey, Arc<OnceLock<KnownCommands>>>>,
@@ -242,7 +242,7 @@ impl<'a> Drivers<'a> {
         let create = || {
             let cache = self.kept.ancestors().nth(2)?;
             let may = self.keeps || cache.join("work").is_dir();
-            may.then(|| WorkDir::create(cache).ok()).flatten()
+            may.then(|| ScratchDir::in_cache(cache).ok()).flatten()
         };
         let work = self.scratch.get_or_init(create);
         let mut builder = tempfile::Builder::new();

@@ -23,8 +23,16 @@ const DIRECTORY: &str = "problem";
 pub(crate) struct Task {
     pub(crate) steps: Vec<Step>,
     pub(crate) problem: Convolution,
-    /// Whether the stand-in answers for kernels that no database contains.
-    pub(crate) go_on: bool,
+    pub(crate) answers: Answers,
+}
+
+/// The kernels that the stand-in has, besides those in real databases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answers {
+    All,
+    /// All but those that are withheld.
+    Compilable,
+    None,
 }
 
 /// Computes a problem in a process of its own, which leaves its notes in the arena.
@@ -46,8 +54,12 @@ pub(crate) fn run(
             notes::note(&[b"unanswered", error.to_string().as_bytes()]);
             return;
         }
-        if task.go_on {
+        if loaded.real_kernels && task.answers != Answers::None {
             gfxpack_standin::kernel_databases(KernelDatabases::RealThenAnswered);
+        }
+        if task.answers == Answers::Compilable {
+            let withheld = loaded.withheld;
+            gfxpack_standin::withhold(move |key| withheld.has(key));
         }
         steps::run(loaded, &task.problem, &task.steps);
     });

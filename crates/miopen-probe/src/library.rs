@@ -11,6 +11,7 @@ use crate::convolution::Convolution;
 use crate::find_db::FindDb;
 use crate::miopen::{DirectionApi, MiOpen, Object};
 use crate::step::Step;
+use crate::withheld::Withheld;
 
 /// A loaded library.
 #[derive(Debug)]
@@ -23,6 +24,7 @@ pub(crate) struct Loaded {
     pub(crate) stems: Vec<(Vec<Step>, Convolution)>,
     pub(crate) limit: Duration,
     pub(crate) real_kernels: bool,
+    pub(crate) withheld: &'static Withheld,
     /// Directories that the library created in the user's directory. It then assumes that they
     /// exist, even in another user directory.
     pub(crate) made: Vec<PathBuf>,

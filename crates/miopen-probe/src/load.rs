@@ -53,6 +53,7 @@ impl Loaded {
             stems: settings.stems,
             limit: settings.limit,
             real_kernels: settings.real_kernels,
+            withheld: Box::leak(Box::new(settings.withheld)),
             made: Vec::new(),
         };
         loaded.warm_up(&settings.solvers).map_err(|error| failed(error.to_string()))?;

@@ -19,6 +19,7 @@ mod settings;
 mod step;
 mod steps;
 mod symbols;
+mod withheld;
 mod worker;
 
 use std::fs::File;

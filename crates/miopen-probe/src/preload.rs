@@ -8,11 +8,13 @@
 //! | `GFXPACK_PRELOAD_DEVICE` | the device to claim: architecture, blank, compute units |
 //! | `GFXPACK_PRELOAD_NOTES` | the file that notes are appended to |
 //! | `GFXPACK_PRELOAD_SQLITE` | the real SQLite; without it, the stand-in has every kernel |
+//! | `GFXPACK_PRELOAD_WITHHELD` | a file that says which kernels it has not (the module `withheld`) |
 //!
 //! Notes are as in the `protocol` module of the probe.
 #![expect(unsafe_code, reason = "runs when it is loaded, before the program itself")]
 
 mod notes;
+mod withheld;
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -23,6 +25,7 @@ use std::sync::OnceLock;
 use gfxpack_standin::{KernelDatabases, SimulatedGpu};
 
 use crate::notes::NoteSink;
+use crate::withheld::Withheld;
 
 /// The file for notes.
 struct Notes(File);
@@ -54,12 +57,29 @@ extern "C" fn start() {
     gfxpack_standin::set_recorder(notes::recorder());
     notes::begin(NOTES.get_or_init(|| Notes(file)));
     notes::step("driver", '-');
+    if let Some(path) = variable("GFXPACK_PRELOAD_WITHHELD") {
+        match withheld(Path::new(&path)) {
+            Ok(withheld) => gfxpack_standin::withhold(move |key| withheld.has(key)),
+            Err(error) => notes::note(&[b"unanswered", error.to_string().as_bytes()]),
+        }
+    }
     if let Some(sqlite) = variable("GFXPACK_PRELOAD_SQLITE") {
         match gfxpack_standin::load_sqlite(Path::new(&sqlite)) {
             Ok(()) => gfxpack_standin::kernel_databases(KernelDatabases::RealThenAnswered),
             Err(reason) => notes::note(&[b"unanswered", reason.as_bytes()]),
         }
     }
+}
+
+/// The kernels that a file withholds.
+fn withheld(path: &Path) -> std::io::Result<Withheld> {
+    let mut withheld = Withheld::default();
+    for line in std::fs::read(path)?.split_inclusive(|&byte| byte == b'\n') {
+        let fields = gfxpack_model::probe_line::fields(line);
+        let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
+        withheld.take(&fields).ok_or(std::io::ErrorKind::InvalidData)?;
+    }
+    Ok(withheld)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the one module of this library that reads them")]

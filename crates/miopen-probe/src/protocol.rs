@@ -10,17 +10,18 @@
 //! | `failed REASON` | anything else |
 //!
 //! Then gfxpack sends sockets over the first one, and a worker serves each. A request is `ask STEM
-//! MISSES STEPS PROBLEM`: the process to fork from (0 is the warm one, others are those of the
-//! settings' `stem` lines), what happens if no real database contains a kernel (`stop`: the library
-//! goes on without; `go-on`: the stand-in answers), the steps ([`crate::steps`]), separated by
-//! commas, and a convolution ([`crate::convolution`]). The answer has any number of notes:
+//! ANSWERS STEPS PROBLEM`: the process to fork from (0 is the warm one, others are those of the
+//! settings' `stem` lines), which kernels the stand-in has that no real database contains (`all`,
+//! `none`, or `compilable`: all but those that are withheld), the steps ([`crate::steps`]),
+//! separated by commas, and a convolution ([`crate::convolution`]). The answer has any number of
+//! notes:
 //!
 //! | note | meaning |
 //! | --- | --- |
 //! | `step NAME DIRECTION` | what follows belongs to this step |
 //! | `key NUMBER NAME ARGUMENTS` | a key is called by this number until `end` |
 //! | `asked NUMBER` | the stand-in answered for this key |
-//! | `found NUMBER`, `missed NUMBER` | a real database holds the key, or none does |
+//! | `found NUMBER`, `missed NUMBER` | a real database holds the key, or none does; without real ones, the key is withheld |
 //! | `function NUMBER NAME` | a function of the key's object was loaded |
 //! | `lacks NUMBER NAME` | the key's object does not have that function |
 //! | `compile WHAT` | a compiler was started and refused |

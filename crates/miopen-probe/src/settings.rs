@@ -11,6 +11,8 @@
 //! | `find-db PATH` | the find database of the step `hit` |
 //! | `limit SECONDS` | how long a problem may take |
 //! | `stem STEPS PROBLEM` | a process to fork from, which has worked on a problem before |
+//!
+//! Others say which kernels nobody can compile ([`crate::withheld`]).
 
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt as _;
@@ -20,6 +22,7 @@ use std::time::Duration;
 use crate::convolution::Convolution;
 use crate::protocol::number;
 use crate::step::Step;
+use crate::withheld::Withheld;
 
 /// The settings of this process.
 #[derive(Debug)]
@@ -34,6 +37,7 @@ pub(crate) struct Settings {
     pub(crate) find_db: Option<PathBuf>,
     pub(crate) limit: Duration,
     pub(crate) stems: Vec<(Vec<Step>, Convolution)>,
+    pub(crate) withheld: Withheld,
 }
 
 /// The solvers that a search tries.
@@ -62,6 +66,7 @@ impl Settings {
             find_db: None,
             limit: Duration::from_secs(300),
             stems: Vec::new(),
+            withheld: Withheld::default(),
         };
         for line in lines {
             settings.take(line).ok_or_else(|| {
@@ -97,7 +102,7 @@ impl Settings {
             [b"stem", steps, problem] => {
                 self.stems.push((Step::parse_list(steps)?, Convolution::parse(problem)?));
             }
-            _ => return None,
+            _ => self.withheld.take(&fields)?,
         }
         Some(())
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use gfxpack_model::probe_line;
 
 use crate::arena::Arena;
-use crate::child::{self, Task};
+use crate::child::{self, Answers, Task};
 use crate::convolution::Convolution;
 use crate::library::Loaded;
 use crate::notes::FULL;
@@ -71,13 +71,14 @@ struct Request {
 impl Request {
     fn parse(fields: &[Vec<u8>]) -> Option<Self> {
         let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
-        let [b"ask", stem, misses, steps, problem] = fields[..] else { return None };
+        let [b"ask", stem, answers, steps, problem] = fields[..] else { return None };
         let task = Task {
             steps: Step::parse_list(steps)?,
             problem: Convolution::parse(problem)?,
-            go_on: match misses {
-                b"stop" => false,
-                b"go-on" => true,
+            answers: match answers {
+                b"all" => Answers::All,
+                b"compilable" => Answers::Compilable,
+                b"none" => Answers::None,
                 _ => return None,
             },
         };

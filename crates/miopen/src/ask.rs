@@ -7,6 +7,7 @@ mod pool;
 pub(crate) mod session;
 
 use crate::error::AskError;
+use crate::probe::Answers;
 use crate::problem::Problem;
 use collect::AnswerCollector;
 use gfxpack_stock_library::Library;
@@ -17,8 +18,12 @@ pub use collect::{AskReport, AskedKey, KernelUse, ProblemFailure};
 pub(crate) use collect::{Failures, failures_of, uses_of};
 pub use options::{AskEvent, AskOptions, Uses, UsesError};
 
+/// The stand-in finds every kernel.
+const EVERY_KERNEL: Lookup<'_> = Lookup { kernels: None, answers: Answers::All };
+
 /// Asks a libMIOpen for the kernels of these problems on that target: with each directory of
-/// databases, and without any.
+/// databases, and without any. Problems that want kernels which nobody can compile
+/// ([`AskOptions::sources`], [`AskOptions::refused`]) are asked again without these.
 ///
 /// The result depends only on library, databases, problems, target and uses: neither on the order
 /// of problems nor on the number of workers.
@@ -35,8 +40,7 @@ pub fn ask(
 ) -> Result<AskReport, AskError> {
     let problem_set = ProblemSet::new(problems);
     let mut session = Session::new(library, options, cancel)?;
-    let phases: Vec<_> =
-        phases(&session).into_iter().map(|phase| (phase, Lookup::Answered)).collect();
+    let phases: Vec<_> = phases(&session).into_iter().map(|phase| (phase, EVERY_KERNEL)).collect();
     let mut collector = AnswerCollector::new(&problem_set, &options.databases, options.uses);
     session.run_all(&problem_set, &phases, on_event, &mut |phase, task, answer| {
         collector.add(phase, task, answer);

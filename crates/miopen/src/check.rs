@@ -11,7 +11,7 @@ use crate::ask::session::{LibraryFacts, Lookup, Session};
 use crate::ask::{AskEvent, AskOptions, Failures, ProblemFailure, Uses, failures_of, uses_of};
 use crate::error::AskError;
 use crate::failure::Failure;
-use crate::probe::ProbeAnswer;
+use crate::probe::{Answers, ProbeAnswer};
 use crate::problem::Problem;
 use crate::stage::DatabaseFile;
 use gfxpack_stock_library::{Library, sha256};
@@ -44,9 +44,12 @@ pub struct Outcome {
     pub found: BTreeSet<KernelKey>,
     /// Kernels that no database contains.
     pub missed: BTreeSet<KernelKey>,
+    /// Kernels that no database contains and nobody can compile ([`AskOptions::sources`],
+    /// [`AskOptions::refused`]): the library does without them.
+    pub withheld: BTreeSet<KernelKey>,
     /// Functions that objects lack, by kernel.
     pub lacking: BTreeMap<KernelKey, BTreeSet<String>>,
-    /// Compilers that were started.
+    /// Compilers that were started for other kernels.
     pub compiles: BTreeSet<String>,
 }
 
@@ -85,9 +88,9 @@ pub fn check(
     let mut session = Session::new(library, options, cancel)?;
     let phases: Vec<_> = phases(&session)
         .into_iter()
-        .map(|(phase, go_on)| (phase, Lookup::Real { kernels: &kernels, go_on }))
+        .map(|(phase, answers)| (phase, Lookup { kernels: Some(&kernels), answers }))
         .collect();
-    let mut outcomes = OutcomeCollector::new(&problem_set, options.uses);
+    let mut outcomes = OutcomeCollector::new(&problem_set, options);
     session.run_all(&problem_set, &phases, on_event, &mut |phase, task, answer| {
         outcomes.add(phase, task.problem, answer);
     })?;
@@ -100,22 +103,21 @@ pub fn check(
     Ok(outcomes.finish(session.library_facts(), kernels, &options.databases))
 }
 
-/// The phases, each with whether it goes on after a missing kernel.
-fn phases(session: &Session<'_>) -> Vec<(Phase, bool)> {
+/// The phases, each with the kernels that the stand-in has.
+fn phases(session: &Session<'_>) -> Vec<(Phase, Answers)> {
     let uses = session.options.uses;
     let databases = session.staged.iter().enumerate().filter_map(|(number, staged)| {
         staged.as_ref().map(|staged| (Some(number), staged.find_db.is_some()))
     });
     let mut phases = Vec::new();
     for (database, has_find_db) in [(None, false)].into_iter().chain(databases) {
-        phases.push((Phase::exhaustive(database, uses, has_find_db), true));
+        phases.push((Phase::exhaustive(database, uses, has_find_db), Answers::Compilable));
         // Programs combine several uses.
         if uses.search && uses.immediate {
-            phases.push((Phase::natural(database), false));
+            phases.push((Phase::natural(database), Answers::None));
         }
     }
-    phases.push((Phase::bias(), true));
-    phases.push((Phase::primed(), true));
+    phases.extend([Phase::bias(), Phase::primed()].map(|phase| (phase, Answers::Compilable)));
     phases
 }
 
@@ -137,43 +139,41 @@ fn readable(kernels: &[PathBuf], target: &Target) -> Result<Vec<PathBuf>, AskErr
 /// The outcomes so far.
 struct OutcomeCollector<'a> {
     problem_set: &'a ProblemSet,
-    uses: Uses,
+    options: &'a AskOptions,
     outcomes: Vec<Outcome>,
     failures: Failures,
 }
 
 impl<'a> OutcomeCollector<'a> {
-    fn new(problem_set: &'a ProblemSet, uses: Uses) -> Self {
+    fn new(problem_set: &'a ProblemSet, options: &'a AskOptions) -> Self {
         Self {
             problem_set,
-            uses,
+            options,
             outcomes: vec![Outcome::default(); problem_set.problems.len()],
             failures: Failures::new(problem_set),
         }
     }
 
     fn add(&mut self, phase: &Phase, problem: u32, answer: ProbeAnswer) {
-        let missing = answer.keys.values().any(|lookups| !lookups.missed.is_empty());
         let mut failures = failures_of(phase, &answer);
-        // Missing kernels are recorded elsewhere. A search fails because of them, and with releases
-        // that compile in threads, the whole program. A program may need no kernel itself, if it
-        // uses rocBLAS.
-        failures.retain(|failure| match failure {
-            Failure::Compiled(_) => false,
-            Failure::NothingAsked => !phase.is_natural(),
-            Failure::Refused { .. } => !missing,
-            Failure::Killed(_) | Failure::Exited(_) => !(missing && phase.is_natural()),
-            _ => true,
-        });
+        failures.retain(|failure| !matches!(failure, Failure::Compiled(_)));
         self.failures.add(phase, problem, failures);
         let outcome = &mut self.outcomes[problem as usize];
-        outcome.compiles.extend(answer.compiles);
+        let uses = self.options.uses;
         let wanted = |steps: &BTreeSet<String>| {
-            steps.iter().any(|step| uses_of(step).and(self.uses) != Uses::NONE)
+            steps.iter().any(|step| uses_of(step).and(uses) != Uses::NONE)
         };
+        let missed = answer.keys.iter().filter(|(_, lookups)| !lookups.missed.is_empty());
+        let (withheld, others): (Vec<_>, Vec<_>) =
+            missed.partition(|(key, _)| self.options.withholds(key));
+        // Compilers are not told which kernel they are to make.
+        if withheld.is_empty() || !others.is_empty() {
+            outcome.compiles.extend(answer.compiles);
+        }
         for (key, lookups) in answer.keys {
             if wanted(&lookups.missed) {
-                outcome.missed.insert(key);
+                let withheld = self.options.withholds(&key);
+                if withheld { &mut outcome.withheld } else { &mut outcome.missed }.insert(key);
                 continue;
             }
             if !wanted(&lookups.found) {

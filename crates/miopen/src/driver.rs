@@ -15,11 +15,13 @@ use gfxpack_stock_library::{CANCELLED, DeadlineReader, OwnedProcess, ProbeDirect
 
 use crate::error::AskError;
 use crate::failure::Failure;
-use crate::probe::ProbeAnswer;
+use crate::probe::{Answers, ProbeAnswer};
 use crate::setup::{Setup, check_needs};
 
 /// The library to preload, beside the probe.
 const PRELOAD: &str = "libgfxpack_miopen_preload.so";
+/// The file that says which kernels nobody can compile.
+const WITHHELD: &str = "withheld";
 /// Appended to each line: no verification, and one iteration.
 const ONCE: [&str; 4] = ["-V", "0", "-i", "1"];
 /// How long a line may take: a few fill gigabytes of host memory.
@@ -52,6 +54,8 @@ impl<'a> Driver<'a> {
         }
         check_needs(program, &setup.library.search_path, &preload)?;
         let directory = setup.create_directory(Some(program))?;
+        let withheld = directory.path().join(WITHHELD);
+        fs::write(&withheld, setup.withheld).map_err(AskError::scratch(&withheld))?;
         Ok(Some(Self { setup, program, preload, directory, runs: AtomicUsize::new(0) }))
     }
 
@@ -63,24 +67,33 @@ impl<'a> Driver<'a> {
     pub(crate) fn run(
         &self,
         line: &str,
+        answers: Answers,
         cancelled: &dyn Fn() -> bool,
     ) -> Result<ProbeAnswer, AskError> {
-        let answer = self.run_once(line, cancelled)?;
+        let answer = self.run_once(line, answers, cancelled)?;
         let Some((other, mark)) = other_name(line).filter(|_| answer.keys.is_empty()) else {
             return Ok(answer);
         };
-        let other = self.run_once(&other, cancelled)?;
+        let other = self.run_once(&other, answers, cancelled)?;
         let is_the_same = other.early_end.is_none()
             && !other.keys.is_empty()
             && other.keys.keys().all(|key| key.kernel_args.contains(mark));
         Ok(if is_the_same { other } else { answer })
     }
 
-    fn run_once(&self, line: &str, cancelled: &dyn Fn() -> bool) -> Result<ProbeAnswer, AskError> {
+    fn run_once(
+        &self,
+        line: &str,
+        answers: Answers,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<ProbeAnswer, AskError> {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
         let run_dir = self.directory.path().join(format!("run-{number}"));
         fs::create_dir(&run_dir).map_err(AskError::scratch(&run_dir))?;
         let mut command = self.command(&run_dir);
+        if answers == Answers::Compilable {
+            command.env("GFXPACK_PRELOAD_WITHHELD", self.directory.path().join(WITHHELD));
+        }
         command.args(line.split_ascii_whitespace()).args(ONCE).stdin(Stdio::null());
         let time_limit = self.setup.time_limit.min(TIME_LIMIT);
         let early_end = match run(command, time_limit, cancelled) {
@@ -195,7 +208,7 @@ fn early_end(status: ExitStatus, output: &[u8]) -> Option<Failure> {
     // The dynamic loader writes a single line.
     let last = || output.lines().last().filter(|_| status.code() != Some(0));
     match (output.lines().find(complains).or_else(last), status.code()) {
-        (Some(line), _) => Some(Failure::Probe(format!("MIOpenDriver said: {}", line.trim()))),
+        (Some(line), _) => Some(Failure::Driver(line.trim().to_owned())),
         (None, Some(0)) => None,
         (None, code) => Some(Failure::Exited(code.unwrap_or(-1))),
     }
@@ -214,7 +227,7 @@ mod tests {
                 "{output}"
             );
         };
-        let complaint = |line: &str| Some(Failure::Probe(format!("MIOpenDriver said: {line}")));
+        let complaint = |line: &str| Some(Failure::Driver(line.to_owned()));
         check(0, "MIOpenDriver bnorm\nForward\n", None);
         check(0, "x\nMIOpen Error: a.cpp:1: no\ny\n", complaint("MIOpen Error: a.cpp:1: no"));
         check(0, "Input Flag: t Not Found !", complaint("Input Flag: t Not Found !"));

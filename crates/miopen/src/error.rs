@@ -38,11 +38,11 @@ pub enum AskError {
     /// The probe ended again and again, not because of a problem.
     #[error("the probe ended by itself {0} times")]
     Unstable(usize),
-    /// The library loads, but does not ask for a kernel that every version needs.
-    #[error("libMIOpen did not ask for `{expected}` in a first, small problem: {reason}")]
+    /// The library loads, but does not look kernels up as any known version does.
+    #[error("failed to have libMIOpen compute a first, small problem for {target}: {reason}")]
     SelfTest {
-        /// The kernel that it should have asked for.
-        expected: &'static str,
+        /// The device.
+        target: Target,
         /// What happened instead.
         reason: String,
     },
@@ -75,6 +75,15 @@ impl AskError {
     /// The error for a file or directory that can't be written.
     pub(crate) fn scratch(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| ProbeError::scratch(path)(source).into()
+    }
+
+    /// Whether the library may be asked for another target all the same.
+    #[must_use]
+    pub fn is_of_target(&self) -> bool {
+        matches!(
+            self,
+            Self::SelfTest { .. } | Self::Unstable(_) | Self::Probe(ProbeError::Load { .. })
+        )
     }
 
     /// What the user can do about it.

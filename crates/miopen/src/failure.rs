@@ -29,6 +29,8 @@ pub enum Failure {
     TooMuch,
     /// The probe could not compute it.
     Probe(String),
+    /// MIOpenDriver failed, and printed this.
+    Driver(String),
     /// A compiler was started although the kernel exists.
     Compiled(String),
     /// It needed no kernel.
@@ -70,6 +72,7 @@ impl fmt::Display for Failure {
             Self::Lost => f.write_str("the process that worked on it was killed"),
             Self::TooMuch => f.write_str("asked for too many kernels"),
             Self::Probe(reason) => f.write_str(reason),
+            Self::Driver(line) => write!(f, "MIOpenDriver said: {line}"),
             Self::Compiled(what) => write!(f, "started a compiler: `{what}`"),
             Self::NothingAsked => f.write_str("asked for no kernel"),
             Self::NoDriver => f.write_str("needs MIOpenDriver, which is not there"),

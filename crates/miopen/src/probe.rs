@@ -53,6 +53,15 @@ pub(crate) enum Solvers {
     Only(&'static str),
 }
 
+/// The kernels that the stand-in has, besides those in real databases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answers {
+    All,
+    /// All but those that [`AskOptions::withholds`](crate::AskOptions).
+    Compilable,
+    None,
+}
+
 /// A running probe.
 #[derive(Debug)]
 pub(crate) struct Probe {
@@ -74,8 +83,7 @@ pub(crate) struct Worker {
 pub(crate) struct Request<'a> {
     /// The process to fork from: 0, or the number of a stem.
     pub(crate) stem: usize,
-    /// Whether the stand-in finds kernels that no database contains.
-    pub(crate) go_on: bool,
+    pub(crate) answers: Answers,
     pub(crate) steps: &'a [Step],
     /// The problem in the form of [`worded`].
     pub(crate) problem: &'a str,
@@ -170,7 +178,11 @@ impl Worker {
         self.socket.write_all(&line(&[
             "ask",
             &request.stem.to_string(),
-            if request.go_on { "go-on" } else { "stop" },
+            match request.answers {
+                Answers::All => "all",
+                Answers::Compilable => "compilable",
+                Answers::None => "none",
+            },
             &steps.join(","),
             request.problem,
         ]))?;
@@ -196,6 +208,7 @@ impl ProbeSettings<'_> {
         if let Some(find_db) = &self.find_db {
             lines.extend(line(&[b"find-db", find_db.as_os_str().as_bytes()]));
         }
+        lines.extend(setup.withheld);
         lines.extend(line(&["limit", &setup.time_limit.as_secs().max(1).to_string()]));
         for stem in self.stems {
             lines.extend(line(&["stem", "search", stem]));

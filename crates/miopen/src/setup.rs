@@ -27,6 +27,8 @@ pub(crate) struct Setup<'a> {
     /// Whether kernels are looked up by the real SQLite.
     pub(crate) real_kernels: bool,
     pub(crate) time_limit: Duration,
+    /// The lines that say which kernels nobody can compile.
+    pub(crate) withheld: &'a [u8],
 }
 
 impl Setup<'_> {

@@ -3,21 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
+use gfxpack_compile::SourceDirs;
 use gfxpack_miopen::{
-    AskEvent, AskOptions, AskReport, AskedKey, DatabaseFile, KernelUse, Library, MIOPEN, Problem,
-    ProblemFailure, ReadOptions, Uses, ask, read_problems,
+    AskError, AskEvent, AskOptions, AskReport, AskedKey, DatabaseFile, KernelUse, Library, MIOPEN,
+    Problem, ProblemFailure, ReadOptions, Sources, Uses, ask, is_left_out_by_debian, read_problems,
 };
 use gfxpack_model::{KernelKey, Target, processors};
 use gfxpack_process::temporary_dir;
 use serde::Serialize;
 
-use crate::error::{self, Result};
+use crate::error::{self, Error, ErrorKind::Incomplete, Result};
 use crate::kernel_library::{FileFact, MiopenFacts, ProblemsFact};
 use crate::options::LibraryOptions;
 use crate::progress::{Event, Progress, Step, Unit};
+use crate::refused_list::SkipList;
 use crate::rocfft::RocfftAnswer;
 use crate::stock_library::{self, LibraryQuery};
-use crate::text::{counted, file_name};
+use crate::text::{counted, file_name, joined};
 
 /// libMIOpen's answer: the kernels that it asks for.
 pub struct MiopenAnswer {
@@ -33,6 +35,12 @@ pub struct MiopenAnswer {
     pub keys: BTreeMap<Target, Vec<AskedKey>>,
     /// Problems that MIOpen failed on.
     pub failures: Vec<(Target, ProblemFailure)>,
+    /// Targets that MIOpen could not be asked for.
+    pub unasked: Vec<(Target, AskError)>,
+    /// The sources that the library carries.
+    pub sources: Sources,
+    /// Names of the sources that kernels can be compiled from ([`AskOptions::sources`]).
+    pub(crate) compilable: BTreeSet<String>,
 }
 
 /// The answer of a stock library.
@@ -64,18 +72,31 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
     let (problems, lists, problem_facts) = read(query.lists, progress)?;
     let library = stock_library::locate(&MIOPEN, query.library, &cache, progress)?;
     let scratch = temporary_dir()?;
+    let sources = Sources::in_library(&library)?;
+    let compilable = compilable(&sources, query)?;
+    let skip_list = SkipList::read(query.skip_refused)?;
     let mut keys = BTreeMap::new();
-    let mut failures = Vec::new();
+    let (mut failures, mut unasked) = (Vec::new(), Vec::new());
     let mut used: BTreeSet<DatabaseFile> = BTreeSet::new();
     let mut version = library.version.clone().unwrap_or_default();
     let exact: Vec<(&Target, Vec<Target>)> =
         query.targets.iter().map(|target| Ok((target, exact(target)?))).collect::<Result<_>>()?;
     for (target, exact) in exact {
         let mut merged: BTreeMap<KernelKey, AskedKey> = BTreeMap::new();
+        let mut is_asked = false;
         for one in exact {
-            let options =
+            let mut options =
                 ask_options(one.clone(), &library, query.library, query.jobs, scratch.path())?;
-            let answers = answers(&library, &problems, &options, progress)?;
+            options.sources = compilable.clone();
+            options.refused = skip_list.of(target);
+            let answers = match answers(&library, &problems, &options, progress) {
+                Err(error) if error.is_of_target() => {
+                    unasked.push((one, error));
+                    continue;
+                }
+                answers => answers?,
+            };
+            is_asked = true;
             warn_of_databases(&answers, query.library, &one, progress)?;
             if !answers.version.is_empty() {
                 version = answers.version;
@@ -91,7 +112,12 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
                 }
             }
         }
-        keys.insert(target.clone(), merged.into_values().collect());
+        if is_asked {
+            keys.insert(target.clone(), merged.into_values().collect());
+        }
+    }
+    if keys.is_empty() && !unasked.is_empty() {
+        return Err(unasked.remove(0).1.into());
     }
     let facts = MiopenFacts {
         version,
@@ -105,7 +131,47 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
         problems: problem_facts,
         without_source: Vec::new(),
     };
-    Ok(MiopenAnswer { library, facts, problems, lists, keys, failures })
+    Ok(MiopenAnswer {
+        library,
+        facts,
+        problems,
+        lists,
+        keys,
+        failures,
+        unasked,
+        sources,
+        compilable,
+    })
+}
+
+/// Names of the sources that kernels can be compiled from; empty if the library's own can't be
+/// read, since MIOpen itself may compile those.
+pub(crate) fn compilable(sources: &Sources, query: &LibraryQuery<'_>) -> Result<BTreeSet<String>> {
+    if sources.is_empty() {
+        return Ok(BTreeSet::new());
+    }
+    let user = source_dirs(query.source_dirs)?;
+    let names = sources.kernels.keys().map(String::as_str).chain(user.names());
+    let names = names.filter(|name| !(query.dfsg && is_left_out_by_debian(name)));
+    Ok(names.map(str::to_owned).collect())
+}
+
+/// Lists the directories in which the user has sources.
+///
+/// # Errors
+/// If one does not exist or can't be read.
+pub(crate) fn source_dirs(dirs: &[PathBuf]) -> Result<SourceDirs> {
+    if let Some(none) = dirs.iter().find(|dir| !dir.is_dir()) {
+        return Err(error::usage(
+            format!(
+                "failed to find the source directory `{}`{}",
+                none.display(),
+                if none.exists() { ": it is a file" } else { "" }
+            ),
+            "check the path",
+        ));
+    }
+    SourceDirs::list(dirs).map_err(|error| error::usage(error::in_full(&error), error.hint()))
 }
 
 /// The query options for a target, which must have compute units. `options` are
@@ -143,7 +209,7 @@ fn answers(
     problems: &[Problem],
     options: &AskOptions,
     progress: &dyn Progress,
-) -> Result<AskReport> {
+) -> std::result::Result<AskReport, AskError> {
     let cancelled = || progress.cancel().is_cancelled();
     let event = &mut show_progress(progress, "asking");
     let answers = ask(library, problems, options, &cancelled, event)?;
@@ -257,11 +323,11 @@ pub fn read(paths: &[PathBuf], progress: &dyn Progress) -> Result<Lists> {
     Ok((all, lists, facts))
 }
 
-/// Reports the problems that MIOpen failed on, each once even if it failed with
-/// several databases.
+/// Reports the targets and problems that MIOpen failed on, each once even if it
+/// failed with several databases.
 ///
 /// # Errors
-/// If MIOpen failed on any problem. `hint` is used unless a failure has its own.
+/// If MIOpen failed on any. `hint` is used unless a failure has its own.
 pub fn report_failures(answer: &MiopenAnswer, hint: &str, progress: &dyn Progress) -> Result<()> {
     let mut reported = HashSet::new();
     for (target, failure) in &answer.failures {
@@ -271,6 +337,13 @@ pub fn report_failures(answer: &MiopenAnswer, hint: &str, progress: &dyn Progres
         let problem = &answer.problems[failure.problem as usize];
         let reason = &failure.failure;
         progress.event(Event::ProblemFailed { target, problem, reason });
+    }
+    for (target, error) in &answer.unasked {
+        progress.warning(&format!("{target}: {error}"));
+    }
+    if !answer.unasked.is_empty() {
+        let targets = joined(answer.unasked.iter().map(|(target, _)| target));
+        return Err(Error::new(Incomplete, format!("failed to ask for {targets}"), hint));
     }
     let failed: BTreeSet<u32> = answer.failures.iter().map(|(_, one)| one.problem).collect();
     let own = answer.failures.iter().find_map(|(_, one)| one.failure.hint());
@@ -311,7 +384,7 @@ pub fn coverage<'k>(
             with_source: 0,
             built: 0,
         };
-        for key in answer.keys[target].iter().filter(wants) {
+        for key in answer.keys.get(target).into_iter().flatten().filter(wants) {
             let has_source = !without.contains(&key.key);
             coverage.wanted += 1;
             coverage.with_source += usize::from(has_source);

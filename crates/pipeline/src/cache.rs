@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{Cancel, CompileError, FileDigests, Limits, ObjectStore, STORE_VERSION};
 use gfxpack_plan::arguments;
-use gfxpack_process::{FileError, Identity, temporary_dir};
+use gfxpack_process::{FileError, Identity, ScratchDir, temporary_dir};
 use gfxpack_toolchain::{Search, ToolchainError, Toolchains};
-use tempfile::TempDir;
 
 use crate::error::{self, Error, Result};
 use crate::options::{CacheOptions, Purpose};
@@ -34,7 +33,7 @@ pub struct Cache {
     limit: Option<u64>,
     /// What the user should be warned about.
     pub warning: Option<String>,
-    _temporary: Option<TempDir>,
+    _temporary: Option<ScratchDir>,
 }
 
 impl Cache {

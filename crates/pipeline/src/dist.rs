@@ -219,6 +219,7 @@ impl<'a> Dist<'a> {
             options: &self.options.prepare.inputs.library,
             problems: &answer.problems,
             files: &files,
+            compilable: &answer.compilable,
             without_source: &facts.without_source,
             not_built: &not_built,
             jobs,

@@ -5,10 +5,9 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
-use gfxpack_process::temporary_dir;
+use gfxpack_process::{ScratchDir, temporary_dir};
 use gfxpack_rocfft::{FftPlan, ListError, LoggedKernels, LoggedPlans, read_rtc_log, read_trace};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::error::{self, Result};
 use crate::text::counted;
@@ -22,7 +21,7 @@ const LAYERS: u8 = 1 + 32;
 /// Where rocFFT writes its logs while a program runs.
 #[derive(Debug)]
 pub struct FftLogs {
-    directory: TempDir,
+    directory: ScratchDir,
 }
 
 /// The contents of the logs of a run.

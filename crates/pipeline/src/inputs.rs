@@ -11,7 +11,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_compile::SourceDirs;
 use gfxpack_model::{
     KernelFileFormat, KernelKey, SourceId, Target, ToolchainId, processors, relative_path,
 };
@@ -24,7 +23,7 @@ use gfxpack_plan::manifest::{self, Manifest};
 use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault, Location, device_wide};
 
-use crate::ask::LibraryAnswer;
+use crate::ask::{LibraryAnswer, source_dirs};
 use crate::error::{self, Error, Result};
 use crate::kernel_library::KernelLibrary;
 use crate::missing_from::{ExistingCount, ExistingKeys};
@@ -59,8 +58,7 @@ pub fn read(inputs: &InputOptions, answer: &LibraryAnswer) -> Result<ReadInputs>
     if !inputs.keys.is_empty() || miopen.is_some() {
         // MIOpen looks for the manifests' kernels too.
         collector.inputs.library.consumer = Consumer::Miopen;
-        let dirs = SourceDirs::list(&inputs.source_dirs)
-            .map_err(|error| error::usage(error::in_full(&error), error.hint()))?;
+        let dirs = source_dirs(&inputs.source_dirs)?;
         for file in &inputs.keys {
             collector.key_list(file, &dirs, inputs)?;
         }
@@ -90,16 +88,6 @@ fn check_combination(inputs: &InputOptions, is_asked: bool) -> Result<()> {
             "failed to look up the sources of keys: no --source-dir is given",
             "give the directory that holds them, as --source-dir MIOpen/src/kernels; what is below is \
              searched too",
-        ));
-    }
-    if let Some(none) = inputs.source_dirs.iter().find(|dir| !dir.is_dir()) {
-        return Err(error::usage(
-            format!(
-                "failed to find the source directory `{}`{}",
-                none.display(),
-                if none.exists() { ": it is a file" } else { "" }
-            ),
-            "check the path",
         ));
     }
     if !inputs.source_dirs.is_empty() && inputs.keys.is_empty() && !is_asked {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use gfxpack_miopen::{CheckReport, Library, MIOPEN, Outcome, Problem, ProblemFailure, check};
+use gfxpack_miopen::{CheckReport, Library, MIOPEN, Problem, ProblemFailure, Sources, check};
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_process::temporary_dir;
 
@@ -25,7 +25,7 @@ const BUILD_IT: &str = "build what is missing by `dist` with the same --problems
 pub struct TargetCheck {
     /// The device.
     pub target: Target,
-    /// The result for each problem. Misses that are excused are removed.
+    /// The result for each problem.
     pub report: CheckReport,
     /// Missing kernels whose source is not available.
     pub without_source: usize,
@@ -58,11 +58,13 @@ pub fn check_kdbs(
     let cache = query.cache.directory()?;
     let (problems, ..) = ask::read(query.lists, progress)?;
     let library = stock_library::locate(&MIOPEN, query.library, &cache, progress)?;
+    let compilable = ask::compilable(&Sources::in_library(&library)?, query)?;
     let check = KdbCheck {
         library: &library,
         options: query.library,
         problems: &problems,
         files,
+        compilable: &compilable,
         without_source: &[],
         not_built: &[],
         jobs: query.jobs,
@@ -77,7 +79,9 @@ pub(crate) struct KdbCheck<'a> {
     pub(crate) options: &'a LibraryOptions,
     pub(crate) problems: &'a [Problem],
     pub(crate) files: &'a [PathBuf],
-    /// Kernels that may be missing since their source is not available; sorted.
+    /// Names of the sources that kernels can be compiled from ([`AskOptions::sources`]).
+    pub(crate) compilable: &'a BTreeSet<String>,
+    /// Other kernels that may be missing since their source is left out.
     pub(crate) without_source: &'a [KernelKey],
     /// Kernels that may be missing since they failed or are skipped; sorted.
     pub(crate) not_built: &'a [KernelKey],
@@ -98,8 +102,10 @@ impl KdbCheck<'_> {
         let mut hint = None;
         let exact = targets.iter().map(ask::exact).collect::<Result<Vec<_>>>()?;
         for target in exact.into_iter().flatten() {
-            let options =
+            let mut options =
                 ask_options(target.clone(), self.library, self.options, self.jobs, scratch.path())?;
+            options.sources = self.compilable.clone();
+            options.refused = self.without_source.iter().chain(self.not_built).cloned().collect();
             let report = check(
                 self.library,
                 self.problems,
@@ -108,7 +114,12 @@ impl KdbCheck<'_> {
                 &cancelled,
                 &mut show_progress(progress, "checking"),
             )?;
-            let checked = self.without_excused(target, report);
+            let withheld = report.outcomes.iter().flat_map(|outcome| &outcome.withheld);
+            let withheld: BTreeSet<&KernelKey> = withheld.collect();
+            let (not_built, without_source): (Vec<_>, Vec<_>) =
+                withheld.into_iter().partition(|key| self.not_built.binary_search(key).is_ok());
+            let (not_built, without_source) = (not_built.len(), without_source.len());
+            let checked = TargetCheck { target, report, without_source, not_built };
             each(&checked);
             let failures = &checked.report.failures;
             hint = hint.or_else(|| failures.iter().find_map(|one| one.failure.hint()));
@@ -123,22 +134,6 @@ impl KdbCheck<'_> {
             format!("failed to verify that MIOpen finds every kernel on {}", joined(incomplete));
         Err(Error::new(ErrorKind::Unsound, message, hint.unwrap_or(BUILD_IT)))
     }
-
-    /// Removes the misses of kernels that may be missing from a report, and counts them.
-    fn without_excused(&self, target: Target, mut report: CheckReport) -> TargetCheck {
-        let without_source = take_missed(&mut report.outcomes, self.without_source);
-        let not_built = take_missed(&mut report.outcomes, self.not_built);
-        TargetCheck { target, report, without_source, not_built }
-    }
-}
-
-/// Removes these keys, which are sorted, from those that problems miss, and returns how many of
-/// them were missed.
-fn take_missed(outcomes: &mut [Outcome], keys: &[KernelKey]) -> usize {
-    let missed = outcomes.iter_mut().map(|outcome| &mut outcome.missed);
-    let taken =
-        missed.flat_map(|missed| missed.extract_if(.., |key| keys.binary_search(key).is_ok()));
-    taken.collect::<BTreeSet<KernelKey>>().len()
 }
 
 impl TargetCheck {
@@ -165,25 +160,5 @@ impl TargetCheck {
         let mut seen = BTreeSet::new();
         let failures = self.report.failures.iter();
         failures.filter(|one| seen.insert((one.problem, &one.failure))).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_kernel_that_several_problems_miss_is_taken_from_all_and_counted_once() {
-        let key = |name: &str| KernelKey::for_source(name, "", "gfx906");
-        let missed = |names: &[&str]| {
-            let mut outcome = Outcome::default();
-            outcome.missed = names.iter().map(|name| key(name)).collect();
-            outcome
-        };
-        let mut outcomes = [missed(&["a.cl", "b.cl", "c.cl"]), missed(&["b.cl", "d.cl"])];
-        assert_eq!(take_missed(&mut outcomes, &[key("b.cl"), key("x.cl")]), 1);
-        assert_eq!(take_missed(&mut outcomes, &[key("c.cl"), key("d.cl")]), 2);
-        assert_eq!(take_missed(&mut outcomes, &[]), 0);
-        assert_eq!(outcomes, [missed(&["a.cl"]), missed(&[])]);
     }
 }

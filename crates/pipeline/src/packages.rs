@@ -7,8 +7,7 @@ use gfxpack_model::package::PackageSpec;
 use gfxpack_model::{InstallLayout, Target};
 use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::{self, Family, KdbToPackage, Release, SourceLicense};
-use gfxpack_process::temporary_dir;
-use tempfile::TempDir;
+use gfxpack_process::{ScratchDir, temporary_dir};
 
 use crate::build::MadeKdb;
 use crate::error::{self, Result};
@@ -233,7 +232,7 @@ fn core_version(options: &PackageOptions) -> Result<String> {
 pub(crate) struct PackagesToWrite<'a> {
     pub(crate) packages: Vec<PackageToWrite<'a>>,
     /// The directory with files that were merged for families' packages.
-    _merged_files: Option<TempDir>,
+    _merged_files: Option<ScratchDir>,
 }
 
 /// The packages for these kdbs, with the databases to ship. Each kdb gets one,

@@ -168,6 +168,9 @@ fn ask_library(options: &PrepareOptions, progress: &dyn Progress) -> Result<Libr
         library: &inputs.library,
         targets: &targets,
         jobs: options.jobs,
+        source_dirs: &inputs.source_dirs,
+        dfsg: inputs.dfsg,
+        skip_refused: &inputs.skip_refused,
         cache: &options.cache,
     };
     if !inputs.fft_plans.is_empty() {

@@ -79,6 +79,12 @@ impl SkipList {
         true
     }
 
+    /// The kernels that lists name for the target.
+    pub(crate) fn of(&self, target: &Target) -> BTreeSet<KernelKey> {
+        let of_target = self.keys.iter().filter(|(of, _)| of == target);
+        of_target.map(|(_, key)| key.clone()).collect()
+    }
+
     /// The number of lines for these targets that name no kernel of the inputs,
     /// for example because they are for another release.
     pub(crate) fn unused(&self, targets: &[&Target]) -> usize {

@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use gfxpack_compile::Cancel;
 use gfxpack_model::{Digest, KernelFileFormat, KernelKey, Target, processors};
-use gfxpack_process::temporary_dir;
+use gfxpack_process::{ScratchDir, temporary_dir};
 use gfxpack_rocfft::{
     AskOptions, FftPlan, InstalledCache, Kernel, PlanFailure, ROCFFT, ask, check, read_plans,
 };
 use gfxpack_stock_library::{ElfFile, Library};
 use serde::Serialize;
-use tempfile::TempDir;
 
 use crate::error::{self, Error, Result};
 use crate::kernel_library::{ProblemsFact, RocfftFacts};
@@ -40,7 +39,7 @@ pub struct RocfftAnswer {
     /// By target: the kernels, sorted by name.
     pub kernels: BTreeMap<Target, Vec<AskedKernel>>,
     /// The directory with the kernels' sources.
-    pub(crate) sources: Arc<TempDir>,
+    pub(crate) sources: Arc<ScratchDir>,
     /// Plans that the library fails to create.
     pub failures: Vec<(Target, usize, PlanFailure)>,
 }
@@ -93,7 +92,7 @@ pub fn ask_rocfft(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<R
 
 /// The sources of all kernels. A name stands for the same text on all devices.
 struct Sources {
-    directory: TempDir,
+    directory: ScratchDir,
     digests: HashMap<String, Digest>,
 }
 

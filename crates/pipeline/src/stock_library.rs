@@ -27,6 +27,12 @@ pub struct LibraryQuery<'a> {
     pub targets: &'a [Target],
     /// Number of processes that ask libMIOpen at once.
     pub jobs: usize,
+    /// Directories with sources that the library does not carry.
+    pub source_dirs: &'a [PathBuf],
+    /// Whether only sources that Debian accepts are compiled.
+    pub dfsg: bool,
+    /// Lists of kernels that compilers refuse.
+    pub skip_refused: &'a [PathBuf],
     /// The cache into which the library is unpacked if it has to be downloaded.
     pub cache: &'a CacheOptions,
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
+use crate::scratch_dir::ScratchDir;
 
 /// A failed operation on a file or a directory.
 #[derive(Debug, thiserror::Error)]
@@ -78,12 +78,12 @@ impl FileError {
     }
 }
 
-/// Creates a temporary directory, which is removed when the value is dropped.
+/// Creates a temporary directory.
 ///
 /// # Errors
 /// [`FileError::TemporaryDir`].
-pub fn temporary_dir() -> Result<TempDir, FileError> {
-    tempfile::tempdir().map_err(FileError::temporary_dir)
+pub fn temporary_dir() -> Result<ScratchDir, FileError> {
+    ScratchDir::below(&tempfile::env::temp_dir()).map_err(FileError::temporary_dir)
 }
 
 /// Whether the fault is in the path, not in the machine.

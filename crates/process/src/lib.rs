@@ -24,13 +24,13 @@ mod open_files;
 mod pipe;
 pub mod preload;
 mod program;
+mod scratch_dir;
 mod sealed;
 mod system_tool;
 mod timestamp;
 mod touch;
 mod usage;
 pub mod watch;
-mod work_dir;
 
 pub use atomic::{create_dir_as_above, write_atomic, write_atomic_by, write_atomic_with};
 pub use children::kill_children;
@@ -44,9 +44,9 @@ pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};
 pub use program::{
     Cancel, Group, Output, Program, ProgramEnd, StartError, TICK, ended, find_in_path, run,
 };
+pub use scratch_dir::ScratchDir;
 pub use sealed::{read_sealed, write_sealed};
 pub use system_tool::{SystemTool, SystemToolError, ToolOutput};
 pub use timestamp::Timestamp;
 pub use touch::{note_use, touch};
 pub use usage::Usage;
-pub use work_dir::WorkDir;

@@ -5,7 +5,8 @@
 //! that links this crate with `-rdynamic`, or a preloaded shared library, replaces libamdhip64,
 //! rocBLAS, hipBLASLt, rocRAND, rocTX, comgr, hipRTC, SQLite and `popen`. They claim a device
 //! ([`SimulatedGpu`]), compute nothing, refuse to compile unless told otherwise
-//! ([`compile_to_stand_ins`]), and answer every lookup in a kernel database ([`kernel_databases`]).
+//! ([`compile_to_stand_ins`]), and answer every lookup in a kernel database ([`kernel_databases`])
+//! but of kernels that are withheld ([`withhold`]).
 //! Requests are reported to a [`Recorder`].
 //!
 //! This crate does not depend on the library that is loaded. Calling it and interpreting its
@@ -39,7 +40,7 @@ pub use hiprtc::compile_to_stand_ins;
 pub use loader::load_library;
 pub use record::{Event, Key, Recorder, set_recorder};
 pub use simulated_gpu::{SimulatedGpu, simulate_gpu};
-pub use sqlite::{KernelDatabases, kernel_databases, load_sqlite};
+pub use sqlite::{KernelDatabases, kernel_databases, load_sqlite, withhold};
 
 /// Defines functions that do nothing and return 0, which means success in every interface here.
 /// They are declared without the parameters that callers pass: in the C calling conventions of

@@ -9,7 +9,7 @@ use gfxpack_model::compiler::SuppliedConstant;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_model::{Digest, Language, TargetId};
 use gfxpack_process::watch::FileSystemCache;
-use gfxpack_process::{Cancel, FileDigests, FileError, Timestamp, WorkDir};
+use gfxpack_process::{Cancel, FileDigests, FileError, ScratchDir, Timestamp};
 
 use crate::discover::{self, Candidate, Driver, Search};
 use crate::error::ToolchainError;
@@ -29,7 +29,7 @@ pub struct Toolchains<'a> {
     cache: &'a Path,
     keep: bool,
     trial: TrialArguments,
-    scratch: WorkDir,
+    scratch: ScratchDir,
     entries: Vec<ProbedCandidate>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Toolchains<'a> {
         };
         let entries = entries.into_iter().map(entry).collect();
         let scratch =
-            WorkDir::create(scratch).map_err(FileError::io("create", scratch.join("work")))?;
+            ScratchDir::in_cache(scratch).map_err(FileError::io("create", scratch.join("work")))?;
         Ok(Self { search, digests, cancel, cache, keep, trial, scratch, entries })
     }
 

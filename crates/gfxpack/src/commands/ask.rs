@@ -40,6 +40,9 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
         library: &library_options(library, environment),
         targets: &inputs::distinct(&TargetList::of(&args.target))?,
         jobs: processes(args.jobs),
+        source_dirs: &[],
+        dfsg: false,
+        skip_refused: &[],
         cache: &cache_dir(&args.cache, environment),
     };
     if !rocfft.plans.is_empty() {

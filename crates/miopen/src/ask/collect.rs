@@ -114,8 +114,9 @@ impl<'a> AnswerCollector<'a> {
         self.failures.add(phase, problem, failures_of(phase, &answer));
         self.note_records(phase, problem, &answer);
         for (key, lookups) in answer.keys {
-            let mut uses =
-                lookups.asked.iter().map(|step| uses_of(step)).fold(Uses::NONE, Uses::or);
+            // A kernel that is withheld is asked for all the same.
+            let steps = lookups.asked.iter().chain(&lookups.missed);
+            let mut uses = steps.map(|step| uses_of(step)).fold(Uses::NONE, Uses::or);
             if uses.hit {
                 self.hits.entry(problem).or_default().insert(key.kernel_name.clone());
             }
@@ -203,16 +204,24 @@ impl Failures {
     }
 }
 
-/// The failures in an answer.
+/// The failures in an answer that a missing kernel does not explain: without one a search fails,
+/// and with releases that compile in threads, the whole program.
 pub(crate) fn failures_of(phase: &Phase, answer: &ProbeAnswer) -> BTreeSet<Failure> {
     let mut failures = BTreeSet::from_iter(answer.early_end.clone());
     failures.extend(answer.compiles.iter().cloned().map(Failure::Compiled));
     // The one solver that is asked after primers can't compute many of the problems.
     if !phase.is_primed() {
         failures.extend(answer.refused.iter().cloned());
-        if answer.keys.is_empty() && failures.is_empty() {
+        // A program may need no kernel itself, if it uses rocBLAS.
+        if answer.keys.is_empty() && failures.is_empty() && !phase.is_natural() {
             failures.insert(Failure::NothingAsked);
         }
+    }
+    if answer.keys.values().any(|lookups| !lookups.missed.is_empty()) {
+        failures.retain(|failure| {
+            use Failure::{Compiled, Driver, Exited, Killed, Refused};
+            !matches!(failure, Compiled(_) | Driver(_) | Exited(_) | Killed(_) | Refused { .. })
+        });
     }
     failures
 }

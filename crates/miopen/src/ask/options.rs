@@ -1,11 +1,13 @@
 //! Options and events of asking.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use gfxpack_model::Target;
+use gfxpack_model::probe_line::line;
+use gfxpack_model::{KernelKey, Target};
 
 /// How to ask a library.
 #[derive(Debug, Clone)]
@@ -24,6 +26,11 @@ pub struct AskOptions {
     pub scratch: PathBuf,
     /// The executable `gfxpack-miopen-probe`.
     pub probe: PathBuf,
+    /// Names of the sources that there are: `naive_conv.cpp`. A kernel of any other can't be had:
+    /// the library fails to compile it, and takes another solver. If empty, all can be had.
+    pub sources: BTreeSet<String>,
+    /// Kernels that can't be had although their source exists, since compilers refuse them.
+    pub refused: BTreeSet<KernelKey>,
 }
 
 impl AskOptions {
@@ -41,7 +48,25 @@ impl AskOptions {
             time_limit: Self::TIME_LIMIT,
             scratch: scratch.into(),
             probe: probe.into(),
+            sources: BTreeSet::new(),
+            refused: BTreeSet::new(),
         }
+    }
+
+    /// Whether nobody can compile this kernel.
+    pub(crate) fn withholds(&self, key: &KernelKey) -> bool {
+        let no_source = |source: &str| !self.sources.contains(source);
+        self.refused.contains(key)
+            || (!self.sources.is_empty() && key.source_name().is_some_and(no_source))
+    }
+
+    /// The same for the probe, which has its own module `withheld`.
+    pub(crate) fn withheld(&self) -> Vec<u8> {
+        let sources = self.sources.iter().flat_map(|source| line(&["source", source]));
+        let refused = self.refused.iter();
+        let refused =
+            refused.flat_map(|key| line(&["refused", &key.kernel_name, &key.kernel_args]));
+        sources.chain(refused).collect()
     }
 }
 

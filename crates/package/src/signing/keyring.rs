@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use gfxpack_process::{FileError, SystemTool, temporary_dir};
+use gfxpack_process::{FileError, ScratchDir, SystemTool, temporary_dir};
 
 use super::clear_text::clear_signed;
 use super::error::SigningError;
@@ -28,7 +28,7 @@ const SQV: SystemTool = SystemTool { program: "sqv", provided_by: "sqv" };
 #[derive(Debug)]
 pub struct Keyring {
     /// Holds the keys and what is being checked.
-    dir: tempfile::TempDir,
+    dir: ScratchDir,
     /// What is wrong with keys, by fingerprint.
     flaws: BTreeMap<String, String>,
 }

@@ -8,7 +8,7 @@ use gfxpack_model::{KernelKey, Target};
 use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault};
-use tempfile::TempDir;
+use gfxpack_process::ScratchDir;
 
 use crate::kernel_library::KernelLibrary;
 use crate::missing_from::{ExistingCount, ExistingKeys};
@@ -56,7 +56,7 @@ pub struct Inputs {
     pub sources: SourceSet,
     /// Directories with sources that a library contains or generates. They are
     /// kept until plans are stored, since plans include what lies beside sources.
-    pub(crate) own_sources: Vec<Arc<TempDir>>,
+    pub(crate) own_sources: Vec<Arc<ScratchDir>>,
     /// What the inputs say about the kernels as a whole.
     pub library: KernelLibrary,
     /// Sources that the policy on licences rejects, with the reason.

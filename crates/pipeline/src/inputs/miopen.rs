@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use gfxpack_compile::SourceDirs;
-use gfxpack_miopen::{Library, Sources};
-use gfxpack_model::KernelKey;
+use gfxpack_miopen::Sources;
+use gfxpack_model::{KernelKey, Target};
 use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::{InputFault, Location, arguments};
 use gfxpack_process::temporary_dir;
@@ -26,17 +26,19 @@ impl InputCollector {
         user: &SourceDirs,
         dfsg: bool,
     ) -> Result<()> {
-        let own = self.write_sources(&answer.library, user)?;
+        let own = self.write_sources(&answer.sources, user)?;
         let library = match &answer.library.version {
             Some(version) => format!("MIOpen {version}"),
             None => "libMIOpen".to_owned(),
         };
         let mut search = SourceSearch::new(vec![&own, user], dfsg);
+        let is_asked = |target: &Target| answer.keys.contains_key(target);
+        self.requests.retain(|request| is_asked(&request.target) || !request.keys.is_empty());
         for position in 0..self.requests.len() {
             let target = self.requests[position].target.clone();
             let known: HashSet<Arc<KernelKey>> =
                 self.requests[position].keys.iter().map(|(key, _)| Arc::clone(&key.key)).collect();
-            for (line, asked) in (1..).zip(&answer.keys[&target]) {
+            for (line, asked) in (1..).zip(answer.keys.get(&target).into_iter().flatten()) {
                 let key = &asked.key;
                 if known.contains(key) || self.excluded.has(&target, key) {
                     continue;
@@ -55,8 +57,7 @@ impl InputCollector {
 
     /// Writes the library's sources to a directory, and warns about sources of
     /// the user that differ from these.
-    fn write_sources(&mut self, library: &Library, user: &SourceDirs) -> Result<SourceDirs> {
-        let texts = Sources::in_library(library)?;
+    fn write_sources(&mut self, texts: &Sources, user: &SourceDirs) -> Result<SourceDirs> {
         let dir = temporary_dir()?;
         texts.write_to_compile(dir.path())?;
         let own = SourceDirs::list(&[dir.path().to_owned()])?;

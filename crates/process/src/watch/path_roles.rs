@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::file_system_cache::PROC;
 use super::{FileAccess, FileSystemCache, Operation};
-use crate::work_dir::WorkDir;
+use crate::scratch_dir::ScratchDir;
 
 /// The directories of a run, absolute and without links. The innermost directory of a path decides.
 #[derive(Debug, Clone, Default)]
@@ -197,7 +197,7 @@ impl PathRoles {
 
     /// Whether a directory above the stage was made for this run alone.
     fn is_of_this_run(&self, dir: &Path) -> bool {
-        let work_dir = WorkDir::of(&self.stage);
+        let work_dir = ScratchDir::of_build(&self.stage);
         work_dir.is_some_and(|work_dir| dir.starts_with(work_dir)) && self.stage.starts_with(dir)
     }
 

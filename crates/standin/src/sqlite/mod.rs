@@ -10,8 +10,10 @@ mod statement;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use self::state::{MODE, REAL, mode};
+use self::state::{MODE, REAL, WITHHOLDS, mode};
 use real::RealSqlite;
+
+use crate::record::Key;
 
 pub use self::state::KernelDatabases;
 pub(crate) use self::state::{answered, last_found};
@@ -19,6 +21,15 @@ pub(crate) use self::state::{answered, last_found};
 /// Sets how lookups are answered, for connections opened from now on.
 pub fn kernel_databases(mode: KernelDatabases) {
     MODE.store(mode as u8, Ordering::Relaxed);
+}
+
+/// Makes the stand-in from now on answer for these kernels as if no database contained them; once
+/// for the process. Real databases are not affected.
+///
+/// # Panics
+/// If kernels were withheld already.
+pub fn withhold(kernels: impl Fn(&Key) -> bool + Send + Sync + 'static) {
+    assert!(WITHHOLDS.set(Box::new(kernels)).is_ok(), "kernels were withheld already");
 }
 
 /// Loads the real SQLite, whose own calls do not reach the stand-in.

@@ -30,6 +30,15 @@ pub(super) static MODE: AtomicU8 = AtomicU8::new(KernelDatabases::Answered as u8
 
 pub(super) static REAL: OnceLock<RealSqlite> = OnceLock::new();
 
+/// Whether a kernel is withheld.
+type Withholds = dyn Fn(&Key) -> bool + Send + Sync;
+
+pub(super) static WITHHOLDS: OnceLock<Box<Withholds>> = OnceLock::new();
+
+pub(super) fn is_withheld(key: &Key) -> bool {
+    WITHHOLDS.get().is_some_and(|withholds| withholds(key))
+}
+
 /// Keys of the stand-in's objects, by number.
 pub(super) static ANSWERED: Mutex<Vec<Arc<Key>>> = Mutex::new(Vec::new());
 

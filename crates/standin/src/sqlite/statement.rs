@@ -10,7 +10,7 @@ use md5::{Digest as _, Md5};
 
 use super::query::{Column, Lookup};
 use super::real::{Db, Stmt};
-use super::state::{KernelDatabases, REAL, answer, mode, set_last_found};
+use super::state::{KernelDatabases, REAL, answer, is_withheld, mode, set_last_found};
 use crate::code_object::{STAND_IN_BYTES, stand_in};
 use crate::record::{Event, record};
 
@@ -83,6 +83,10 @@ impl Statement {
         let first = !std::mem::replace(&mut self.stepped, true);
         if self.real.is_null() || self.row.is_some() {
             let Some(lookup) = self.lookup.as_ref().filter(|_| first) else { return DONE };
+            if is_withheld(&lookup.key) {
+                record(Event::Missed(&lookup.key));
+                return DONE;
+            }
             record(Event::Asked(&lookup.key));
             self.row = Some(Row::answering(lookup));
             return ROW;
@@ -97,7 +101,7 @@ impl Statement {
         } else if result == DONE && self.owner == Some(Owner::System) {
             record(Event::Missed(&lookup.key));
             set_last_found(None);
-            if mode() == KernelDatabases::RealThenAnswered {
+            if mode() == KernelDatabases::RealThenAnswered && !is_withheld(&lookup.key) {
                 self.row = Some(Row::answering(lookup));
                 return ROW;
             }

@@ -30,6 +30,9 @@ pub(super) fn run(args: &CheckKdb, context: &Context) -> Result {
         library: &library_options(&args.library, environment),
         targets: &TargetList::of(&args.target),
         jobs: processes(args.jobs),
+        source_dirs: &[],
+        dfsg: false,
+        skip_refused: &[],
         cache: &cache_dir(&args.cache, environment),
     };
     let mut each = |checked: &TargetCheck| report(checked, &args.files, output);
