@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gfxpack_stock_library::{CANCELLED, DeadlineReader, OwnedProcess, ProbeDirectory};
+use gfxpack_stock_library::{CANCELLED, DeadlineReader, ProbeDirectory, spawn};
 
 use crate::error::AskError;
 use crate::failure::Failure;
@@ -68,7 +68,7 @@ impl<'a> Driver<'a> {
         &self,
         line: &str,
         answers: Answers,
-        cancelled: &dyn Fn() -> bool,
+        cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<ProbeAnswer, AskError> {
         let answer = self.run_once(line, answers, cancelled)?;
         let Some((other, mark)) = other_name(line).filter(|_| answer.keys.is_empty()) else {
@@ -85,7 +85,7 @@ impl<'a> Driver<'a> {
         &self,
         line: &str,
         answers: Answers,
-        cancelled: &dyn Fn() -> bool,
+        cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<ProbeAnswer, AskError> {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
         let run_dir = self.directory.path().join(format!("run-{number}"));
@@ -96,7 +96,9 @@ impl<'a> Driver<'a> {
         }
         command.args(line.split_ascii_whitespace()).args(ONCE).stdin(Stdio::null());
         let time_limit = self.setup.time_limit.min(TIME_LIMIT);
-        let early_end = match run(command, time_limit, cancelled) {
+        // The program ends with the thread that waits for it.
+        let ended = self.directory.confined(|| run(command, time_limit, cancelled));
+        let early_end = match ended {
             Ok((Some(status), output)) => early_end(status, &output),
             Ok((None, _)) => Some(Failure::Overdue),
             Err(error) if error.kind() == CANCELLED => return Err(AskError::Cancelled),
@@ -151,12 +153,12 @@ fn other_name(line: &str) -> Option<(String, &'static str)> {
 fn run(
     mut command: Command,
     limit: Duration,
-    cancelled: &dyn Fn() -> bool,
+    cancelled: &(dyn Fn() -> bool + Sync),
 ) -> io::Result<(Option<ExitStatus>, Vec<u8>)> {
     let deadline = Instant::now() + limit;
     let (ours, theirs) = UnixStream::pair()?;
     command.stdout(OwnedFd::from(theirs.try_clone()?)).stderr(OwnedFd::from(theirs));
-    let mut child = OwnedProcess::spawn(&mut command)?;
+    let mut child = spawn(&mut command)?;
     // The command keeps the other end of the socket open.
     drop(command);
     let mut output = Vec::new();
@@ -166,8 +168,8 @@ fn run(
     }
     // It has closed its output, so it is about to end.
     loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok((Some(status), output));
+        if child.has_ended() {
+            return Ok((Some(child.wait()?), output));
         }
         if cancelled() {
             return Err(CANCELLED.into());

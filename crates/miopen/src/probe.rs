@@ -140,7 +140,7 @@ impl Probe {
     }
 
     /// Whether the process is still running.
-    pub(crate) fn is_running(&mut self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.process.is_running()
     }
 }

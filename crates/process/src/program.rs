@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::io::retry_on_intr;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getrlimit, kill_process_group, prlimit,
     waitid,
@@ -254,17 +255,38 @@ impl Group {
     }
 
     /// Whether the child has exited; it stays a zombie until it is reaped.
-    fn has_ended(&self) -> bool {
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         // The only possible error is that there is no such child.
         self.pid().is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), look), Ok(None)))
     }
 
-    fn kill_and_reap(&mut self) -> io::Result<ResUse> {
+    /// Waits until the child has exited, kills the rest of its group, and reaps it.
+    ///
+    /// # Errors
+    /// The system's error.
+    ///
+    /// # Panics
+    /// If it was reaped before.
+    pub fn wait(&mut self) -> io::Result<ExitStatus> {
+        if let Some(pid) = self.pid() {
+            let end = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+            retry_on_intr(|| waitid(WaitId::Pid(pid), end))?;
+        }
+        Ok(self.kill_and_reap()?.status)
+    }
+
+    /// Kills the group; the child is reaped later.
+    pub fn kill(&self) {
         if let Some(group) = self.pid() {
             // It is no error if the group has ended already.
             kill_process_group(group, Signal::KILL).ok();
         }
+    }
+
+    fn kill_and_reap(&mut self) -> io::Result<ResUse> {
+        self.kill();
         let mut child = self.0.take().expect("reaped once");
         loop {
             match child.wait4() {

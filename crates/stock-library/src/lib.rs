@@ -24,9 +24,7 @@ pub use error::{LibraryError, LibrarySourceError};
 pub use gfxpack_debian::sha256;
 pub use library::Library;
 pub use needs::{Needs, is_sqlite, is_stood_in};
-pub use probe::{
-    CANCELLED, DeadlineReader, OwnedProcess, ProbeDirectory, ProbeError, ProbeProcess,
-};
+pub use probe::{CANCELLED, DeadlineReader, ProbeDirectory, ProbeError, ProbeProcess, spawn};
 pub use product::Product;
 pub use source::LibrarySource;
 pub use tree::installed_file;

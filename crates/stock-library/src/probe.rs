@@ -6,12 +6,14 @@ use std::io::{self, Read, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use gfxpack_model::probe_line::{fields, line};
-use tempfile::TempDir;
+use gfxpack_process::watch::confined;
+use gfxpack_process::{Group, ScratchDir};
 
 use crate::elf::{ElfError, ElfFile};
 use crate::library::Library;
@@ -88,7 +90,7 @@ impl ProbeError {
 /// The directory in which programs that load a library are started.
 #[derive(Debug)]
 pub struct ProbeDirectory {
-    directory: TempDir,
+    directory: ScratchDir,
     /// Empty libraries with the names of those that have a stand-in.
     pub stubs: Vec<PathBuf>,
     /// The real SQLite.
@@ -137,6 +139,14 @@ impl ProbeDirectory {
         Ok(path)
     }
 
+    /// Calls `start` such that what it starts may write only into this directory.
+    ///
+    /// # Errors
+    /// The errors of `start`, and if no thread can be made.
+    pub fn confined<T: Send>(&self, start: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        confined(&[self.path().to_owned()], start)
+    }
+
     /// A command that starts a program in this directory. `library` is found there, with the empty
     /// libraries before all others, and `preload` loaded before these. The environment contains
     /// nothing else, and nothing of the user's.
@@ -170,39 +180,20 @@ impl ProbeDirectory {
     }
 }
 
-/// A process that is killed when this value is dropped.
-#[derive(Debug)]
-pub struct OwnedProcess(Child);
-
-impl OwnedProcess {
-    /// Starts a program.
-    ///
-    /// # Errors
-    /// The system's error.
-    pub fn spawn(command: &mut Command) -> io::Result<Self> {
-        command.spawn().map(Self)
-    }
-
-    /// The exit status; `None` while it runs.
-    ///
-    /// # Errors
-    /// The system's error.
-    pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.0.try_wait()
-    }
-}
-
-impl Drop for OwnedProcess {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+/// Starts a program in a process group of its own, with bounded memory.
+///
+/// # Errors
+/// The system's error.
+pub fn spawn(command: &mut Command) -> io::Result<Group> {
+    let group = Group::new(command.process_group(0).spawn()?);
+    group.limit_memory();
+    Ok(group)
 }
 
 /// A running probe.
 #[derive(Debug)]
 pub struct ProbeProcess {
-    child: OwnedProcess,
+    group: Group,
     /// The connection to the probe.
     pub socket: UnixStream,
     /// Kept until the process has ended.
@@ -227,8 +218,8 @@ impl ProbeProcess {
         let output = directory.path().join("output");
         let written = File::create(&output).map_err(ProbeError::scratch(&output))?;
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(written);
-        let child = OwnedProcess::spawn(&mut command).map_err(failed)?;
-        Ok(Self { child, socket, directory, product, path: path.to_owned() })
+        let group = directory.confined(|| spawn(&mut command)).map_err(failed)?;
+        Ok(Self { group, socket, directory, product, path: path.to_owned() })
     }
 
     /// Tells the probe to load the library for a device, with additional lines of settings.
@@ -280,13 +271,14 @@ impl ProbeProcess {
     }
 
     /// Whether the process is still running.
-    pub fn is_running(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        !self.group.has_ended()
     }
 
-    /// Kills the process if it is still running.
-    pub fn kill(&mut self) {
-        let _ = self.child.0.kill();
+    /// Kills the process, and all that it has started.
+    pub fn kill(&self) {
+        self.group.kill();
     }
 
     /// Waits for the end of the process.
@@ -294,7 +286,7 @@ impl ProbeProcess {
     /// # Errors
     /// [`ProbeError::Start`].
     pub fn wait(&mut self) -> Result<ExitStatus, ProbeError> {
-        self.child.0.wait().map_err(|source| self.start_error(source))
+        self.group.wait().map_err(|source| self.start_error(source))
     }
 
     /// The error for a probe that ended without a message: the output of the loader, or of the
@@ -372,14 +364,10 @@ impl Read for DeadlineReader<'_> {
     }
 }
 
-fn temporary_directory(scratch: &Path) -> io::Result<TempDir> {
-    let create = |place: &Path| tempfile::Builder::new().prefix("gfxpack-probe-").tempdir_in(place);
-    if is_in_memory(Path::new(SHARED_MEMORY))
-        && let Ok(directory) = create(Path::new(SHARED_MEMORY))
-    {
-        return Ok(directory);
-    }
-    create(scratch)
+fn temporary_directory(scratch: &Path) -> io::Result<ScratchDir> {
+    let memory = Some(Path::new(SHARED_MEMORY)).filter(|memory| is_in_memory(memory));
+    let in_memory = memory.and_then(|memory| ScratchDir::below(memory).ok());
+    in_memory.map_or_else(|| ScratchDir::below(scratch), Ok)
 }
 
 /// Whether the path is in memory and has room for the files of a probe.
@@ -414,7 +402,8 @@ mod tests {
 
     #[expect(clippy::disallowed_methods, reason = "a program that behaves as the test wants")]
     fn probe(script: &str) -> ProbeProcess {
-        let (directory, stubs) = (tempfile::tempdir().unwrap(), Vec::new());
+        let directory = ScratchDir::below(&std::env::temp_dir()).unwrap();
+        let stubs = Vec::new();
         let directory = ProbeDirectory { directory, stubs, sqlite: None };
         let mut command = Command::new("sh");
         command.args(["-c", script]);

@@ -1,7 +1,7 @@
 //! Workers that share tasks: each is a thread here and a process of the probe.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(crate) fn in_parallel<S, T: Send>(
     workers: usize,
     cancel: &dyn Fn() -> bool,
     begin: &(impl Fn() -> S + Sync),
-    act: &(impl Fn(&mut S, usize, &dyn Fn() -> bool) -> Result<T, AskError> + Sync),
+    act: &(impl Fn(&mut S, usize, &(dyn Fn() -> bool + Sync)) -> Result<T, AskError> + Sync),
     each: &mut dyn FnMut(usize, T),
 ) -> Result<(), AskError> {
     let stop = AtomicBool::new(false);
@@ -84,8 +84,8 @@ pub(crate) fn in_parallel<S, T: Send>(
 #[derive(Debug)]
 pub(crate) struct Pool<'a> {
     settings: ProbeSettings<'a>,
-    probe: Mutex<Probe>,
-    starts: AtomicUsize,
+    /// The last one runs. Workers of those before may still be at work.
+    probes: Mutex<Vec<Probe>>,
 }
 
 /// A thread's connection to a process of the probe.
@@ -103,17 +103,17 @@ impl<'a> Pool<'a> {
         settings: ProbeSettings<'a>,
         cancel: &dyn Fn() -> bool,
     ) -> Result<Self, AskError> {
-        let probe = Mutex::new(Probe::start(&settings, cancel)?);
-        Ok(Self { settings, probe, starts: AtomicUsize::new(1) })
+        let probes = Mutex::new(vec![Probe::start(&settings, cancel)?]);
+        Ok(Self { settings, probes })
     }
 
     /// The library's version, as it reports it.
     pub(crate) fn version(&self) -> String {
-        self.lock().version.clone()
+        running(&self.lock()).version.clone()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Probe> {
-        self.probe.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Vec<Probe>> {
+        self.probes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks over the connection, which is made if there is none. If the process has ended, only the
@@ -152,7 +152,7 @@ impl<'a> Pool<'a> {
 
     fn worker(&self, cancelled: &dyn Fn() -> bool) -> Result<Worker, AskError> {
         loop {
-            if let Ok(worker) = self.lock().worker() {
+            if let Ok(worker) = running(&self.lock()).worker() {
                 return Ok(worker);
             }
             self.restart(cancelled)?;
@@ -160,15 +160,18 @@ impl<'a> Pool<'a> {
     }
 
     fn restart(&self, cancelled: &dyn Fn() -> bool) -> Result<(), AskError> {
-        let mut probe = self.lock();
-        if probe.is_running() {
+        let mut probes = self.lock();
+        if running(&probes).is_running() {
             return Ok(());
         }
-        let starts = self.starts.fetch_add(1, Ordering::Relaxed);
-        if starts >= MAX_STARTS {
-            return Err(AskError::Unstable(starts));
+        if probes.len() >= MAX_STARTS {
+            return Err(AskError::Unstable(probes.len()));
         }
-        *probe = Probe::start(&self.settings, cancelled)?;
+        probes.push(Probe::start(&self.settings, cancelled)?);
         Ok(())
     }
+}
+
+fn running(probes: &[Probe]) -> &Probe {
+    probes.last().expect("one was started")
 }

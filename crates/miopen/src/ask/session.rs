@@ -286,18 +286,19 @@ impl Running<'_> {
         each: &mut dyn FnMut(Task, ProbeAnswer),
     ) -> Result<(), AskError> {
         let Self { problem_set, phase, pool, driver, .. } = self;
-        let act = |connection: &mut Connection, number: usize, cancelled: &dyn Fn() -> bool| {
-            let task = tasks[number];
-            match (problem_set.method(phase, task).expect("a task has some"), driver) {
-                (Method::Probe(problem), _) => {
-                    let steps = &phase.runs[task.run];
-                    let request = Request { stem: task.stem, answers, steps, problem };
-                    pool.ask(connection, &request, cancelled)
+        let act =
+            |connection: &mut Connection, number: usize, cancelled: &(dyn Fn() -> bool + Sync)| {
+                let task = tasks[number];
+                match (problem_set.method(phase, task).expect("a task has some"), driver) {
+                    (Method::Probe(problem), _) => {
+                        let steps = &phase.runs[task.run];
+                        let request = Request { stem: task.stem, answers, steps, problem };
+                        pool.ask(connection, &request, cancelled)
+                    }
+                    (Method::Driver(line), Some(driver)) => driver.run(line, answers, cancelled),
+                    (Method::Driver(_), None) => Ok(ProbeAnswer::ended(Failure::NoDriver)),
                 }
-                (Method::Driver(line), Some(driver)) => driver.run(line, answers, cancelled),
-                (Method::Driver(_), None) => Ok(ProbeAnswer::ended(Failure::NoDriver)),
-            }
-        };
+            };
         let each = &mut |number: usize, answer| each(tasks[number], answer);
         in_parallel(tasks.len(), self.workers, self.cancel, &Connection::default, &act, each)
     }

@@ -43,14 +43,17 @@ fn access() -> Option<u32> {
 
 /// Calls `start` such that the program that it starts, and all that this one starts, may write only
 /// to these paths and below them, and to `/dev/null`. That holds for programs without libraries
-/// too.
+/// too. If the kernel has no Landlock, they are not confined.
 ///
 /// # Errors
 /// The errors of `start`, and if no thread can be made.
-pub(super) fn confined<T: Send>(
+pub fn confined<T: Send>(
     writable: &[PathBuf],
     start: impl FnOnce() -> io::Result<T> + Send,
 ) -> io::Result<T> {
+    if landlock_abi().is_none() {
+        return start();
+    }
     // The kernel confines single threads, and what they start.
     let confined_start = || {
         // Where this process is in too many domains already, theirs still hold.

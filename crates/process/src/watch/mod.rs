@@ -36,7 +36,7 @@ use crate::preload::{self, PRELOAD_VARIABLE, RECORD_VARIABLE};
 pub use driver::{driver_path_roles, judge_driver_record};
 pub use file_system_cache::{FileSystemCache, is_in_proc};
 pub use judge_record::{InStage, RunDependencies, judge_records};
-pub use landlock::{landlock_abi, switch_off_landlock};
+pub use landlock::{confined, landlock_abi, switch_off_landlock};
 pub use path_roles::{Judgement, PathRole, PathRoles, tidy_path};
 pub use path_state::{PathQuery, PathState};
 pub use path_states::{PathStates, StoredPathStates};
@@ -189,7 +189,7 @@ impl Recorder {
     ) -> io::Result<T> {
         self.started.get_or_init(|| program.to_owned());
         match &self.confined {
-            Some(writable) => landlock::confined(writable, start),
+            Some(writable) => confined(writable, start),
             None => start(),
         }
     }
