@@ -1,5 +1,7 @@
 //! The first hundred bytes of an SQLite file, as far as they matter for a kdb.
 
+use std::fmt;
+
 use gfxpack_sqlite::MAGIC;
 
 /// Size of the header.
@@ -29,6 +31,35 @@ pub struct Header {
     pub journal: Journal,
     /// Version of the SQLite that wrote to the file last: 3045001 for 3.45.1.
     pub sqlite_version: u32,
+    /// The MIOpen whose kernels these are, as gfxpack writes it into the user version.
+    pub miopen_version: MiopenVersion,
+}
+
+/// A version of MIOpen, as 3004000 for 3.4.0; 0 is unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MiopenVersion(pub u32);
+
+impl MiopenVersion {
+    /// The version in `3.4.0`, or in `3.3.0.2d1fd997a`; unknown for other text.
+    #[must_use]
+    pub fn of_text(text: &str) -> Self {
+        let mut parts = text.split('.').map(|part| part.parse::<u32>().ok().filter(|n| *n < 1000));
+        let mut part = || parts.next().flatten();
+        let mut number = || Some((part()? * 1000 + part()?) * 1000 + part()?);
+        Self(number().unwrap_or_default())
+    }
+
+    /// Whether it is known.
+    #[must_use]
+    pub fn is_known(self) -> bool {
+        self.0 != 0
+    }
+}
+
+impl fmt::Display for MiopenVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.0 / 1_000_000, self.0 / 1000 % 1000, self.0 % 1000)
+    }
 }
 
 /// Number of pages, if the last writer updated it: versions of SQLite before
@@ -54,8 +85,9 @@ impl Header {
             (2, _) | (_, 2) => Journal::Wal,
             _ => Journal::Unknown,
         };
-        let sqlite_version = u32::from_be_bytes([bytes[96], bytes[97], bytes[98], bytes[99]]);
-        Some(Self { page_size, journal, sqlite_version })
+        let number = |at| u32::from_be_bytes(std::array::from_fn(|index| bytes[at + index]));
+        let (sqlite_version, miopen_version) = (number(96), MiopenVersion(number(60)));
+        Some(Self { page_size, journal, sqlite_version, miopen_version })
     }
 }
 
@@ -82,8 +114,14 @@ mod tests {
         bytes[..16].copy_from_slice(MAGIC);
         bytes[16..20].copy_from_slice(&[0x10, 0x00, 1, 1]);
         bytes[96..].copy_from_slice(&3_045_001_u32.to_be_bytes());
-        let expected =
-            Header { page_size: 4096, journal: Journal::Delete, sqlite_version: 3_045_001 };
+        bytes[60..64].copy_from_slice(&3_004_000_u32.to_be_bytes());
+        let miopen_version = MiopenVersion::of_text("3.4.0.d12");
+        assert_eq!(miopen_version.to_string(), "3.4.0");
+        for unknown in ["3.4", "3.4.x", "3.1000.0", ""] {
+            assert!(!MiopenVersion::of_text(unknown).is_known(), "{unknown}");
+        }
+        let (journal, sqlite_version) = (Journal::Delete, 3_045_001);
+        let expected = Header { page_size: 4096, journal, sqlite_version, miopen_version };
         assert_eq!(Header::parse(&bytes), Some(expected));
         bytes[16..20].copy_from_slice(&[0, 1, 2, 2]);
         let header = Header::parse(&bytes).unwrap();

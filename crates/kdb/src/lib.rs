@@ -66,7 +66,7 @@ pub use copy::{
 pub use encode::Blob;
 pub use error::{ReadError, RowError, WriteError};
 pub use error_kind::KdbErrorKind;
-pub use header::{Header, Journal};
+pub use header::{Header, Journal, MiopenVersion};
 #[cfg(feature = "tools")]
 pub use info::Info;
 pub use read::{Fetched, KernelRow, Reader, RowMark};

@@ -293,8 +293,14 @@ impl KdbAssembly<'_> {
             }
             (self.read)(rows[position].job)
         };
-        let contents =
-            Rows { target, keys: &keys, form: self.form, object: &object, progress: &report };
+        let contents = Rows {
+            target,
+            keys: &keys,
+            form: self.form,
+            miopen_version: self.prepared.inputs.library.miopen_version(),
+            object: &object,
+            progress: &report,
+        };
         let kernels = files.write(path, &contents)?;
         if progress.cancel().is_cancelled() {
             return Err(CompileError::Interrupted.into());
@@ -312,6 +318,7 @@ impl KdbAssembly<'_> {
     ) -> OutputDigest {
         let plan = &self.prepared.plan;
         let name = format!("kdb {}", plan[kdb].file_name());
+        let version = self.prepared.inputs.library.miopen_version().to_string();
         let form = files.identity(self.form);
         // A job's digest does not cover the system's headers, so the objects
         // count too.
@@ -325,7 +332,8 @@ impl KdbAssembly<'_> {
         let plan_digest = plan.kdb_digest(kdb);
         let missing_keys =
             missing.iter().flat_map(|one| [&one.key.kernel_name, &one.key.kernel_args]);
-        let fields = [plan_digest.as_ref(), object_digests.as_ref(), form.as_bytes()];
+        let fields =
+            [plan_digest.as_ref(), object_digests.as_ref(), form.as_bytes(), version.as_bytes()];
         let fields = fields.into_iter().chain(missing_keys.map(String::as_bytes));
         self.outputs.digest_of(&name, fields)
     }

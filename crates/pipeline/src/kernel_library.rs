@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::Path;
 
+use gfxpack_kdb::MiopenVersion;
 use gfxpack_model::{Digest, KernelKey, Target};
 use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::SourceLicense;
@@ -28,6 +29,10 @@ pub struct KernelLibrary {
     /// The library that looks the kernels up.
     #[serde(default, rename = "reader", skip_serializing_if = "gfxpack_plan::is_default")]
     pub consumer: Consumer,
+    /// The prefix below which that library looks for them, as far as it was asked:
+    /// `/opt/rocm-6.4.1`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
     /// Licences by source.
     #[serde(default, skip_serializing_if = "Licenses::is_empty")]
     pub licenses: Licenses,
@@ -43,6 +48,17 @@ pub struct KernelLibrary {
     /// The libMIOpen that asked for the kernels, and what it was asked for.
     #[serde(default, rename = "asked", skip_serializing_if = "Option::is_none")]
     pub miopen: Option<MiopenFacts>,
+}
+
+impl KernelLibrary {
+    /// The version of the MIOpen that looks for the kernels; unknown for those of a manifest, which
+    /// has a version of its own.
+    pub(crate) fn miopen_version(&self) -> MiopenVersion {
+        let asked = self.miopen.as_ref().map(|facts| &facts.version);
+        let of_sources = self.version.as_ref().filter(|_| self.name.is_none());
+        let version = asked.or(of_sources).filter(|_| self.consumer == Consumer::Miopen);
+        version.map(|text| MiopenVersion::of_text(text)).unwrap_or_default()
+    }
 }
 
 /// The librocfft that asked for the kernels, as manifests and packages say it.

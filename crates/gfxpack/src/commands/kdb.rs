@@ -110,12 +110,15 @@ fn info(file: &Path, output: &Output) -> Result {
         .collect();
     let message: serde_json::Map<_, _> =
         languages.iter().map(|(language, count)| (language.clone(), (*count).into())).collect();
+    let miopen = info.header.miopen_version;
+    let miopen = miopen.is_known().then(|| miopen.to_string());
     let body = json!({
         "file": display(file), "file_bytes": info.file_bytes, "rows": info.rows,
         "kernel_names": info.kernel_names,
         "languages": message, "devices": info.devices,
         "journal": info.header.journal.name(), "page_size": info.header.page_size,
         "sqlite_version": info.header.sqlite_version,
+        "miopen_version": miopen.as_ref(),
     });
     output.message("kdb-info", &body);
     output.text(&file.display().to_string());
@@ -131,6 +134,9 @@ fn info(file: &Path, output: &Output) -> Result {
     });
     line("devices", &joined(devices));
     line("journal", info.header.journal.name());
+    if let Some(miopen) = miopen {
+        line("for MIOpen", &miopen);
+    }
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use gfxpack_model::KernelKey;
 
 use crate::error::{ReadError, RowError};
+use crate::header::MiopenVersion;
 use crate::read::{Reader, StoredBlob};
 use crate::row::RowInfo;
 
@@ -29,6 +30,12 @@ impl Cursor {
         let reader = Reader::open_at_rest(path)?;
         Ok(Self { reader, ahead: VecDeque::new(), last: None })
     }
+
+    /// The MIOpen whose kernels these are.
+    pub(crate) fn miopen_version(&self) -> MiopenVersion {
+        self.reader.header().miopen_version
+    }
+
     /// Number of rows in the file.
     ///
     /// # Errors

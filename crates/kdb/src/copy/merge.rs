@@ -106,7 +106,11 @@ pub fn merge(
         union.cursors.push(cursor);
         union.step(file)?;
     }
-    let mut sink = Sink::create(out)?;
+    // Of several versions none is that of all kernels.
+    let mut versions = union.cursors.iter().map(Cursor::miopen_version);
+    let first = versions.next().unwrap_or_default();
+    let version = if versions.all(|other| other == first) { first } else { Default::default() };
+    let mut sink = Sink::create(out, version)?;
     let mut done = 0;
     parallel::in_order(
         WINDOW_BYTES,

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use crate::encode::{Blob, encode};
 use crate::error::{ReadError, WriteError};
 use crate::error_kind::KdbErrorKind;
-use crate::header::{Header, Journal};
+use crate::header::{Header, Journal, MiopenVersion};
 use crate::key::check_key;
 use crate::open::{has_log, sqlite_error};
 use crate::read::Reader;
@@ -306,7 +306,7 @@ pub(crate) fn reader(
 ) -> Result<Reader, ReadError> {
     let page_size = connection.pragma_query_value(None, "page_size", |row| row.get::<_, u32>(0));
     let page_size = page_size.map_err(|source| sqlite_error(path, source))?;
-    let header = Header { page_size, journal, sqlite_version: 0 };
+    let header = Header { page_size, journal, sqlite_version: 0, miopen_version: MiopenVersion(0) };
     // The work budget is unlimited, since the file may grow.
     Reader::over(path, connection, budget, header, u64::MAX)
 }

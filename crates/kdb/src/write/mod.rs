@@ -9,6 +9,7 @@ use gfxpack_model::KernelKey;
 
 use crate::encode::{Blob, Encoded, encode};
 use crate::error::WriteError;
+use crate::header::MiopenVersion;
 use crate::key::check_key;
 use crate::parallel;
 use crate::schema::MAX_OBJECT_BYTES;
@@ -25,6 +26,8 @@ const RAW_WINDOW_BYTES: u64 = 8 << 20;
 pub struct WriteOptions<'a> {
     /// How code objects are stored.
     pub blob: Blob,
+    /// The MIOpen that looks for these kernels.
+    pub miopen_version: MiopenVersion,
     /// Called on the calling thread after every row, with the number of rows so
     /// far and in all.
     pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
@@ -61,8 +64,8 @@ where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     check(rows)?;
-    let WriteOptions { blob: form, progress } = *options;
-    let mut sink = Sink::create(path)?;
+    let WriteOptions { blob: form, miopen_version, progress } = *options;
+    let mut sink = Sink::create(path, miopen_version)?;
     let mut indices = 0..rows.len();
     let (window, held) = match form {
         // Nothing to compress: reading further ahead only evicts CPU caches.

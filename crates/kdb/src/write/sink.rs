@@ -8,6 +8,7 @@ use rusqlite::Connection;
 
 use crate::encode::Encoded;
 use crate::error::WriteError;
+use crate::header::MiopenVersion;
 use crate::schema::{CREATE_INDEX, CREATE_TABLE};
 
 /// Bytes of blobs after which the disk starts writing.
@@ -45,13 +46,14 @@ impl Sink {
     ///
     /// # Errors
     /// [`WriteError::Io`] or [`WriteError::Sqlite`].
-    pub(crate) fn create(path: &Path) -> Result<Self, WriteError> {
+    pub(crate) fn create(path: &Path, version: MiopenVersion) -> Result<Self, WriteError> {
         let sqlite = |source| WriteError::Sqlite { path: path.to_owned(), source };
         let file = NewFile::beside(path).map_err(file_error)?;
         let connection = file.connect().map_err(sqlite)?;
         // The index exists before the rows: they come in its own order, so it
         // grows only at its end.
-        for statement in [CREATE_TABLE, CREATE_INDEX] {
+        let version = format!("PRAGMA user_version = {}", version.0);
+        for statement in [&version, CREATE_TABLE, CREATE_INDEX] {
             connection.execute_batch(statement).map_err(sqlite)?;
         }
         Ok(Self { path: path.to_owned(), file, connection, written: Written::default() })

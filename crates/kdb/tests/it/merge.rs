@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{
-    Blob, Change, Conflict, CopyError, CopyOptions, Differences, ReadError, Reader, VerifyOptions,
-    WriteOptions, diff, merge, verify, write,
+    Blob, Change, Conflict, CopyError, CopyOptions, Differences, MiopenVersion, ReadError, Reader,
+    VerifyOptions, WriteOptions, diff, merge, verify, write,
 };
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -19,6 +19,7 @@ use crate::support::{
 struct File {
     kernels: Vec<(u8, u8)>,
     blob: Blob,
+    version: u32,
 }
 
 impl File {
@@ -34,14 +35,17 @@ impl File {
             .collect();
         let mut options = WriteOptions::default();
         options.blob = self.blob;
+        options.miopen_version = MiopenVersion(self.version);
         write(path, &rows(&kernels), &options, |index| io::Result::Ok(kernels[index].1.clone()))
             .unwrap();
     }
 }
 
 fn file(builds: u8) -> impl Strategy<Value = File> {
-    (btree_map(0..20_u8, 0..builds, 0..15), prop_oneof![Just(Blob::Smaller), Just(Blob::Raw)])
-        .prop_map(|(kernels, blob)| File { kernels: kernels.into_iter().collect(), blob })
+    let blob = prop_oneof![Just(Blob::Smaller), Just(Blob::Raw)];
+    (btree_map(0..20_u8, 0..builds, 0..15), blob, 0..3_u32).prop_map(|(kernels, blob, version)| {
+        File { kernels: kernels.into_iter().collect(), blob, version }
+    })
 }
 
 fn union(inputs: &[&PathBuf], out: &Path, policy: Conflict) -> Result<Vec<u8>, CopyError> {
@@ -102,13 +106,29 @@ proptest! {
     }
 }
 
+#[test]
+fn a_merged_file_is_for_the_version_that_all_are_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    for (versions, expected) in [([3_004_000, 3_004_000], 3_004_000), ([3_004_000, 3_005_001], 0)] {
+        let inputs = ["a.kdb", "b.kdb"].map(path);
+        for (number, (input, version)) in (0..).zip(inputs.iter().zip(versions)) {
+            File { kernels: vec![(number, 0)], blob: Blob::Raw, version }.write(input);
+        }
+        let [a, b] = &inputs;
+        union(&[a, b], &path("all.kdb"), Conflict::Error).unwrap();
+        let header = Reader::open(path("all.kdb")).unwrap().header();
+        assert_eq!(header.miopen_version, MiopenVersion(expected));
+    }
+}
+
 /// Two files with one common kernel, and different builds of another.
 fn contradiction() -> (tempfile::TempDir, [PathBuf; 2]) {
     let directory = tempfile::tempdir().unwrap();
     let paths = ["a.kdb", "b.kdb"].map(|name| directory.path().join(name));
     for (build, path) in paths.iter().enumerate() {
         let kernels = vec![(1, 0), (2, build as u8)];
-        File { kernels, blob: Blob::Smaller }.write(path);
+        File { kernels, blob: Blob::Smaller, version: 0 }.write(path);
     }
     (directory, paths)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::CompileError;
+use gfxpack_kdb::MiopenVersion;
 use gfxpack_model::{KernelKey, Target};
 
 use crate::error::Result;
@@ -51,6 +52,8 @@ pub(crate) struct Rows<'a> {
     /// Each key with the size of its object, if known.
     pub(crate) keys: &'a [(&'a KernelKey, u64)],
     pub(crate) form: KdbForm,
+    /// The MIOpen that looks for them.
+    pub(crate) miopen_version: MiopenVersion,
     /// Returns the object of a row.
     pub(crate) object: &'a (dyn Fn(usize) -> Result<Vec<u8>, CompileError> + Sync),
     /// Called with the number of rows written and of all rows; the last call has

@@ -26,6 +26,7 @@ impl FormatOperations for Kdb {
         let mut options = WriteOptions::default();
         options.progress = Some(rows.progress);
         options.blob = rows.form.blob;
+        options.miopen_version = rows.miopen_version;
         let written = gfxpack_kdb::write(path, &sized, &options, object);
         Ok(written.map_err(object_error)?.rows)
     }
