@@ -201,6 +201,38 @@ fn packages_have_version_and_licence_of_the_source_tree() {
     assert!(control.contains("Own words."), "{control}");
 }
 
+/// The MIOpen whose sources these are says where it looks, and so does what is packaged later.
+#[test]
+fn packages_of_keys_are_installed_where_the_library_of_the_sources_looks() {
+    let project = project();
+    project.write("keys.jsonl", &lines(&ARGUMENTS[..1]));
+    let more = ["--target=gfx906_60", "--license=MIT", "--format=tar.gz", "--out=o"];
+    let dist = ["dist", "--keys=keys.jsonl", "--source-dir=MIOpen/src/kernels"];
+    let dist = [&dist[..], &more].concat();
+    let unknown = project.run(&dist).expect_code(0).stderr;
+    assert!(unknown.contains("it is not known whether the MIOpen"), "{unknown}");
+    project.write("MIOpen/src/kernels/miopen-prefix", "/opt/rocm-6.4.1\n");
+    let known =
+        "install into /opt/rocm-6.4.1/share/miopen/db, where the MIOpen that was asked looks";
+    let made = project.run(&dist).expect_code(0).stderr;
+    assert!(made.contains(known), "{made}");
+    let kdb = "o/kdb/gfx906_60.kdb";
+    let later = ["package", kdb, "--license=MIT", "--format=tar.gz", "--out=p"];
+    let later = project.run(&later).expect_code(0).stderr;
+    assert!(later.contains(known), "{later}");
+    let prefix = project.run(&[&dist[..], &["--prefix=/srv"]].concat()).expect_code(0).stderr;
+    assert!(prefix.contains("but the MIOpen that was asked looks in /opt/rocm-6.4.1/"), "{prefix}");
+    // For PyTorch's, the default is a wheel.
+    let torch = "/v/lib/python3.12/site-packages/torch";
+    project.write("MIOpen/src/kernels/miopen-prefix", torch);
+    project
+        .run(&[&dist[..3], &["--target=gfx906_60", "--license=MIT", "--out=w"]].concat())
+        .expect_code(0);
+    let names: Vec<String> = project.tree("w").into_iter().map(|(name, _)| name).collect();
+    assert!(names.iter().any(|name| name.ends_with(".whl")), "{names:?}");
+    assert!(!names.iter().any(|name| name.ends_with(".deb")), "{names:?}");
+}
+
 #[test]
 fn missing_package_metadata_is_warned_of() {
     let project = project();

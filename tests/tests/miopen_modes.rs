@@ -12,8 +12,9 @@ use gfxpack_miopen::{
 };
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_model::{KernelKey, Target};
-use gfxpack_tests::miopen::{debian_library, probe};
-use gfxpack_tests::project::{Project, command};
+use gfxpack_tests::miopen::{debian_library, entries, probe};
+use gfxpack_tests::project::{Project, binary, command, finish, tool, workspace};
+use serde_json::Value;
 use tempfile::TempDir;
 
 const PROBLEMS: &[&str] = &[
@@ -217,7 +218,7 @@ fn a_kernel_database_of_another_device_is_not_used() {
 }
 
 #[test]
-fn packages_for_debians_library_are_installed_where_it_looks() {
+fn packages_are_installed_where_the_library_that_was_asked_looks() {
     if library().is_none() {
         return;
     }
@@ -228,9 +229,120 @@ fn packages_for_debians_library_are_installed_where_it_looks() {
         let more = ["--miopen", "debian:sid", "--cache-dir", CACHE, "--dry-run"];
         project.run(&[&args[..], &more, layout].concat()).expect_code(0).stderr
     };
-    let warning = "asked is Debian's, which looks for kernels in /usr/lib/share/miopen/db, but the \
-                   packages install into /opt/rocm/share/miopen/db";
-    assert!(stderr_with(&[]).contains(warning));
-    assert!(!stderr_with(&["--layout", "debian"]).contains("looks for kernels in"));
-    assert!(!stderr_with(&["--prefix", "/srv/rocm"]).contains("looks for kernels in"));
+    let note = "install into /usr/lib/share/miopen/db, where the MIOpen that was asked looks";
+    assert!(stderr_with(&[]).contains(note));
+    assert!(stderr_with(&["--layout", "debian"]).contains(note));
+    for (chosen, dir) in [
+        (["--layout", "rocm"], "/opt/rocm/share/miopen/db"),
+        (["--prefix", "/srv/rocm"], "/srv/rocm/share/miopen/db"),
+    ] {
+        let stderr = stderr_with(&chosen);
+        let warning = format!(
+            "install into {dir}, but the MIOpen that was asked looks in /usr/lib/share/miopen/db"
+        );
+        assert!(stderr.contains(&warning), "{stderr}");
+    }
+}
+
+/// The commands of the template end in packages in which the library finds its kernels.
+#[test]
+fn the_template_for_shards_makes_packages_for_the_library_that_it_asks() {
+    if library().is_none() {
+        return;
+    }
+    let project = Project::new();
+    project.write("problems.txt", SMALL);
+    let template = fs::read_to_string(workspace().join("ci/shards/gitlab.yml")).unwrap();
+    let commands = template.lines().filter_map(|line| line.trim().strip_prefix("- gfxpack "));
+    let [plan, shard, merge, package] = commands.collect::<Vec<_>>()[..] else {
+        panic!("{template}")
+    };
+    let run = |line: &str, index: &str| {
+        let mut shell = command("sh");
+        let line = format!("exec {} {line}", binary().display());
+        shell.args(["-ec", &line]).current_dir(project.path());
+        shell.env("CI_NODE_INDEX", index).env("CI_NODE_TOTAL", "2").env("GFXPACK_CACHE_DIR", CACHE);
+        finish(shell).expect_code(0)
+    };
+    run(&plan.replace("gfx90a@104", "gfx1030@36"), "");
+    for index in ["1", "2"] {
+        run(shard, index);
+    }
+    run(merge, "");
+    let stderr = run(package, "").stderr;
+    assert!(stderr.contains("where the MIOpen that was asked looks"), "{stderr}");
+    let deb = entries(&project.path().join("packages"));
+    let deb = deb.iter().find(|path| path.extension().is_some_and(|kind| kind == "deb")).unwrap();
+    tool("dpkg-deb", &["-x", deb.to_str().unwrap(), "root"], project.path());
+    let kdb = "root/usr/lib/share/miopen/db/gfx1030_36.kdb";
+    let check = ["kdb", "check", kdb, "--problems", "problems.txt", "--miopen", "debian:sid"];
+    project.run(&[&check[..], &["--cache-dir", CACHE]].concat()).expect_code(0);
+}
+
+/// Two kernels, whose sources Debian's library has.
+const SMALL: &str = "convbfp16 -n 1 -c 8 -H 4 -W 4 -k 8 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -l 1 -j 1 -F 1 \
+                     --in_layout NHWC --fil_layout NHWC --out_layout NHWC\n";
+
+#[test]
+fn kernels_for_the_library_of_pytorch_are_wheels_that_it_finds() {
+    let Some(library) = library() else { return };
+    let project = Project::new();
+    project.write("list.txt", SMALL);
+    let packages = project.path().join("env/lib/python3.12/site-packages");
+    let lib = packages.join("torch/lib");
+    fs::create_dir_all(&lib).unwrap();
+    let mut dirs = library.search_path.clone();
+    dirs.extend(library.file.parent().map(Path::to_owned));
+    for file in dirs.iter().flat_map(|dir| entries(dir)).filter(|path| path.is_file()) {
+        fs::copy(&file, lib.join(file.file_name().unwrap())).unwrap();
+    }
+    let run = |args: &[&str]| {
+        let mut command = project.command(args);
+        command.env_remove("MIOPEN_SYSTEM_DB_PATH").env("HOME", project.path().join("home"));
+        finish(command)
+    };
+    let dist = ["dist", "--problems", "list.txt", "--miopen", "env", "--target", "gfx1030@36"];
+    run(&[&dist[..], &["--out", "o", "--cache-dir", CACHE]].concat()).expect_code(0);
+    let made = entries(&project.path().join("o"));
+    let wheels: Vec<_> =
+        made.iter().filter(|path| path.extension().is_some_and(|kind| kind == "whl")).collect();
+    let archives = ["deb", "rpm", "gz"];
+    let is_other = |path: &PathBuf| {
+        archives.iter().any(|kind| path.extension().is_some_and(|own| own == *kind))
+    };
+    assert!(wheels.len() == 1 && !made.iter().any(is_other), "{made:?}");
+    let listed = project.run(&["kdb", "list", "--keys", "o/kdb/gfx1030_36.kdb"]).expect_code(0);
+    let key: Value = serde_json::from_str(listed.stdout.lines().next().unwrap()).unwrap();
+    let [name, args] = ["kernel_name", "kernel_args"].map(|part| key[part].as_str().unwrap());
+
+    let lookup = ["lookup", "--miopen", "env", "--target", "gfx1030@36", name, args];
+    run(&lookup).expect_code(3);
+    let wheel = wheels[0].to_str().unwrap();
+    let into = packages.to_str().unwrap();
+    tool("python3", &["-m", "zipfile", "-e", wheel, into], project.path());
+    let found = run(&lookup).expect_code(0);
+    assert!(found.stdout.contains("miopen_hip_gfx1030_36kdb/db/gfx1030_36.kdb"), "{found:?}");
+    let doctor = ["doctor", "--miopen", "env", "--target", "gfx1030@36"];
+    let healthy = run(&doctor);
+    assert!(!healthy.stdout.contains("none is installed"), "{}", healthy.stdout);
+    assert!(healthy.stdout.contains("looks in"), "{}", healthy.stdout);
+    // Since PyTorch 7.14, the library is beside torch.
+    let beside = packages.join("_rocm_sdk_libraries_gfx1030");
+    fs::create_dir(&beside).unwrap();
+    fs::rename(&lib, beside.join("lib")).unwrap();
+    for dir in ["env", "env/lib/python3.12/site-packages/torch"] {
+        run(&["lookup", "--miopen", dir, "--target", "gfx1030@36", name, args]).expect_code(0);
+    }
+
+    // After an upgrade, the kernels of the version before are of no use.
+    let kdb = beside.join("share/miopen/db/gfx1030_36.kdb");
+    fs::create_dir_all(kdb.parent().unwrap()).unwrap();
+    fs::copy(project.path().join("o/kdb/gfx1030_36.kdb"), &kdb).unwrap();
+    let old = "has the kernels of MIOpen 3.3.0, and 3.";
+    assert!(!run(&doctor).stdout.contains("has the kernels of MIOpen"));
+    let mut bytes = fs::read(&kdb).unwrap();
+    bytes[60..64].copy_from_slice(&3_003_000_u32.to_be_bytes());
+    fs::write(&kdb, bytes).unwrap();
+    let stale = run(&doctor).expect_code(101).stdout;
+    assert!(stale.contains(old) && stale.contains("make new ones: gfxpack dist"), "{stale}");
 }

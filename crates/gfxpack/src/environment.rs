@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ColorChoice;
 use gfxpack_caches::UserEnvironment;
@@ -83,6 +83,17 @@ fn listed_user() -> Option<(String, PathBuf)> {
         let (name, number, home) = (fields.next()?, fields.nth(1)?, fields.nth(2)?);
         (number == own).then(|| (name.to_owned(), PathBuf::from(home)))
     })
+}
+
+/// Python environments whose torch programs would import: that of the first `python3` in PATH, and
+/// the user's own.
+pub(crate) fn pythons() -> Vec<PathBuf> {
+    let path = variable("PATH").unwrap_or_default();
+    let mut dirs = std::env::split_paths(&path);
+    let first = dirs.find(|dir| dir.join("python3").exists());
+    let active = first.and_then(|dir| Some(dir.parent()?.to_owned()));
+    let own = variable("HOME").map(|home| Path::new(&home).join(".local"));
+    active.into_iter().chain(own).collect()
 }
 
 impl Environment {

@@ -158,10 +158,10 @@ pub(crate) fn package_options(
     args: &Packaging,
     environment: &Environment,
 ) -> Result<PackageOptions> {
-    let layout = args.prefix.clone().map_or_else(|| args.layout.clone(), InstallLayout::Prefix);
+    let prefix = args.prefix.clone().map(InstallLayout::Prefix);
     Ok(PackageOptions {
         formats: args.format.clone(),
-        layout,
+        layout: prefix.or_else(|| args.layout.clone()),
         rocm_version: args.rocm_version.clone(),
         version: args.package_version.clone(),
         revision: args.revision.clone(),

@@ -28,9 +28,9 @@ pub use error::AskError;
 pub use failure::Failure;
 pub use gfxpack_stock_library::{
     ElfError, Library, LibraryError, LibrarySource, LibrarySourceError, Needs, ProbeError,
-    is_stood_in,
+    installed_file, is_stood_in, library_at, pythons,
 };
-pub use library::{MIOPEN, installed_cache_version};
+pub use library::{MIOPEN, cache_version, installed_cache_version};
 pub use networks::{NetworkError, NetworkName, Selection, network_names, network_problems};
 pub use problem::{Convolution, DataType, Directions, Layout, MAX_SIZE, Problem, ProblemError};
 pub use problems::{

@@ -35,9 +35,15 @@ pub static MIOPEN: Product = Product {
 #[must_use]
 pub fn installed_cache_version(rocm: Option<&Path>) -> Option<String> {
     let (file, root) = installed_file(&MIOPEN, rocm)?;
-    let constants = ElfFile::open(&file).and_then(|library| library.constants()).ok();
+    cache_version(&file, &root)
+}
+
+/// The same of a library in this tree.
+#[must_use]
+pub fn cache_version(file: &Path, root: &Path) -> Option<String> {
+    let constants = ElfFile::open(file).and_then(|library| library.constants()).ok();
     let own = constants.and_then(|constants| full_version(&constants));
-    own.or_else(|| Some(format!("{}.", header_version(&root)?)))
+    own.or_else(|| Some(format!("{}.", header_version(root)?)))
 }
 
 /// The version in `, MIOpen version 3.3.0.2d1fd997a-dirty` with its last part,

@@ -66,7 +66,34 @@ impl InstallLayout {
         }
     }
 
-    fn of_prefix(prefix: &str) -> Self {
+    /// The layout of the prefix below whose `share` a library finds its kernels. This alone says
+    /// where kernels for a library are looked for.
+    ///
+    /// `file` is the absolute real path of the library where it is installed:
+    /// `/usr/lib/x86_64-linux-gnu/libMIOpen.so.1.0` is [`Self::Debian`]. `None` for a file that is
+    /// in no directory of libraries, such as a copy.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `GetSystemDbPath` in db_path.cpp: `../share/miopen/db`
+    /// relative to the library's directory.
+    #[must_use]
+    pub fn of_library(file: &str) -> Option<Self> {
+        let (prefix, dir) = file.rsplit_once('/')?.0.rsplit_once('/')?;
+        let is_multiarch = dir.contains("-linux-gnu") && prefix.ends_with("/lib");
+        (is_multiarch || ["lib", "lib64"].contains(&dir)).then(|| Self::of_prefix(prefix))
+    }
+
+    /// Whether the prefix is a Python package that has libraries of ROCm: `torch`, or
+    /// `_rocm_sdk_libraries…` beside it. pip installs kernels for such a library.
+    #[must_use]
+    pub fn is_pythons(&self) -> bool {
+        let Self::Prefix(prefix) = self else { return false };
+        let name = prefix.rsplit('/').next().unwrap_or_default();
+        name == "torch" || name.starts_with("_rocm_sdk_libraries")
+    }
+
+    /// The layout with this [`Self::prefix`].
+    #[must_use]
+    pub fn of_prefix(prefix: &str) -> Self {
         let version = |begin: &str| {
             let version = prefix.strip_prefix(begin)?;
             (!version.is_empty() && !version.contains('/')).then(|| version.to_owned())
@@ -97,7 +124,9 @@ impl InstallLayout {
         }
     }
 
-    fn prefix(&self) -> String {
+    /// The absolute directory above `share`.
+    #[must_use]
+    pub fn prefix(&self) -> String {
         match self {
             Self::Rocm { version: Some(version) } => format!("/opt/rocm-{version}"),
             Self::Rocm { version: None } => "/opt/rocm".to_owned(),
@@ -155,6 +184,25 @@ mod tests {
         ] {
             assert_eq!(InstallLayout::of_library_dir(&layout.library_dir()), layout);
         }
+        let of = |file: &str| InstallLayout::of_library(file).map(|layout| layout.kdb_dir());
+        for (file, dir) in [
+            ("/usr/lib/x86_64-linux-gnu/libMIOpen.so.1.0", "/usr/lib/share/miopen/db"),
+            ("/usr/lib64/libMIOpen.so.1.0", "/usr/share/miopen/db"),
+            ("/opt/rocm-6.4.1/lib/libMIOpen.so.1.0.60401", "/opt/rocm-6.4.1/share/miopen/db"),
+            ("/opt/rocm/core-7.11/lib/libMIOpen.so.1", "/opt/rocm/core-7.11/share/miopen/db"),
+            ("/v/site-packages/torch/lib/libMIOpen.so", "/v/site-packages/torch/share/miopen/db"),
+            ("/srv/rocm/lib64/libMIOpen.so.1", "/srv/rocm/share/miopen/db"),
+        ] {
+            assert_eq!(of(file).as_deref(), Some(dir), "{file}");
+            let layout = InstallLayout::of_library(file).unwrap();
+            assert_eq!(InstallLayout::of_prefix(&layout.prefix()), layout);
+            assert_eq!(layout.is_pythons(), file.contains("torch"), "{file}");
+        }
+        for copy in ["/tmp/copy/libMIOpen.so.1", "/srv/x86_64-linux-gnu/libMIOpen.so.1", "/x", ""] {
+            assert_eq!(of(copy), None, "{copy}");
+        }
+        let sdk = InstallLayout::of_library("/s/_rocm_sdk_libraries_gfx110X/lib/libMIOpen.so.1");
+        assert!(sdk.unwrap().is_pythons());
         for other in ["/usr/share/db", "/usr/share/a/b/db", "/usr/lib/rocfft", ""] {
             assert_eq!(InstallLayout::of_dir(other), None, "{other}");
         }

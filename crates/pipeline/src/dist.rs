@@ -4,8 +4,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use gfxpack_compile::Summary;
-use gfxpack_miopen::Library;
-use gfxpack_model::{InstallLayout, KernelKey, Target};
+use gfxpack_model::{KernelKey, Target};
 use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::stored::Jobs;
@@ -99,30 +98,16 @@ impl<'a> Dist<'a> {
     ///
     /// # Errors
     /// If no package can be made with the options.
-    pub fn check_packages(&self, progress: &dyn Progress) -> Result<Option<PackageSettings<'a>>> {
+    pub fn check_packages(&self, progress: &dyn Progress) -> Result<Option<PackageSettings>> {
         let Some(options) = &self.options.package else { return Ok(None) };
         let release = packages::release(options, &self.prepared.inputs.library, progress)?;
-        self.check_layout(options, &release, progress);
+        let options =
+            packages::with_formats(options, &release, &self.prepared.inputs.library, progress);
         let kdbs = &self.prepared.plan.kdbs;
         let targets: Vec<Target> = kdbs.iter().map(|kdb| kdb.target.clone()).collect();
-        packages::check(&release, &targets, options)?;
+        packages::check(&release, &targets, &options)?;
         let shipped = ShippedDatabases::find(&options.tuning, &targets, progress)?;
         Ok(Some(PackageSettings { options, release, shipped }))
-    }
-
-    /// Warns if the packages install kernels where the library that was asked
-    /// does not look for them.
-    fn check_layout(&self, options: &PackageOptions, release: &Release, progress: &dyn Progress) {
-        let library = self.prepared.answer.miopen().map(|answer| &answer.library);
-        let elsewhere = !matches!(options.layout, InstallLayout::Debian | InstallLayout::Prefix(_));
-        if elsewhere && library.is_some_and(Library::is_multiarch) {
-            progress.warning(&format!(
-                "the libMIOpen that was asked is Debian's, which looks for kernels in {}, but the \
-                 packages install into {}: say --layout debian if they are for it",
-                InstallLayout::Debian.kdb_dir(),
-                release.layout.kdb_dir()
-            ));
-        }
     }
 
     /// Compiles, assembles, verifies, packages and records.
@@ -132,11 +117,11 @@ impl<'a> Dist<'a> {
     /// says whether their kernels may be missing.
     pub fn run(
         &self,
-        settings: Option<PackageSettings<'_>>,
+        settings: Option<PackageSettings>,
         progress: &dyn Progress,
     ) -> Result<FinishedDist> {
         let (prepared, options) = (&self.prepared, &self.options.build);
-        let packaging = settings.as_ref().map(|settings| settings.options);
+        let packaging = settings.as_ref().map(|settings| &settings.options);
         let signer = packaging.map(packages::signer).transpose()?.flatten();
         let executor = executor_options(prepared, options)?;
         std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
@@ -172,22 +157,29 @@ impl<'a> Dist<'a> {
     fn package(
         &self,
         kdbs: &[MadeKdb],
-        settings: &PackageSettings<'_>,
+        settings: &PackageSettings,
         signer: Option<&Signer>,
         progress: &dyn Progress,
     ) -> Result<MadePackages> {
         let (prepared, out) = (&self.prepared, &self.options.build.out);
         let library = &prepared.inputs.library;
         let release_of = |kdb: &MadeKdb| {
-            packages::of_target(&settings.release, settings.options, library, &kdb.target)
+            packages::of_target(&settings.release, &settings.options, library, &kdb.target)
         };
         let releases: Vec<Release> = kdbs.iter().map(release_of).collect();
         let kdbs: Vec<(&MadeKdb, &Release)> = kdbs.iter().zip(&releases).collect();
         let inputs = &self.options.prepare.inputs;
         hidden_kdbs::warn(&kdbs, &inputs.missing_from, progress);
-        let to_write = packages::to_write(&kdbs, &settings.shipped, settings.options)?;
+        let to_write = packages::to_write(&kdbs, &settings.shipped, &settings.options)?;
         let outputs = prepared.cache.outputs(out)?;
-        write_packages::write(&to_write.packages, settings.options, signer, out, &outputs, progress)
+        write_packages::write(
+            &to_write.packages,
+            &settings.options,
+            signer,
+            out,
+            &outputs,
+            progress,
+        )
     }
 
     /// Lets the library that was asked look for its kernels in the new files, and
@@ -248,8 +240,8 @@ impl<'a> Dist<'a> {
 }
 
 /// The checked settings that all packages share.
-pub struct PackageSettings<'a> {
-    options: &'a PackageOptions,
+pub struct PackageSettings {
+    options: PackageOptions,
     release: Release,
     shipped: ShippedDatabases,
 }

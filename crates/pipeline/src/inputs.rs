@@ -65,6 +65,9 @@ pub fn read(inputs: &InputOptions, answer: &LibraryAnswer) -> Result<ReadInputs>
         if collector.inputs.library.version.is_none() && miopen.is_none() {
             collector.inputs.library.version = source_tree::miopen_version(&inputs.source_dirs);
         }
+        if miopen.is_none() {
+            collector.inputs.library.prefix = source_tree::miopen_prefix(&inputs.source_dirs);
+        }
         if let Some(answer) = miopen {
             collector.miopen(answer, &dirs, inputs.dfsg)?;
         }

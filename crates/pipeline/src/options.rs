@@ -180,11 +180,11 @@ pub struct SharedCacheOptions {
 /// How packages are made.
 #[derive(Debug, Clone)]
 pub struct PackageOptions {
-    /// Package formats.
+    /// Package formats; those that fit the layout if empty.
     pub formats: Vec<PackageFormat>,
-    /// Where the kdb is installed; any version in it is replaced by `rocm_version`.
-    pub layout: InstallLayout,
-    /// ROCm's version.
+    /// Where the kdb is installed; where the library that was asked looks if `None`.
+    pub layout: Option<InstallLayout>,
+    /// ROCm's version, in place of one in the layout.
     pub rocm_version: Option<String>,
     /// Version of the packages.
     pub version: Option<String>,

@@ -1,5 +1,6 @@
 //! Packages existing kdbs.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,7 @@ impl PackageKdbs<'_> {
         let records = FileRecords::below(&cache, &digests, self.cache.verify_all);
         let mut by_target: BTreeMap<Target, &Path> = BTreeMap::new();
         let mut kdbs: Vec<(MadeKdb, Release)> = Vec::new();
+        let mut options = Cow::Borrowed(self.options);
         for path in self.kdbs {
             let (format, target) = kernel_files::format_and_target(path)?;
             let files = kernel_files::of_format(format);
@@ -67,12 +69,16 @@ impl PackageKdbs<'_> {
                 library.licenses = names.into_iter().map(|name| (name, BTreeSet::new())).collect();
             }
             let release = packages::release(self.options, &library, progress)?;
+            if kdbs.is_empty() {
+                options =
+                    Cow::Owned(packages::with_formats(self.options, &release, &library, progress));
+            }
             let release = packages::of_target(&release, self.options, &library, &kdb.target);
             kdbs.push((kdb, release));
         }
         let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
         for (_, release) in &kdbs {
-            packages::check(release, &targets, self.options)?;
+            packages::check(release, &targets, &options)?;
         }
         let shipped = ShippedDatabases::find(&self.options.tuning, &targets, progress)?;
         std::fs::create_dir_all(self.out).map_err(error::io("create", self.out))?;
@@ -81,11 +87,11 @@ impl PackageKdbs<'_> {
         let of_kdbs: Vec<(&MadeKdb, &Release)> =
             kdbs.iter().map(|(kdb, release)| (kdb, release)).collect();
         crate::hidden_kdbs::warn(&of_kdbs, &[], progress);
-        let to_write = packages::to_write(&of_kdbs, &shipped, self.options)?;
+        let to_write = packages::to_write(&of_kdbs, &shipped, &options)?;
         let outputs = Outputs::in_dir(self.out, records).map_err(error::io("find", self.out))?;
         let made = write_packages::write(
             &to_write.packages,
-            self.options,
+            &options,
             signer,
             self.out,
             &outputs,

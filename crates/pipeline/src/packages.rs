@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use gfxpack_model::package::PackageSpec;
 use gfxpack_model::{InstallLayout, Target};
 use gfxpack_package::signing::Signer;
+use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::{self, Family, KdbToPackage, Release, SourceLicense};
 use gfxpack_process::{ScratchDir, temporary_dir};
 
@@ -24,13 +25,19 @@ const UNKNOWN_MAINTAINER: &str = "Unknown <unknown@example.org>";
 /// SPDX's expression for an unknown licence.
 const UNKNOWN_LICENSE: &str = "LicenseRef-Unknown";
 
-/// The directories into which the packages install.
-fn layout(options: &PackageOptions) -> Result<InstallLayout> {
+/// The directories into which the packages install: the user's choice, else those in which the
+/// library that was asked looks.
+fn layout(options: &PackageOptions, library: &KernelLibrary) -> Result<InstallLayout> {
     let rocm_version = &options.rocm_version;
-    let layout = match &options.layout {
-        InstallLayout::Rocm { .. } => InstallLayout::Rocm { version: rocm_version.clone() },
-        InstallLayout::TheRock { .. } => InstallLayout::TheRock { version: core_version(options)? },
-        other => other.clone(),
+    let chosen = options.layout.clone().or_else(|| asked(library));
+    let layout = match chosen.unwrap_or(InstallLayout::Rocm { version: None }) {
+        InstallLayout::Rocm { version } => {
+            InstallLayout::Rocm { version: rocm_version.clone().or(version) }
+        }
+        InstallLayout::TheRock { version } if version.is_empty() || rocm_version.is_some() => {
+            InstallLayout::TheRock { version: core_version(options)? }
+        }
+        other => other,
     };
     if rocm_version.is_some() && layout.version().is_none() {
         return Err(error::usage(
@@ -39,6 +46,62 @@ fn layout(options: &PackageOptions) -> Result<InstallLayout> {
         ));
     }
     Ok(layout)
+}
+
+/// Where the library that was asked looks.
+fn asked(library: &KernelLibrary) -> Option<InstallLayout> {
+    library.prefix.as_deref().map(InstallLayout::of_prefix)
+}
+
+/// The options with the formats that fit the layout, unless the user chose some: wheels for
+/// PyTorch's own MIOpen. Says where the packages install, and warns if that is not where the library
+/// that was asked looks, or if none was asked.
+pub(crate) fn with_formats(
+    options: &PackageOptions,
+    release: &Release,
+    library: &KernelLibrary,
+    progress: &dyn Progress,
+) -> PackageOptions {
+    let is_chosen = options.layout.is_some() || options.rocm_version.is_some();
+    let mut options = options.clone();
+    if options.formats.is_empty() {
+        options.formats = if release.layout.is_pythons() && !is_chosen {
+            vec![PackageFormat::Wheel]
+        } else {
+            vec![PackageFormat::Deb, PackageFormat::Rpm, PackageFormat::TarGz]
+        };
+    }
+    if options.formats == [PackageFormat::Wheel] {
+        return options;
+    }
+    let dir = release.kdb_dir();
+    let name = release.consumer.properties().name;
+    // AMD's packages make /opt/rocm a link to the newest version.
+    let is_link = |asked: &InstallLayout| {
+        asked.is_amds() && release.layout == InstallLayout::Rocm { version: None }
+    };
+    let looks = |layout: InstallLayout| Release { layout, ..release.clone() }.kdb_dir();
+    match asked(library).map(|layout| (is_link(&layout), looks(layout))) {
+        Some((is_link, looks)) if is_link || looks == dir => {
+            progress.note(&format!(
+                "the packages install into {dir}, where the {name} that was asked looks"
+            ));
+        }
+        Some((_, looks)) => {
+            progress.warning(&format!(
+                "the packages install into {dir}, but the {name} that was asked looks in {looks}: \
+                 leave --layout, --prefix and --rocm-version out if they are for it"
+            ));
+        }
+        None if release.consumer == Consumer::Miopen && !is_chosen => {
+            progress.warning(&format!(
+                "the packages install into {dir}, and it is not known whether the {name} that is \
+                 to find them looks there: say where with --layout or --prefix"
+            ));
+        }
+        None => {}
+    }
+    options
 }
 
 /// How many sources without a licence are named.
@@ -100,7 +163,7 @@ pub(crate) fn release(
     library: &KernelLibrary,
     progress: &dyn Progress,
 ) -> Result<Release> {
-    let layout = layout(options)?;
+    let layout = layout(options, library)?;
     let licenses = licenses(options, library, progress);
     let maintainer = options.maintainer.as_ref().or(library.maintainer.as_ref());
     let maintainer = maintainer.cloned().unwrap_or_else(|| {

@@ -10,6 +10,17 @@ const LEVELS: usize = 4;
 /// the sources.
 pub const VERSION_FILE: &str = "miopen-version";
 
+/// The file with the prefix below which the MIOpen of these sources looks for kernels.
+pub const PREFIX_FILE: &str = "miopen-prefix";
+
+/// The prefix below which the MIOpen whose sources are in these directories looks for kernels, if
+/// `gfxpack miopen --sources` wrote them.
+pub(crate) fn miopen_prefix(source_dirs: &[PathBuf]) -> Option<String> {
+    let texts = source_dirs.iter().map(|dir| std::fs::read_to_string(dir.join(PREFIX_FILE)));
+    let mut prefixes = texts.flatten().map(|text| text.trim().to_owned());
+    prefixes.find(|prefix| prefix.starts_with('/'))
+}
+
 /// The version of the MIOpen whose sources are in these directories, from the
 /// source tree around them or from [`VERSION_FILE`].
 ///

@@ -44,7 +44,7 @@ pub struct ConsumerProperties {
     /// Whether everyone with such a GPU wants the kernels, not only users of a certain program.
     pub(crate) by_hardware: bool,
     /// Its name.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// The term for the kernels in a summary.
     pub(crate) kernels: &'static str,
     /// A sentence of a package's description that says why to install it.

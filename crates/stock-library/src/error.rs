@@ -81,7 +81,8 @@ impl LibraryError {
             Self::NotInstalled { product, .. } => {
                 let option = product.option;
                 return format!(
-                    "name one: {option} debian:sid fetches Debian's, {option} DIR takes an unpacked one"
+                    "name one: {option} DIR takes that of a Python environment or an unpacked one, \
+                     {option} debian:sid fetches Debian's"
                 );
             }
             Self::NotInDirectory { product, .. } | Self::OtherLibrary { product, .. } => {

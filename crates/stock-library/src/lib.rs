@@ -27,4 +27,4 @@ pub use needs::{Needs, is_sqlite, is_stood_in};
 pub use probe::{CANCELLED, DeadlineReader, ProbeDirectory, ProbeError, ProbeProcess, spawn};
 pub use product::Product;
 pub use source::LibrarySource;
-pub use tree::installed_file;
+pub use tree::{installed_file, library_at, pythons};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_debian::sha256;
-use gfxpack_model::Digest;
+use gfxpack_model::{Digest, InstallLayout};
 
 use crate::elf::{self, ElfError, ElfFile};
 use crate::error::LibraryError;
@@ -16,6 +16,9 @@ use crate::tree;
 pub struct Library {
     /// The shared object itself, links resolved.
     pub file: PathBuf,
+    /// Its path where its package installs it: `/usr/lib/x86_64-linux-gnu/libMIOpen.so.1.0` for
+    /// one that is unpacked elsewhere.
+    pub installed: PathBuf,
     /// SHA-256 of that file.
     pub sha256: Digest,
     /// Its version, `3.4.0`, if it can be found.
@@ -35,18 +38,18 @@ pub struct Library {
 }
 
 impl Library {
-    /// Whether it is in a multiarch directory, `usr/lib/<triplet>`, as Debian's is. MIOpen then
-    /// looks for kdbs in `usr/lib/share/miopen/db`.
+    /// Where packages must install kernels for this library; `None` if its directory does not say
+    /// where it looks.
     #[must_use]
-    pub fn is_multiarch(&self) -> bool {
-        let directory = self.file.parent();
-        let triplet = directory.and_then(|directory| directory.file_name()?.to_str());
-        triplet.is_some_and(|name| name.contains("-linux-gnu"))
-            && directory.and_then(Path::parent).is_some_and(|lib| lib.ends_with("usr/lib"))
+    pub fn layout(&self) -> Option<InstallLayout> {
+        InstallLayout::of_library(self.installed.to_str()?)
     }
 
     /// The library at `path`, in the tree below `root` if that is known.
-    pub(crate) fn at(
+    ///
+    /// # Errors
+    /// As [`Self::locate`].
+    pub fn at(
         product: &'static Product,
         path: &Path,
         root: Option<&Path>,
@@ -61,7 +64,10 @@ impl Library {
         if !tree::is_system(&root) {
             dirs.extend(file.parent().map(Path::to_owned));
             let others = tree::library_dirs(&root);
-            dirs.extend(others.into_iter().filter(|dir| Some(dir.as_path()) != file.parent()));
+            // What `_rocm_sdk_libraries…` needs is in a package of its own.
+            let core = tree::library_dirs(&root.with_file_name("_rocm_sdk_core"));
+            let others = others.into_iter().chain(core);
+            dirs.extend(others.filter(|dir| Some(dir.as_path()) != file.parent()));
         }
         describe(product, path, dirs, &[root], None)
     }
@@ -107,6 +113,7 @@ pub(crate) fn describe(
         loader: tree::loader(&dirs),
         driver,
         databases: tree::databases(roots, product.databases),
+        installed: tree::installed_path(&file, roots),
         file,
     })
 }

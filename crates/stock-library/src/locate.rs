@@ -39,10 +39,9 @@ impl Library {
                 if !is_dir {
                     return Self::at(product, &path, None);
                 }
-                let file = tree::library(&path, product);
-                let file = file
+                let (file, root) = tree::library_at(product, &path)
                     .ok_or_else(|| LibraryError::NotInDirectory { product, dir: path.clone() })?;
-                Self::at(product, &file, Some(&path))
+                Self::at(product, &file, Some(&root))
             }
         }
     }

@@ -42,23 +42,17 @@ pub(crate) fn installed(rocm: Option<&Path>) -> Vec<PathBuf> {
 /// The library of a tree: the file with the name by which programs load it, else the file with the
 /// highest version.
 pub(crate) fn library(root: &Path, product: &Product) -> Option<PathBuf> {
-    for dir in dirs(root) {
-        let mut found: Vec<PathBuf> = entries(&dir)
-            .into_iter()
-            .filter(|path| {
-                path.file_name()
-                    .and_then(|n| n.to_str())
-                    .is_some_and(|name| is_library(name, product.file))
-            })
-            .filter(|path| path.is_file())
-            .collect();
-        let loaded = |path: &PathBuf| path.file_name().is_some_and(|name| name == product.soname);
-        found.sort_by_key(|path| (loaded(path), path.clone()));
-        if let Some(path) = found.pop() {
-            return Some(path);
-        }
-    }
-    None
+    dirs(root).find_map(|dir| library_in(&dir, product))
+}
+
+fn library_in(dir: &Path, product: &Product) -> Option<PathBuf> {
+    let is_its = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        name.is_some_and(|name| is_library(name, product.file)) && path.is_file()
+    };
+    let found = entries(dir).into_iter().filter(is_its);
+    let loaded = |path: &PathBuf| path.file_name().is_some_and(|name| name == product.soname);
+    found.max_by_key(|path| (loaded(path), path.clone()))
 }
 
 fn is_library(name: &str, file: &str) -> bool {
@@ -86,6 +80,17 @@ pub(crate) fn root(file: &Path) -> &Path {
         Some(root) if above(prefix, "usr") => root,
         _ => prefix,
     }
+}
+
+/// The path at which a library's package installs it: below an unpacked package's root, the path
+/// inside of it.
+pub(crate) fn installed_path(file: &Path, roots: &[PathBuf]) -> PathBuf {
+    let below = |root: &PathBuf| {
+        let inside = file.strip_prefix(root.canonicalize().ok()?).ok()?;
+        let is_packaged = inside.starts_with("usr") || inside.starts_with("opt");
+        is_packaged.then(|| Path::new("/").join(inside))
+    };
+    roots.iter().find_map(below).unwrap_or_else(|| file.to_owned())
 }
 
 /// Whether the system's loader searches the tree by default.
@@ -137,6 +142,36 @@ pub(crate) fn databases(roots: &[PathBuf], dirs: &[&str]) -> Vec<PathBuf> {
 #[must_use]
 pub fn installed_file(product: &Product, rocm: Option<&Path>) -> Option<(PathBuf, PathBuf)> {
     installed(rocm).into_iter().find_map(|dir| Some((library(&dir, product)?, dir)))
+}
+
+/// The library at a path, and its tree: the file itself, or the one in this directory.
+#[must_use]
+pub fn library_at(product: &Product, path: &Path) -> Option<(PathBuf, PathBuf)> {
+    if path.is_file() {
+        return Some((path.to_owned(), root(path).to_owned()));
+    }
+    let found = library(path, product).map(|file| (file, path.to_owned()));
+    found.or_else(|| pythons(product, path))
+}
+
+/// The library that PyTorch brings, and its tree: in torch, or in a package `_rocm_sdk_libraries…`
+/// beside it. `dir` is a Python environment, a directory of packages, or torch's own.
+#[must_use]
+pub fn pythons(product: &Product, dir: &Path) -> Option<(PathBuf, PathBuf)> {
+    let begins = |path: &Path, with: &str| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(with))
+    };
+    let libs = ["lib", "lib64", "local/lib"].map(|lib| entries(&dir.join(lib)));
+    let pythons = libs.into_iter().flatten().filter(|path| begins(path, "python"));
+    let in_pythons =
+        pythons.flat_map(|path| ["site-packages", "dist-packages"].map(|name| path.join(name)));
+    let given = if dir.ends_with("torch") { dir.join("..") } else { dir.to_owned() };
+    std::iter::once(given).chain(in_pythons).find_map(|packages| {
+        let sdks = entries(&packages);
+        let sdks = sdks.into_iter().filter(|path| begins(path, "_rocm_sdk_libraries"));
+        let mut trees = [packages.join("torch")].into_iter().chain(sdks);
+        trees.find_map(|tree| Some((library_in(&tree.join("lib"), product)?, tree)))
+    })
 }
 
 /// The usual directories below a root.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use gfxpack_miopen::{LibrarySource, Uses, UsesError};
 
+use super::parsers::parse_miopen;
 use super::{CacheDir, TargetList, parse_targets};
 
 /// Which kernels a build wants, said by what programs compute.
@@ -60,9 +61,10 @@ pub(crate) struct MiopenCommand {
 pub(crate) struct LibraryArgs {
     /// The libMIOpen to ask [default: the installed one]
     ///
-    /// A file, a directory with one, debian:sid or debian:experimental, or
-    /// lock:FILE.
-    #[arg(long, value_name = "LIBRARY")]
+    /// A file, a directory with one, `torch` for the one that PyTorch brings
+    /// in the Python environment that is active, debian:sid or
+    /// debian:experimental, or lock:FILE.
+    #[arg(long, value_name = "LIBRARY", value_parser = parse_miopen)]
     pub(crate) miopen: Option<LibrarySource>,
     /// A directory of performance and find databases; repeatable: MIOpen is
     /// asked once without databases, and once with each of these directories

@@ -35,13 +35,12 @@ pub(crate) struct Package {
 #[derive(Debug, ClapArgs)]
 #[command(next_help_heading = "Packages")]
 pub(crate) struct Packaging {
-    /// Package formats
-    #[arg(long, value_parser = one_of(&FORMATS), value_delimiter = ',', value_name = "FORMAT",
-          default_values = ["deb", "rpm", "tar.gz"])]
+    /// Package formats [default: wheel for PyTorch's own MIOpen, else deb, rpm and tar.gz]
+    #[arg(long, value_parser = one_of(&FORMATS), value_delimiter = ',', value_name = "FORMAT")]
     pub(crate) format: Vec<PackageFormat>,
-    /// Where the kdb is installed
-    #[arg(long, value_parser = one_of(&LAYOUTS), default_value = "rocm")]
-    pub(crate) layout: InstallLayout,
+    /// Where the kdb is installed [default: where the library that was asked looks, else rocm]
+    #[arg(long, value_parser = one_of(&LAYOUTS))]
+    pub(crate) layout: Option<InstallLayout>,
     /// Install below this absolute prefix instead: PREFIX/share/miopen/db
     #[arg(long, value_name = "PREFIX", conflicts_with = "layout", value_parser = parse_prefix)]
     pub(crate) prefix: Option<String>,

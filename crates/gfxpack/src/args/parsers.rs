@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use gfxpack_caches::Shell;
+use gfxpack_miopen::{LibrarySource, LibrarySourceError, MIOPEN};
 use gfxpack_model::{Target, TargetError, TargetId, processors};
 use gfxpack_plan::shard::Shard;
+
+use crate::environment;
 
 /// A week, in seconds. Nobody needs a longer limit.
 const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
@@ -69,6 +72,23 @@ pub(crate) fn whole_file() -> impl TypedValueParser<Value = PathBuf> {
                         file called -");
         }
         Ok(path)
+    })
+}
+
+/// A libMIOpen; `torch` is the one that PyTorch brings.
+pub(super) fn parse_miopen(text: &str) -> Result<LibrarySource, String> {
+    if text != "torch" {
+        return text.parse().map_err(|error: LibrarySourceError| error.to_string());
+    }
+    let pythons = environment::pythons();
+    let found = pythons.iter().find_map(|dir| gfxpack_miopen::pythons(&MIOPEN, dir));
+    found.map(|(_, torch)| LibrarySource::Path(torch)).ok_or_else(|| {
+        let searched: Vec<String> = pythons.iter().map(|dir| dir.display().to_string()).collect();
+        format!(
+            "no PyTorch with a libMIOpen is in {}\nhint: activate the Python environment that has \
+             it, or give the environment's directory; ./torch is a directory called torch",
+            searched.join(" or ")
+        )
     })
 }
 

@@ -7,7 +7,7 @@ use gfxpack_miopen::LibrarySource;
 use gfxpack_model::Target;
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 
-use super::parsers::{checked, parse_template};
+use super::parsers::{checked, parse_miopen, parse_template};
 use super::{parse_target, whole_file};
 
 #[derive(Debug, ClapArgs)]
@@ -63,9 +63,20 @@ pub(crate) struct LookupArgs {
     /// [default: the newest that has one, else that of the MIOpen installed]
     #[arg(long, value_name = "VERSION", value_parser = parse_version)]
     pub(crate) miopen_version: Option<String>,
+    /// The libMIOpen that looks, a file or a directory with one, or `torch`
+    /// for the one that PyTorch brings [default: those installed]
+    #[arg(long, value_name = "LIBRARY", value_parser = parse_installed_miopen)]
+    pub(crate) miopen: Option<PathBuf>,
     /// Where installed kdbs are, instead of the usual places; repeatable
     #[arg(long, value_name = "DIR")]
     pub(crate) system_dir: Vec<PathBuf>,
+}
+
+fn parse_installed_miopen(text: &str) -> Result<PathBuf, String> {
+    match parse_miopen(text)? {
+        LibrarySource::Path(path) => Ok(path),
+        _ => Err("it is not on this machine\nhint: name a file or a directory".to_owned()),
+    }
 }
 
 fn parse_version(text: &str) -> Result<String, String> {

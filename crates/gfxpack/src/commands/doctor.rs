@@ -4,7 +4,7 @@ use std::path::Path;
 
 use gfxpack_pipeline::doctor::{
     Finding, Findings, InstalledFiles, Level, check_compilers, check_devices, check_installed,
-    check_library, check_rocfft, check_target, check_variables,
+    check_libraries, check_rocfft, check_target, check_variables,
 };
 use gfxpack_runtime::Environment;
 
@@ -19,8 +19,7 @@ use crate::output::{Output, counted};
 pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
     let Context { environment: machine, cancel, output } = context;
     if args.env {
-        env::run(&args.asked, output);
-        return Ok(());
+        return env::run(&args.asked, output);
     }
     let environment = Environment::read();
     let mut report = |finding: &Finding| print(finding, output);
@@ -37,7 +36,8 @@ pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
         }
     };
     check_variables(&environment, &mut findings);
-    check_library(machine.rocm_path.as_deref(), &mut findings);
+    let libraries = lookup::miopen_places(&args.asked).libraries(machine.rocm_path.as_deref())?;
+    let versions = check_libraries(&libraries, &mut findings);
     check_rocfft(
         machine.rocm_path.as_deref(),
         &targets,
@@ -50,6 +50,7 @@ pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
         environment: &environment,
         directories: &lookup::directories(&args.asked, &environment, output)?,
         targets: &targets,
+        versions: &versions,
         deep: args.deep,
     };
     check_installed(installed, &mut findings);

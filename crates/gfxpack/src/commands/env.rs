@@ -5,12 +5,13 @@ use gfxpack_runtime::{Environment, KdbDirectories, database_directories};
 
 use super::lookup;
 use crate::args::LookupArgs;
+use crate::fail::Result;
 use crate::output::{Output, display, message};
 
 /// Lists all variables, set or not.
-pub(super) fn run(asked: &LookupArgs, output: &Output) {
+pub(super) fn run(asked: &LookupArgs, output: &Output) -> Result {
     let environment = Environment::read();
-    let directories = lookup::usual_directories(asked, &environment, output);
+    let directories = lookup::usual_directories(asked, &environment, output)?;
     let variables = environment.variables();
     let width = variables.iter().map(|variable| variable.name.len()).max().unwrap_or_default();
     for mut variable in variables {
@@ -25,6 +26,7 @@ pub(super) fn run(asked: &LookupArgs, output: &Output) {
         output.text(&format!("{:<width$}    {}", "", variable.effect));
     }
     databases(&environment, &directories, output);
+    Ok(())
 }
 
 /// Lists the places of databases, each kind in the order of lookup.

@@ -4,7 +4,7 @@
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::lookup_answers::{LookupAnswers, miss_in_words};
 use gfxpack_pipeline::text::{elided, key_in_words};
-use gfxpack_pipeline::usual_directories::{UsualDirectories, why_no_file};
+use gfxpack_pipeline::usual_directories::{MiopenPlaces, UsualDirectories, prefer, why_no_file};
 use gfxpack_runtime::explain::{UnaskedKdb, advice, unasked_kdbs};
 use gfxpack_runtime::{
     Config, Environment, KdbDirectories, KernelCache, KernelKey, LookupOrder, Miss, MissReason,
@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::detect;
 use crate::args::{Lookup, LookupArgs, Program};
+use crate::environment;
 use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::{Output, display, joined, message};
 
@@ -33,7 +34,9 @@ const HIDDEN_HINT: &str = "`gfxpack doctor` counts what the smaller kdb hides; -
 pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     let (asked, environment) = (&args.asked, Environment::read());
     let target = target_of(asked, &environment, output)?;
-    let mut config = Config::new(target, directories(asked, &environment, output)?);
+    let mut directories = directories(asked, &environment, output)?;
+    prefer(&mut directories, &target);
+    let mut config = Config::new(target, directories);
     config.warnings = WarningSink::Silent;
     config.look_only = true;
     if args.user_first {
@@ -156,7 +159,7 @@ pub(super) fn directories(
     environment: &Environment,
     output: &Output,
 ) -> Result<KdbDirectories> {
-    let mut directories = usual_directories(asked, environment, output);
+    let mut directories = usual_directories(asked, environment, output)?;
     if !asked.system_dir.is_empty() {
         let absolute =
             |path: &std::path::PathBuf| std::path::absolute(path).map_err(fail::io("find", path));
@@ -166,14 +169,20 @@ pub(super) fn directories(
     Ok(directories)
 }
 
+/// The libMIOpen that looks, or where to look for it.
+pub(super) fn miopen_places(asked: &LookupArgs) -> MiopenPlaces {
+    MiopenPlaces { given: asked.miopen.clone(), pythons: environment::pythons() }
+}
+
 /// The usual directories; prints notes about them.
 pub(super) fn usual_directories(
     asked: &LookupArgs,
     environment: &Environment,
     output: &Output,
-) -> KdbDirectories {
-    let usual = UsualDirectories::find(asked.miopen_version.as_deref(), environment);
+) -> Result<KdbDirectories> {
+    let places = miopen_places(asked);
+    let usual = UsualDirectories::find(asked.miopen_version.as_deref(), &places, environment)?;
     usual.warning.iter().for_each(|warning| output.warn(warning));
     usual.note.iter().for_each(|note| output.note(note));
-    usual.directories
+    Ok(usual.directories)
 }

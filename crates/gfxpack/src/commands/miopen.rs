@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_miopen::{Library, LibrarySource, MIOPEN, Sources};
-use gfxpack_pipeline::source_tree::VERSION_FILE;
+use gfxpack_pipeline::source_tree::{PREFIX_FILE, VERSION_FILE};
 use gfxpack_pipeline::{destination, stock_library};
 
 use crate::args::MiopenCommand;
@@ -44,6 +44,9 @@ pub(crate) fn run(args: &MiopenCommand, context: &Context) -> Result {
         if let Some(version) = &library.version {
             destination::replace(&dir.join(VERSION_FILE), format!("{version}\n"))?;
         }
+        if let Some(layout) = library.layout() {
+            destination::replace(&dir.join(PREFIX_FILE), format!("{}\n", layout.prefix()))?;
+        }
     }
     Ok(())
 }
@@ -63,6 +66,7 @@ fn print(library: &Library, sources: &Sources, output: &Output) -> Result {
         "databases": paths(&library.databases),
         "stood_in": needs.stood_in,
         "missing": needs.missing,
+        "kdb_dir": library.layout().map(|layout| layout.kdb_dir()),
         "sources": sources.kernels.len(),
         "includes": sources.includes.len(),
     });
@@ -77,6 +81,9 @@ fn print(library: &Library, sources: &Sources, output: &Output) -> Result {
     }
     if let Some(driver) = &library.driver {
         path("driver", driver);
+    }
+    if let Some(layout) = library.layout() {
+        line("looks in", &layout.kdb_dir());
     }
     library.databases.iter().for_each(|dir| path("databases", dir));
     line("stood in", &Vec::from_iter(needs.stood_in).join(" "));

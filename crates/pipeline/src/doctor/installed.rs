@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use gfxpack_kdb::MiopenVersion;
 use gfxpack_runtime::explain::entries;
 use gfxpack_runtime::{Environment, KdbDirectories, Target};
 
@@ -14,6 +15,8 @@ pub struct InstalledFiles<'a> {
     pub directories: &'a KdbDirectories,
     /// The devices that they are for.
     pub targets: &'a [Target],
+    /// The versions of MIOpen that are installed.
+    pub versions: &'a [MiopenVersion],
     /// Whether every kernel of the devices' kdbs is decoded and hashed.
     pub deep: bool,
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::Reader;
+use gfxpack_kdb::{MiopenVersion, Reader};
 use gfxpack_model::package_name;
 use gfxpack_runtime::explain::target_of_kdb;
 use gfxpack_runtime::{MiopenKdb, Target};
@@ -33,6 +33,7 @@ pub(super) fn check(installed: InstalledFiles<'_>, findings: &mut Findings<'_>) 
                 let opened = targets.iter().any(opens);
                 let deep = installed.deep;
                 check_kdb(KdbCheck { file, target, opened, deep }, findings);
+                check_version(file, target, installed.versions, findings);
             }
             None if target_of_kdb(file).is_some() => foreign.push(file.as_path()),
             None => findings.warning(
@@ -51,6 +52,40 @@ pub(super) fn check(installed: InstalledFiles<'_>, findings: &mut Findings<'_>) 
     for target in targets {
         missing(target, &kdbs, findings);
     }
+}
+
+/// Reports a kdb for a version of MIOpen that is not installed: an upgrade takes its kernels away.
+fn check_version(
+    file: &Path,
+    target: &Target,
+    versions: &[MiopenVersion],
+    findings: &mut Findings<'_>,
+) {
+    // Another check has reported a kdb that can't be read.
+    let Ok(reader) = Reader::open(file) else { return };
+    let version = reader.header().miopen_version;
+    if !version.is_known() || versions.is_empty() || versions.contains(&version) {
+        return;
+    }
+    // A wheel has modules beside the directory of its kdb.
+    let is_wheels = file.parent().is_some_and(|dir| dir.with_file_name("_start.py").exists());
+    let (library, install) = if is_wheels {
+        ("--miopen torch ", "pip install dist/*.whl")
+    } else {
+        ("", "gfxpack install --from dist")
+    };
+    findings.problem(
+        ABOUT,
+        format!(
+            "`{}` has the kernels of MIOpen {version}, and {} is installed, which asks for others",
+            file.display(),
+            joined(versions)
+        ),
+        format!(
+            "make new ones: gfxpack dist --problems FILE {library}--target {target} --out dist && \
+             {install}"
+        ),
+    );
 }
 
 /// The names under which a device's kdbs are looked for.

@@ -1,9 +1,10 @@
 //! The installed libMIOpen and librocfft: their versions, what they lack, and the
 //! kernels that rocFFT finds.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
+use gfxpack_kdb::MiopenVersion;
 use gfxpack_miopen::MIOPEN;
 use gfxpack_model::Target;
 use gfxpack_rocfft::ROCFFT;
@@ -17,18 +18,33 @@ use crate::text::{counted, joined};
 const ABOUT: &str = "rocFFT";
 const MIOPEN_ABOUT: &str = "libMIOpen";
 
-/// Checks the libMIOpen that programs would load; `rocm` is ROCm's directory, if
-/// given. A missing library is not a fault: gfxpack builds and packages without
-/// it.
-pub fn check_library(rocm: Option<&Path>, findings: &mut Findings<'_>) {
-    let library = match Library::installed(&MIOPEN, rocm) {
-        Ok(library) => library,
-        Err(LibraryError::NotInstalled { .. }) => return,
-        Err(error) => return findings.warning(MIOPEN_ABOUT, in_full(&error), error.hint()),
-    };
+/// Checks each libMIOpen that programs would load, and returns their versions. None at all is not a
+/// fault: gfxpack builds and packages without one.
+pub fn check_libraries(
+    libraries: &[(PathBuf, PathBuf)],
+    findings: &mut Findings<'_>,
+) -> Vec<MiopenVersion> {
+    let mut versions = Vec::new();
+    for (file, root) in libraries {
+        match Library::at(&MIOPEN, file, Some(root)) {
+            Ok(library) => {
+                let version = library.version.as_deref().map(MiopenVersion::of_text);
+                versions.extend(version.filter(|version| version.is_known()));
+                check_library(&library, findings);
+            }
+            Err(error) => findings.warning(MIOPEN_ABOUT, in_full(&error), error.hint()),
+        }
+    }
+    versions
+}
+
+fn check_library(library: &Library, findings: &mut Findings<'_>) {
     let version = library.version.as_deref().unwrap_or("of unknown version");
     let file = library.file.display();
-    findings.ok(MIOPEN_ABOUT, format!("`{file}`: MIOpen {version}, SHA-256 {}", library.sha256));
+    let layout = library.layout();
+    let place = layout.map(|layout| format!(", looks in {}", layout.kdb_dir())).unwrap_or_default();
+    findings
+        .ok(MIOPEN_ABOUT, format!("`{file}`: MIOpen {version}, SHA-256 {}{place}", library.sha256));
     let hint = "install the packages that they are in";
     match library.needs() {
         Ok(needs) if needs.missing.is_empty() => {}

@@ -18,7 +18,7 @@ pub use compilers::check_compilers;
 pub use devices::{check_devices, check_target};
 pub use finding::{Finding, Findings, Level};
 pub use installed::InstalledFiles;
-pub use libraries::{check_library, check_rocfft};
+pub use libraries::{check_libraries, check_rocfft};
 pub use variables::check_variables;
 
 /// Checks directories, kdbs, the user's cache, and MIOpen's databases.

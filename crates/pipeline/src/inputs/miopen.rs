@@ -50,6 +50,7 @@ impl InputCollector {
         if self.inputs.library.version.is_none() {
             self.inputs.library.version = answer.library.version.clone();
         }
+        self.inputs.library.prefix = answer.library.layout().map(|layout| layout.prefix());
         self.inputs.library.miopen = Some(answer.facts.clone());
         self.has_input = true;
         Ok(())

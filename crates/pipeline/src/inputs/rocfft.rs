@@ -49,6 +49,7 @@ impl InputCollector {
         self.inputs.library.name = Some("rocFFT kernels".to_owned());
         self.inputs.library.homepage = Some("https://github.com/ROCm/rocm-libraries".to_owned());
         self.inputs.library.version = Some(answer.facts.version.clone());
+        self.inputs.library.prefix = answer.library.layout().map(|layout| layout.prefix());
         self.inputs.library.rocfft = Some(answer.facts.clone());
         self.has_input = true;
         Ok(())
