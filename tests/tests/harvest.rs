@@ -62,6 +62,24 @@ fn long_key(number: u64) -> KernelKey {
     }
 }
 
+/// MIOpen 3.5.1 and later write it by themselves when something fails.
+#[test]
+fn miopens_error_log_is_read() {
+    let project = Project::new();
+    let key = KernelKey::for_source("a.cpp", " -DN=1", "gfx1100");
+    let mut log = Vec::new();
+    log_requests(&mut log, &key);
+    log.extend(b"MIOpen(HIP): Error [Compile] a.cpp: HIPRTC_ERROR_COMPILATION (6)\n\n");
+    project.write("tmp/miopen_error_4242.log", &String::from_utf8(log).unwrap());
+    for path in ["tmp", "tmp/miopen_error_4242.log"] {
+        project.run(&["harvest", path, "--missed", "-o", "keys.jsonl"]).expect_code(0);
+        assert_eq!(keys_in(&project, "keys.jsonl"), std::slice::from_ref(&key));
+    }
+    project.write("run.log", "Buffered 3 messages to file: host:/tmp/miopen_error_4242.log\n");
+    let none = project.run(&["harvest", "run.log"]).expect_code(2);
+    assert!(none.stderr.contains("miopen_error_PID.log"), "{}", none.stderr);
+}
+
 #[test]
 fn ten_million_lines_are_harvested_as_a_stream() {
     let project = Project::new();

@@ -140,6 +140,68 @@ fn the_suggested_commands_work() {
     assert!(suggested[3].starts_with("package new/gfx906_60.kdb --license MIT"), "{suggested:?}");
 }
 
+/// A program whose log has these lines.
+fn verdict(lines: &[&str], variables: &[(&str, &str)]) -> (String, Vec<String>) {
+    let project = machine();
+    project.write("log", &lines.join("\n"));
+    let arguments = ["--json", "messages", "--", "sh", "-c", "cat log >&2"];
+    let ran = run_with(&project, &arguments, variables).expect_code(0);
+    let message: Value = serde_json::from_str(project.text("messages").trim_end()).unwrap();
+    let causes = message["causes"].as_array().unwrap();
+    (ran.stderr, causes.iter().map(|one| one["cause"].as_str().unwrap().to_owned()).collect())
+}
+
+const SDK: &str = "/v/lib/python3.12/site-packages/_rocm_sdk_libraries_gfx1151";
+
+#[test]
+fn there_is_a_verdict_on_why_a_program_is_slow() {
+    let unreadable = format!(
+        "MIOpen(HIP): Warning [ParseAndLoadDb] File is unreadable: \"{SDK}/share/miopen/db/gfx1151_20.HIP.fdb.txt\""
+    );
+    let no_ck = "MIOpen(HIP): Warning [OpenRuntimeLibraryForDevice] CK grouped conv library not found for device gfx1151: libMIOpenCKGroupedConv_gfx1151.so: cannot open shared object file: No such file or directory";
+    let (text, causes) = verdict(&[&unreadable, no_ck], &[]);
+    assert_eq!(causes, ["ck-library"]);
+    let expected = "verdict: `libMIOpenCKGroupedConv_gfx1151.so` is missing";
+    assert!(text.contains(expected) && text.contains(&format!("{SDK}/lib")), "{text}");
+    assert!(!text.contains("looked no kernel up"), "{text}");
+
+    let conv = |size: usize| {
+        format!(
+            "MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 1 -c 8 -H {size} -W 9 -k 8 -y 3 -x 3 -F 1"
+        )
+    };
+    let log: Vec<String> = (0..20).map(conv).collect();
+    let (text, causes) = verdict(&log.iter().map(String::as_str).collect::<Vec<_>>(), &[]);
+    assert_eq!(causes, ["changing-shapes"]);
+    assert!(text.contains("20 of them for one layer") && text.contains("no kdb helps"), "{text}");
+    assert!(!text.contains("MIOpenDriver"), "nobody asked for commands: {text}");
+
+    let (text, causes) = verdict(&["x"], &[("MIOPEN_DISABLE_CACHE", "1")]);
+    assert_eq!(causes, ["cache-disabled"]);
+    assert!(text.contains("verdict: MIOPEN_DISABLE_CACHE is set"), "{text}");
+
+    // PyTorch's own MIOpen reads no package of the system.
+    let kernels = ["Loading", "Unable to load", "Saving"].map(|verb| {
+        let function = if verb == "Saving" { "SaveBinary" } else { "LoadBinary" };
+        format!("MIOpen(HIP): Info2 [{function}] {verb} binary for: \"a.cpp.o\"; args:  -DN=1 -mcpu=gfx1151")
+    });
+    let log: Vec<&str> =
+        [unreadable.as_str()].into_iter().chain(kernels.iter().map(String::as_str)).collect();
+    let (text, causes) = verdict(&log, &[]);
+    assert_eq!(causes, ["not-installed"]);
+    for expected in [
+        "verdict: PyTorch's own MIOpen, which reads no package of the system, compiled 1 kernel in 0 s",
+        &format!("  gfxpack miopen --miopen {SDK} --sources kernels\n"),
+        "--license MIT --format wheel --out dist\n",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let elsewhere = unreadable.replace(SDK, "/srv/rocm");
+    let log: Vec<&str> = [elsewhere.as_str()].into_iter().chain(log.into_iter().skip(1)).collect();
+    let (text, _) = verdict(&log, &[]);
+    assert!(text.contains("--prefix /srv/rocm --out dist"), "{text}");
+}
+
 #[test]
 fn the_log_is_shown_on_request() {
     let project = machine();

@@ -9,7 +9,7 @@ use clap::ColorChoice;
 use gfxpack_caches::UserEnvironment;
 use gfxpack_debian::Proxies;
 use gfxpack_pipeline::fft_lookup::FftVariables;
-use gfxpack_pipeline::program_run::LOG_LEVEL;
+use gfxpack_pipeline::program_run::{LOG_COMMANDS, LOG_LEVEL};
 
 use crate::fail::{self, Result};
 
@@ -51,6 +51,8 @@ pub(crate) struct Environment {
     pub(crate) rocm_path: Option<PathBuf>,
     /// MIOpen's log level; 0 for its default.
     pub(crate) miopen_log_level: u8,
+    /// Whether MIOpen logs driver commands.
+    pub(crate) miopen_log_commands: bool,
     /// The variables that choose rocFFT's files.
     pub(crate) rocfft: FftVariables,
     /// Whether this runs on GitHub Actions.
@@ -136,6 +138,9 @@ impl Environment {
                 || variable("TERM").is_some_and(|name| name == "dumb"),
             rocm_path: path("ROCM_PATH"),
             miopen_log_level: text(LOG_LEVEL).and_then(|level| level.parse().ok()).unwrap_or(0),
+            miopen_log_commands: text(LOG_COMMANDS).is_some_and(|value| {
+                ["1", "yes", "true", "on", "enable", "enabled"].contains(&&*value.to_lowercase())
+            }),
             rocfft: FftVariables {
                 user_file: path("ROCFFT_RTC_CACHE_PATH"),
                 system_file: path("ROCFFT_RTC_SYS_CACHE_PATH"),

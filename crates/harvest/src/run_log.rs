@@ -4,7 +4,8 @@
 
 mod filter;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use gfxpack_model::key_record::Counts;
 use memchr::memmem;
 
 use self::filter::Filter;
-use crate::log::{BEGIN, Event, Lines, Log, LogRecord};
+use crate::log::{BEGIN, DriverCommand, Event, Lines, Log, LogRecord};
 
 /// The log level that reports every kernel. More important messages have lower
 /// levels.
@@ -35,6 +36,20 @@ const OPENED: [&[u8]; 2] =
 const SEARCH: &[u8] = b"] Starting search: ";
 const SEARCHED: [&[u8]; 2] = [b"] Done: ", b"] Search failed for: "];
 
+/// The text before the name of a GPU whose library of grouped convolutions is missing or does not
+/// fit.
+///
+/// Source: ROCm/rocm-libraries, `OpenRuntimeLibraryForDevice` in MIOpen 3.6.
+const NO_CK_LIBRARY: [&[u8]; 3] = [
+    b"CK grouped conv library not found for device ",
+    b"Failed to resolve symbols in CK grouped conv library for device ",
+    b"CK grouped conv API version mismatch for device ",
+];
+/// The end of the directory of MIOpen's own databases.
+const DATABASES: &[u8] = b"/share/miopen/db/";
+/// Options of driver commands that say how large the input is, and not which layer computes it.
+const SIZES: [&str; 8] = ["-n", "--batchsize", "-H", "--in_h", "-W", "--in_w", "-!", "--in_d"];
+
 /// A running program's log, read in pieces of any size. Memory is bounded by
 /// the longest line and by the number of kernels.
 #[derive(Debug)]
@@ -55,6 +70,8 @@ struct InProgress {
     compiled: Vec<(Instant, Instant)>,
     /// Start time of the current search.
     searching: Option<Instant>,
+    /// By layer: the inputs that it was given, as hashes.
+    shapes: HashMap<u64, HashSet<u64>>,
 }
 
 /// The summary of a run.
@@ -74,15 +91,21 @@ pub struct RunSummary {
     pub searched: Duration,
     /// Number of lines that MIOpen wrote.
     pub lines: u64,
+    /// The directory of MIOpen's own databases, if a line has it.
+    pub databases: Option<PathBuf>,
+    /// The GPUs for which MIOpen's library of grouped convolutions is missing or does not fit.
+    pub without_ck: BTreeSet<String>,
+    /// The largest number of different inputs of one layer.
+    pub shapes: usize,
 }
 
 impl RunLog {
     /// A log for a user who has set `MIOPEN_LOG_LEVEL` to `level`; 0 is the
-    /// default.
+    /// default. `commands` says whether the user wants driver commands.
     #[must_use]
-    pub fn new(level: u8) -> Self {
+    pub fn new(level: u8, commands: bool) -> Self {
         Self {
-            filter: Filter::new(if level == 0 { DEFAULT_LEVEL } else { level }),
+            filter: Filter::new(if level == 0 { DEFAULT_LEVEL } else { level }, commands),
             log: Log::default(),
             lines: Lines::all(),
             in_progress: InProgress::default(),
@@ -108,6 +131,7 @@ impl RunLog {
         log.finish(&mut |record| in_progress.kernel(&record, now, &mut summary));
         lines.finish(&mut |_, line, _| in_progress.line(line, now, &mut summary));
         summary.compiled = together(in_progress.compiled);
+        summary.shapes = in_progress.shapes.values().map(HashSet::len).max().unwrap_or_default();
         summary
     }
 }
@@ -149,6 +173,19 @@ impl InProgress {
                 summary.kdbs.insert(place, kdb);
             }
         }
+        if summary.databases.is_none() {
+            summary.databases = databases(line);
+        }
+        if let Ok(Some(command)) = DriverCommand::in_line(line, false) {
+            let (layer, input) = layer_and_input(command.as_str());
+            self.shapes.entry(layer).or_default().insert(input);
+        }
+        let without_ck = NO_CK_LIBRARY.iter().find_map(|mark| {
+            let device = &line[memmem::find(line, mark)? + mark.len()..];
+            let end = device.iter().position(|b| !b.is_ascii_alphanumeric());
+            Some(String::from_utf8_lossy(&device[..end.unwrap_or(device.len())]).into_owned())
+        });
+        summary.without_ck.extend(without_ck);
         if has(&SEARCH) {
             self.searching.get_or_insert(now);
         } else if SEARCHED.iter().any(has)
@@ -158,6 +195,28 @@ impl InProgress {
             summary.searched += now.saturating_duration_since(begun);
         }
     }
+}
+
+/// The directory of MIOpen's own databases in a line that names a file of it in quotes.
+fn databases(line: &[u8]) -> Option<PathBuf> {
+    let end = memmem::find(line, DATABASES)? + DATABASES.len() - 1;
+    let begin = line[..end].iter().rposition(|byte| b"\"' ".contains(byte))? + 1;
+    let dir = Path::new(str::from_utf8(&line[begin..end]).ok()?);
+    dir.is_absolute().then(|| dir.to_owned())
+}
+
+/// A driver command as hashes of the layer and of the size of its input.
+fn layer_and_input(command: &str) -> (u64, u64) {
+    let (mut layer, mut input) = (DefaultHasher::new(), DefaultHasher::new());
+    let mut words = command.split(' ');
+    while let Some(word) = words.next() {
+        if SIZES.contains(&word) {
+            (word, words.next()).hash(&mut input);
+        } else {
+            word.hash(&mut layer);
+        }
+    }
+    (layer.finish(), input.finish())
 }
 
 /// The time that the spans cover together.
@@ -203,7 +262,7 @@ MIOpen(HIP): Warning [GenericSearch] Done: 9/0/9, best #3 1.5\n\
 loss 0.5";
 
     fn run(level: u8, size: usize) -> (RunSummary, String) {
-        let (mut log, mut shown) = (RunLog::new(level), Vec::new());
+        let (mut log, mut shown) = (RunLog::new(level, true), Vec::new());
         let begun = Instant::now();
         let mut now = begun;
         for part in LOG.split("SPLIT") {
@@ -229,6 +288,34 @@ loss 0.5";
             assert_eq!((summary.searches, summary.searched), (1, Duration::from_secs(4)));
             assert_eq!(summary.lines, 10);
         }
+    }
+
+    #[test]
+    fn what_makes_a_program_slow_is_found() {
+        let conv = |size: u32, channels: u32| {
+            format!(
+                "MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 1 -c {channels} \
+                 -H {size} -W {size} -k 8 -y 3 -x 3 -F 1\n"
+            )
+        };
+        let text = format!(
+            "MIOpen(HIP): Warning [ParseAndLoadDb] File is unreadable: \"/x/_rocm_sdk_libraries_a/share/miopen/db/gfx1151_20.HIP.fdb.txt\"\n\
+             MIOpen(HIP): Warning [OpenRuntimeLibraryForDevice] CK grouped conv library not found for device gfx1151: libMIOpenCKGroupedConv_gfx1151.so: cannot open\n\
+             {}{}{}{}",
+            conv(7, 8),
+            conv(9, 8),
+            conv(9, 8),
+            conv(9, 16)
+        );
+        let mut log = RunLog::new(0, false);
+        let mut shown = Vec::new();
+        log.push(text.as_bytes(), Instant::now(), &mut shown);
+        let summary = log.finish(Instant::now(), &mut shown);
+        assert_eq!(summary.without_ck, ["gfx1151".to_owned()].into());
+        assert_eq!(summary.shapes, 2);
+        let dir = Path::new("/x/_rocm_sdk_libraries_a/share/miopen/db");
+        assert_eq!(summary.databases.as_deref(), Some(dir));
+        assert!(!String::from_utf8(shown).unwrap().contains("MIOpenDriver"));
     }
 
     #[test]
@@ -260,7 +347,7 @@ loss 0.5";
 
     #[test]
     fn a_line_without_an_end_is_shown_at_once() {
-        let (mut log, mut shown) = (RunLog::new(0), Vec::new());
+        let (mut log, mut shown) = (RunLog::new(0, true), Vec::new());
         let now = Instant::now();
         log.push(b"\r 10 %", now, &mut shown);
         assert_eq!(shown, b"\r 10 %");

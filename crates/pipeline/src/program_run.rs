@@ -1,5 +1,6 @@
 //! Runs a program, and reads what MIOpen logs about its kernels.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -9,8 +10,11 @@ use std::time::Instant;
 
 use gfxpack_harvest::run_log::{LEVEL, RunLog, RunSummary};
 use gfxpack_kdb::{ReadError, Reader};
+use gfxpack_model::package_name::{self, DEFAULT_NAME_TEMPLATE};
 use gfxpack_model::{InstallLayout, KernelKey, Target};
 use gfxpack_process::{Foreground, StartError};
+use rustix::fs::Access;
+use serde::Serialize;
 
 use crate::error::{self, Error, Result};
 use crate::fft_plans::{FftLogs, FftRun};
@@ -18,6 +22,12 @@ use crate::text::{brief, counted, if_any, joined};
 
 /// The variable that makes MIOpen log its kernels.
 pub const LOG_LEVEL: &str = "MIOPEN_LOG_LEVEL";
+/// The variable that makes MIOpen log what is computed, as driver commands.
+pub const LOG_COMMANDS: &str = "MIOPEN_ENABLE_LOGGING_CMD";
+/// From this number of different inputs on, it is the program that changes them, and not the network
+/// that uses a layer several times.
+const CHANGING_SHAPES: usize = 8;
+
 /// The program to run.
 #[derive(Debug)]
 pub struct ProgramRun<'a> {
@@ -25,6 +35,10 @@ pub struct ProgramRun<'a> {
     pub args: &'a [OsString],
     /// The user's `MIOPEN_LOG_LEVEL`; 0 if not set.
     pub log_level: u8,
+    /// Whether the user wants driver commands: `MIOPEN_ENABLE_LOGGING_CMD`.
+    pub log_commands: bool,
+    /// Whether the user disables MIOpen's caches: `MIOPEN_DISABLE_CACHE`.
+    pub cache_disabled: bool,
     /// Whether the program's stdout goes to the caller's stderr.
     pub output_to_stderr: bool,
     /// Where rocFFT writes its logs, if they are wanted.
@@ -44,6 +58,19 @@ pub struct ProgramResult {
     pub target: Option<Target>,
     /// What rocFFT logged, if that is wanted.
     pub fft: Option<FftRun>,
+    /// Whether MIOpen's caches were disabled.
+    cache_disabled: bool,
+}
+
+/// A reason why MIOpen makes a program slow.
+#[derive(Debug, Serialize)]
+pub struct Cause {
+    /// Its name, for machines.
+    pub cause: &'static str,
+    /// What is so.
+    pub message: String,
+    /// What to do about it.
+    pub hint: String,
 }
 
 impl ProgramRun<'_> {
@@ -53,11 +80,14 @@ impl ProgramRun<'_> {
     /// # Errors
     /// If the program can't be started. Its exit status is not an error.
     pub fn run(&self, show: &mut dyn FnMut(&[u8])) -> Result<ProgramResult> {
-        let mut variables = vec![(LOG_LEVEL, self.log_level.max(LEVEL).to_string())];
+        let mut variables = vec![
+            (LOG_LEVEL, self.log_level.max(LEVEL).to_string()),
+            (LOG_COMMANDS, "1".to_owned()),
+        ];
         variables.extend(self.fft_logs.iter().flat_map(|logs| logs.variables()));
         let (args, output_to_stderr) = (self.args, self.output_to_stderr);
         let program = Foreground { args, variables: &variables, output_to_stderr };
-        let mut log = RunLog::new(self.log_level);
+        let mut log = RunLog::new(self.log_level, self.log_commands);
         let mut shown = Vec::new();
         let status = program.run(|piece| {
             log.push(piece, Instant::now(), &mut shown);
@@ -71,7 +101,8 @@ impl ProgramRun<'_> {
         let targets = log.kdbs.iter().rev().filter_map(|kdb| kdb.file_stem()?.to_str());
         let target = targets.filter_map(|stem| stem.parse().ok()).next();
         let fft = self.fft_logs.map(FftLogs::read).transpose()?;
-        Ok(ProgramResult { status, found: found(&log), target, log, fft })
+        let (found, cache_disabled) = (found(&log), self.cache_disabled);
+        Ok(ProgramResult { status, found, target, log, fft, cache_disabled })
     }
 }
 
@@ -121,6 +152,121 @@ impl ProgramResult {
         lines
     }
 
+    /// Why MIOpen makes the program slow, the first reason first. `missed` kernels were in no kdb.
+    pub fn causes(&self, missed: usize) -> Vec<Cause> {
+        let log = &self.log;
+        let mut causes = Vec::new();
+        let mut add =
+            |cause, message: String, hint: String| causes.push(Cause { cause, message, hint });
+        if self.cache_disabled {
+            add(
+                "cache-disabled",
+                "MIOPEN_DISABLE_CACHE is set: each process compiles every kernel, and installed ones \
+                 are not read"
+                    .to_owned(),
+                "unset it".to_owned(),
+            );
+        }
+        let user = log.kdbs.iter().find(|kdb| kdb.extension().is_some_and(|kind| kind == "ukdb"));
+        if let Some(dir) = user.and_then(|kdb| kdb.parent()).filter(|dir| !is_writable(dir)) {
+            add(
+                "cache-unwritable",
+                format!(
+                    "`{}` can't be written to: each process compiles anew what is not installed",
+                    dir.display()
+                ),
+                "make it this user's own, or set MIOPEN_CUSTOM_CACHE_DIR to a directory of its own"
+                    .to_owned(),
+            );
+        }
+        for gpu in &log.without_ck {
+            let beside = self.layout().map(|layout| layout.library_dir());
+            let beside = beside.unwrap_or_else(|| "the directory of libMIOpen.so".to_owned());
+            add(
+                "ck-library",
+                format!(
+                    "`libMIOpenCKGroupedConv_{gpu}.so` is missing or does not fit, and without it \
+                     MIOpen computes convolutions by much slower kernels"
+                ),
+                format!(
+                    "install the package of your ROCm or PyTorch that has it for {gpu}; it belongs \
+                     into {beside} by that very name (a file with .so.1.0 needs a link); no kdb \
+                     takes its place"
+                ),
+            );
+        }
+        if log.shapes >= CHANGING_SHAPES {
+            add(
+                "changing-shapes",
+                format!(
+                    "the shapes change from call to call, {} of them for one layer, and MIOpen \
+                     prepares each anew",
+                    log.shapes
+                ),
+                "no kdb helps: pad inputs to few sizes, or do without MIOpen \
+                 (`torch.backends.cudnn.enabled = False`)"
+                    .to_owned(),
+            );
+        }
+        let compiled = (missed > 0 && !self.cache_disabled).then(|| self.not_installed(missed));
+        let searched = (log.searches > 0).then(|| Cause {
+            cause: "searched",
+            message: format!(
+                "MIOpen searched for the fastest parameters for {}",
+                brief(log.searched)
+            ),
+            hint:
+                "the user's databases keep the result; if every run searches, see `gfxpack doctor`"
+                    .to_owned(),
+        });
+        let mut timed = [(log.compiled, compiled), (log.searched, searched)];
+        timed.sort_by_key(|(time, _)| Reverse(*time));
+        causes.extend(timed.into_iter().filter_map(|(_, cause)| cause));
+        causes
+    }
+
+    /// The reason that no installed kdb has `missed` kernels.
+    fn not_installed(&self, missed: usize) -> Cause {
+        let package = self.target.as_ref().map_or_else(
+            || "a package for this GPU".to_owned(),
+            |target| package_name::for_target(DEFAULT_NAME_TEMPLATE, target),
+        );
+        let layout = self.layout();
+        let place = layout.as_ref().map(|layout| format!(" where it looks, {}", layout.kdb_dir()));
+        let place = place.unwrap_or_default();
+        let is_pythons = layout.is_some_and(|layout| layout.is_pythons()) || self.has_wheels();
+        let whose = if is_pythons {
+            "PyTorch's own MIOpen, which reads no package of the system,"
+        } else {
+            "MIOpen"
+        };
+        Cause {
+            cause: "not-installed",
+            message: format!(
+                "{whose} compiled {} in {}: none is installed{place}",
+                counted(missed, "kernel"),
+                brief(self.log.compiled)
+            ),
+            hint: format!("{package}, made by the commands below, would have them"),
+        }
+    }
+
+    /// Where the MIOpen that ran looks, as far as the log says.
+    fn layout(&self) -> Option<InstallLayout> {
+        let kdb = self.log.kdbs.iter().find(|kdb| is_system(kdb)).and_then(|kdb| kdb.parent());
+        let dirs = [kdb, self.log.databases.as_deref()].into_iter().flatten();
+        dirs.filter_map(Path::to_str).find_map(|dir| match InstallLayout::of_dir(dir)? {
+            (layout, "miopen") => Some(layout),
+            _ => None,
+        })
+    }
+
+    /// Whether wheels of gfxpack told MIOpen where to look.
+    fn has_wheels(&self) -> bool {
+        let dirs = self.log.kdbs.iter().filter_map(|kdb| kdb.parent()?.parent());
+        dirs.into_iter().any(|cache| cache.ends_with("gfxpack/miopen-databases"))
+    }
+
     /// The commands that make a package from the kernels in this list. MIOpen
     /// opens only one installed kdb, so the package also gets the kernels of an
     /// installed one.
@@ -128,16 +274,23 @@ impl ProgramResult {
         let target = self.target.as_ref().map_or_else(|| "TARGET".to_owned(), ToString::to_string);
         let keys = keys.display().to_string();
         let inputs = ["--keys", &keys, "--source-dir", "kernels", "--target", &target];
-        let of_system = |kdb: &&PathBuf| kdb.extension().is_some_and(|ending| ending == "kdb");
-        let dir = self.log.kdbs.iter().find(of_system).and_then(|kdb| kdb.parent());
-        let installs = |layout: &InstallLayout| dir == Some(Path::new(&layout.kdb_dir()));
-        let layouts = [(InstallLayout::Debian, "debian"), (InstallLayout::Fhs, "fhs")];
-        let layout = layouts.iter().find(|(layout, _)| installs(layout));
+        let (library, layout) = match self.layout() {
+            Some(layout @ (InstallLayout::Debian | InstallLayout::Fhs)) => {
+                (Some("/usr".to_owned()), layout_options(&layout))
+            }
+            Some(layout) => (Some(layout.prefix()), layout_options(&layout)),
+            None if self.has_wheels() => {
+                (Some("torch".to_owned()), vec!["--format".to_owned(), "wheel".to_owned()])
+            }
+            None => (None, Vec::new()),
+        };
         let mut package: Vec<&str> = vec!["--license", "MIT"];
-        package.extend(layout.into_iter().flat_map(|(_, name)| ["--layout", name]));
+        package.extend(layout.iter().map(String::as_str));
         package.extend(["--out", "dist"]);
-        let sources = command(&["gfxpack", "miopen", "--sources", "kernels"]);
-        let Some(installed) = self.found.keys().find(of_system) else {
+        let mut sources = vec!["gfxpack", "miopen"];
+        sources.extend(library.iter().flat_map(|library| ["--miopen", library]));
+        let sources = command(&[&sources[..], &["--sources", "kernels"]].concat());
+        let Some(installed) = self.found.keys().find(|kdb| is_system(kdb)) else {
             return vec![sources, command(&[&["gfxpack", "dist"][..], &inputs, &package].concat())];
         };
         let installed = installed.display().to_string();
@@ -150,6 +303,37 @@ impl ProgramResult {
             command(&["gfxpack", "kdb", "merge", &installed, &new, "--out", &all]),
             command(&[&["gfxpack", "package", &all][..], &package].concat()),
         ]
+    }
+}
+
+/// Whether this is an installed kdb.
+fn is_system(kdb: &Path) -> bool {
+    kdb.extension().is_some_and(|ending| ending == "kdb")
+}
+
+/// Whether files can be made in the directory, or in the one in which it would be made.
+fn is_writable(dir: &Path) -> bool {
+    let existing = dir.ancestors().find(|dir| dir.exists());
+    existing.is_none_or(|dir| rustix::fs::access(dir, Access::WRITE_OK).is_ok())
+}
+
+/// The options of `dist` and `package` that install into this layout.
+fn layout_options(layout: &InstallLayout) -> Vec<String> {
+    let with_version = |name: &str| {
+        let version = layout.version().into_iter().flat_map(|version| ["--rocm-version", version]);
+        ["--layout", name].into_iter().chain(version).map(str::to_owned).collect()
+    };
+    match layout {
+        InstallLayout::Rocm { .. } => with_version("rocm"),
+        InstallLayout::TheRock { .. } => with_version("therock"),
+        InstallLayout::Fhs => with_version("fhs"),
+        InstallLayout::Debian => with_version("debian"),
+        InstallLayout::Prefix(prefix) if !layout.is_pythons() => {
+            vec!["--prefix".to_owned(), prefix.clone()]
+        }
+        InstallLayout::Prefix(_) | InstallLayout::Python => {
+            vec!["--format".to_owned(), "wheel".to_owned()]
+        }
     }
 }
 

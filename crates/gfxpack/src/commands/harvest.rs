@@ -69,7 +69,8 @@ fn keys(args: &HarvestKeys, context: &Context) -> Result {
     if sums.read == 0 {
         return Err(fail::usage(
             format!("failed to find a key in {}", names(&args.sources)),
-            "MIOpen writes keys into its log where MIOPEN_LOG_LEVEL is 6 or more",
+            "MIOpen writes keys into its log where MIOPEN_LOG_LEVEL is 6 or more, and since 3.5.1 into \
+             miopen_error_PID.log in TMPDIR when something fails",
         ));
     }
     if let Some(out) = out {

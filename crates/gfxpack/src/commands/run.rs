@@ -9,7 +9,7 @@ use gfxpack_model::key_record::{Counts, KeyRecord};
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::fft_plans::{self, FftLogs, FftRun};
 use gfxpack_pipeline::line_file::LineFile;
-use gfxpack_pipeline::program_run::{ProgramResult, ProgramRun};
+use gfxpack_pipeline::program_run::{Cause, ProgramResult, ProgramRun};
 use serde_json::json;
 
 use crate::args::Run;
@@ -25,6 +25,8 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
         args: &args.command,
         fft_logs: fft_logs.as_ref(),
         log_level: environment.miopen_log_level,
+        log_commands: environment.miopen_log_commands,
+        cache_disabled: gfxpack_runtime::Environment::read().disable_cache(),
         output_to_stderr: output.json,
     };
     let ran = run.run(&mut |text| output.pass_on(text))?;
@@ -64,6 +66,7 @@ fn report(args: &Run, ran: &ProgramResult, missed: usize, stored: usize, output:
         .iter()
         .map(|(file, kernels)| json!({ "file": display(file), "kernels": kernels }))
         .collect();
+    let causes = ran.causes(missed);
     message!(output, "run", {
         "command": args.command.iter().map(display).collect::<Vec<_>>(),
         "exit_code": ran.status.code(), "signal": ran.status.signal(),
@@ -72,19 +75,31 @@ fn report(args: &Run, ran: &ProgramResult, missed: usize, stored: usize, output:
         "compiled": stored, "not_stored": missed - stored, "compile_milliseconds": log.compiled.as_millis() as u64,
         "searches": log.searches, "search_milliseconds": log.searched.as_millis() as u64,
         "missed_keys": (missed > 0).then(|| display(&args.out)),
+        "causes": &causes,
         "commands": if missed > 0 { ran.commands(&args.out) } else { Vec::new() },
         "rocfft": ran.fft.as_ref().map(FftRun::message),
     });
     if log.kernels.is_empty() && ran.fft.as_ref().is_some_and(|fft| !fft.plans.plans.is_empty()) {
         return;
     }
-    if log.kernels.is_empty() {
+    if log.kernels.is_empty() && causes.is_empty() {
         return output.warn(match log.lines {
             0 => "MIOpen wrote no log: the program does not use it, or closes stderr",
             _ => "MIOpen looked no kernel up: the program computed nothing with it, or its cache is off (MIOPEN_DISABLE_CACHE)",
         });
     }
-    ran.in_words(missed, stored).iter().for_each(|line| output.info(line));
+    if !log.kernels.is_empty() {
+        ran.in_words(missed, stored).iter().for_each(|line| output.info(line));
+    }
+    for (number, Cause { message, hint, .. }) in causes.iter().enumerate() {
+        let what = if number == 0 { "verdict" } else { "also" };
+        output.info(&format!("{what}: {message}\n  hint: {hint}"));
+    }
+    if causes.is_empty() {
+        output.info(
+            "verdict: MIOpen found all kernels and searched for nothing: it is not what is slow",
+        );
+    }
     if missed > 0 {
         advise(&args.out, missed, ran, output);
     }

@@ -9,6 +9,8 @@ use crate::log::{BEGIN, MAX_LINE_BYTES};
 pub(super) struct Filter {
     /// The most detailed level that is shown.
     shown: u8,
+    /// Whether driver commands are shown, which have no level.
+    commands: bool,
     /// The beginning of a message, or of [`BEGIN`].
     held: Vec<u8>,
     /// Whether `held` is at the beginning of a line.
@@ -16,8 +18,8 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    pub(super) fn new(shown: u8) -> Self {
-        Self { shown, held: Vec::new(), begins_line: true }
+    pub(super) fn new(shown: u8, commands: bool) -> Self {
+        Self { shown, commands, held: Vec::new(), begins_line: true }
     }
 
     pub(super) fn push(&mut self, piece: &[u8], show: &mut impl FnMut(&[u8])) {
@@ -67,9 +69,15 @@ impl Filter {
     /// Whether the user sees the text. It is a message of MIOpen if it begins
     /// like one.
     fn passes(&self, text: &[u8]) -> bool {
-        level(text).is_none_or(|level| level <= self.shown)
+        match level(text) {
+            Some(COMMAND) => self.commands,
+            level => level.is_none_or(|level| level <= self.shown),
+        }
     }
 }
+
+/// In place of the level that messages with driver commands lack.
+const COMMAND: u8 = 0;
 
 fn pass(text: &[u8], show: &mut impl FnMut(&[u8])) {
     if !text.is_empty() {
@@ -104,8 +112,7 @@ fn without_prefix(before: &[u8], begins_line: bool) -> &[u8] {
 }
 
 /// The level of a message `MIOpen(HIP): Info2 [FUNCTION] …`, with dates allowed
-/// in its gaps. `None` for other text, and for messages that MIOPEN_LOG_LEVEL
-/// does not affect.
+/// in its gaps. `None` for other text.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `LoggingLevelToCString` and `LoggingPrefix`
 /// in logger.cpp.
@@ -123,6 +130,7 @@ fn level(message: &[u8]) -> Option<u8> {
         b"Info" => 5,
         b"Info2" => 6,
         b"Trace" => 7,
+        b"Command" => COMMAND,
         _ => return None,
     })
 }
@@ -134,7 +142,7 @@ mod tests {
     use super::*;
 
     fn shown<'a>(level: u8, pieces: impl IntoIterator<Item = &'a [u8]>) -> String {
-        let mut filter = Filter::new(level);
+        let mut filter = Filter::new(level, true);
         let mut shown = Vec::new();
         let mut show = |text: &[u8]| shown.extend_from_slice(text);
         pieces.into_iter().for_each(|piece| filter.push(piece, &mut show));
@@ -155,6 +163,9 @@ mod tests {
                     MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv\n\
                     MIOpen(HIP) is a library\nMIOpen(x)\n";
         check(kept, kept);
+        let mut filter = Filter::new(7, false);
+        filter
+            .push(kept.as_bytes(), &mut |text| assert!(!text.windows(7).any(|w| w == b"Command")));
         let all = "MIOpen(HIP): Info2 [F] x\nMIOpen(HIP): Fatal [F] x\n";
         assert_eq!(shown(7, [all.as_bytes()]), all);
         assert_eq!(shown(1, [all.as_bytes()]), "");
@@ -175,7 +186,7 @@ mod tests {
 
     #[test]
     fn incomplete_lines_of_the_program_are_shown_at_once() {
-        let mut filter = Filter::new(4);
+        let mut filter = Filter::new(4, true);
         let mut shown = Vec::new();
         filter.push(b"name? MIO", &mut |text| shown.extend_from_slice(text));
         assert_eq!(shown, b"name? ");
@@ -187,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_message_without_end_takes_no_more_memory_than_the_limit() {
-        let mut filter = Filter::new(4);
+        let mut filter = Filter::new(4, true);
         filter.push(b"MIOpen(HIP): Info2 [F] ", &mut |_| ());
         for _ in 0..64 {
             filter.push(&[b'x'; 1 << 16], &mut |_| ());
