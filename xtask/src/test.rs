@@ -81,6 +81,9 @@ const NEEDS: &[Need] = &[
     need("umoci", "unpack images for containers", "umoci", "umoci").lean(),
     need("bwrap", "run remote jobs apart from this machine", "bubblewrap", "bubblewrap"),
     need("redis-server", "share objects by way of Redis", "redis-server", "redis"),
+    need("torch", "have programs tell what they hand to MIOpen", "python3-torch", "python3-torch")
+        .lean()
+        .only(&["/usr/lib/python3/dist-packages/torch/__init__.py"]),
     need("taskset", "run builds on some of the processors", "util-linux", "util-linux"),
     need("PoCL", "have it keep kernels in its cache", "pocl-opencl-icd", "pocl")
         .only(&["/etc/OpenCL/vendors/pocl.icd"]),

@@ -56,7 +56,9 @@ pub(crate) struct Args {
 fn after_help() -> String {
     let code = |(code, meaning): &(u8, &str)| format!("  {code:>3}  {meaning}\n");
     let codes: String = MEANINGS.iter().map(code).collect();
-    format!("Exit codes:\n{codes}  `run` ends with the program's own.\n\n{ENVIRONMENT}")
+    format!(
+        "Exit codes:\n{codes}  `run` and `problems -- PROGRAM` end with the program's own.\n\n{ENVIRONMENT}"
+    )
 }
 
 const ENVIRONMENT: &str = "Environment: GFXPACK_CACHE_DIR or XDG_CACHE_HOME (where the cache is), GFXPACK_CACHE_SIZE \
@@ -103,7 +105,8 @@ pub(crate) enum Command {
     Run(Run),
     /// Collect kernel keys from MIOpen's logs and kdbs, for --keys
     Harvest(Harvest),
-    /// List the problems of networks, logs and databases for MIOpen
+    /// List what networks, programs with PyTorch, logs and databases make MIOpen
+    /// compute
     ///
     /// The list has MIOpenDriver's commands, one a line.
     Problems(Box<ProblemsCommand>),

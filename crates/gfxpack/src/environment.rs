@@ -49,6 +49,8 @@ pub(crate) struct Environment {
     no_color: bool,
     /// ROCm's directory.
     pub(crate) rocm_path: Option<PathBuf>,
+    /// Where Python looks for modules.
+    pub(crate) python_path: Option<OsString>,
     /// MIOpen's log level; 0 for its default.
     pub(crate) miopen_log_level: u8,
     /// Whether MIOpen logs driver commands.
@@ -137,6 +139,7 @@ impl Environment {
             no_color: variable("NO_COLOR").is_some()
                 || variable("TERM").is_some_and(|name| name == "dumb"),
             rocm_path: path("ROCM_PATH"),
+            python_path: variable("PYTHONPATH"),
             miopen_log_level: text(LOG_LEVEL).and_then(|level| level.parse().ok()).unwrap_or(0),
             miopen_log_commands: text(LOG_COMMANDS).is_some_and(|value| {
                 ["1", "yes", "true", "on", "enable", "enabled"].contains(&&*value.to_lowercase())

@@ -1,54 +1,85 @@
-//! Well-known networks and their problems. Their tables are files beside the sources, in
-//! crates/miopen/networks, and are compiled into the program.
-
-mod blocks;
-mod emit;
-mod layer;
-mod selection;
-mod table;
-mod walk;
+//! Lists of the problems of well-known networks, for one image in fp32, and the same lines for other
+//! batches, types, layouts and directions. The lists are in packaging/problems, to which `problems`
+//! here is a link; `make.py` there made most of them. They are compiled into the program.
 
 use std::collections::BTreeSet;
 
-use crate::problem::Problem;
-use table::Tables;
+use crate::problem::{Convolution, DataType, Directions, Layout, Problem};
 
-pub use self::selection::{NetworkError, NetworkName, Selection};
+/// What follows a line that inference has not.
+const TRAINING: &str = " # training";
 
-const FILES: [&str; 12] = [
-    include_str!("../networks/densenet.toml"),
-    include_str!("../networks/efficientnet.toml"),
-    include_str!("../networks/inception.toml"),
-    include_str!("../networks/mask-rcnn.toml"),
-    include_str!("../networks/mobilenet.toml"),
-    include_str!("../networks/resnet.toml"),
-    include_str!("../networks/ssd.toml"),
-    include_str!("../networks/stable-diffusion.toml"),
-    include_str!("../networks/unet.toml"),
-    include_str!("../networks/vgg.toml"),
-    include_str!("../networks/whisper.toml"),
-    include_str!("../networks/yolo.toml"),
-];
+macro_rules! lists {
+    ($($name:literal)*) => {
+        [$(($name, include_str!(concat!("../problems/", $name, ".txt")))),*]
+    };
+}
 
-/// The tables; a test reads them too.
-fn tables() -> impl Iterator<Item = Tables> {
-    FILES.iter().map(|text| toml::from_str(text).expect("a table of networks"))
+/// Names and lists, sorted by name.
+const LISTS: [(&str, &str); 37] = lists!(
+    "alexnet" "convnext-tiny" "darknet53" "deeplabv3-resnet50" "densenet121" "efficientnet-b0"
+    "efficientnet-v2-s" "googlenet" "inception-v3" "mask-rcnn" "mobilenet-v2" "mobilenet-v3-large"
+    "regnet-y-8gf" "resnet101" "resnet152" "resnet18" "resnet34" "resnet50" "resnext50" "retinanet"
+    "sdxl-unet" "sdxl-vae" "shufflenet-v2" "squeezenet" "ssd" "stable-diffusion-unet"
+    "stable-diffusion-vae" "unet" "vgg16" "wav2vec2" "whisper-base" "whisper-large"
+    "whisper-large-v3" "whisper-medium" "whisper-small" "whisper-tiny" "yolov3"
+);
+
+/// A network that can be asked for by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NetworkName {
+    /// Its name: `resnet50`.
+    pub name: &'static str,
+    /// Its title, with the size of an input: `ResNet-50 v1.5, 3x224x224`.
+    pub title: &'static str,
+    /// The source of its layers.
+    pub source: &'static str,
+}
+
+/// How a network is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    /// Batch sizes, each run separately.
+    pub batches: Vec<u64>,
+    /// Element types.
+    pub data_types: Vec<DataType>,
+    /// Layouts of its tensors.
+    pub layouts: Vec<Layout>,
+    /// Directions. Batch normalization is in training mode if these are more than
+    /// [`Directions::FORWARD`].
+    pub directions: Directions,
+}
+
+/// There is no list of a network.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("failed to find the network `{name}`")]
+pub struct NetworkError {
+    name: String,
+    /// The most similar name.
+    nearest: Option<&'static str>,
+}
+
+impl NetworkError {
+    /// What the user can do about it.
+    #[must_use]
+    pub fn hint(&self) -> String {
+        match self.nearest {
+            Some(name) => format!("`{name}` is there; `gfxpack problems --list` lists all"),
+            None => "`gfxpack problems --list` lists all; `gfxpack problems -- python train.py` \
+                     records a program of your own"
+                .to_owned(),
+        }
+    }
 }
 
 /// All networks, sorted by name.
-#[must_use]
-pub fn network_names() -> Vec<NetworkName> {
-    let mut names: Vec<NetworkName> = Vec::new();
-    for Tables { networks, source, .. } in tables() {
-        names.extend(networks.into_iter().map(|network| NetworkName {
-            name: network.name,
-            title: network.title,
-            source: source.clone(),
-            input: network.input,
-        }));
-    }
-    names.sort_by(|a, b| a.name.cmp(&b.name));
-    names
+pub fn network_names() -> impl Iterator<Item = NetworkName> {
+    LISTS.iter().map(|(name, list)| {
+        let mut head = list.lines().map(|line| line.trim_start_matches("# "));
+        let (title, source) = (head.next().unwrap_or_default(), head.next().unwrap_or_default());
+        NetworkName { name, title, source }
+    })
 }
 
 /// The problems of a network, each once. Case, `-` and `_` in the name do not matter.
@@ -60,21 +91,72 @@ pub fn network_problems(
     selection: &Selection,
 ) -> Result<BTreeSet<Problem>, NetworkError> {
     let wanted = plain(name);
-    for tables in tables() {
-        if let Some(network) = tables.networks.iter().find(|one| plain(&one.name) == wanted) {
-            let input = match selection.size {
-                Some([height, width]) => [network.input[0], height, width],
-                None => network.input,
-            };
-            let walked = walk::walk(&tables, network, input)?;
-            return emit::problems(&network.name, &walked.steps, selection);
+    let Some((_, list)) = LISTS.iter().find(|(name, _)| plain(name) == wanted) else {
+        let distance = |name: &str| strsim::levenshtein(&plain(name), &wanted);
+        let nearest = LISTS.iter().map(|(name, _)| *name).min_by_key(|name| distance(name));
+        let nearest = nearest.filter(|name| distance(name) <= 1 + wanted.len() / 3);
+        return Err(NetworkError { name: name.to_owned(), nearest });
+    };
+    let mut problems = BTreeSet::new();
+    for line in list.lines().filter(|line| !line.starts_with('#')) {
+        let of_training = line.strip_suffix(TRAINING);
+        if of_training.is_none() || selection.directions != Directions::FORWARD {
+            let problem = of_training.unwrap_or(line).parse().expect("a line of a list");
+            problems.extend(selection.variants(&problem));
         }
     }
-    let distance = |name: &str| strsim::levenshtein(&plain(name), &wanted);
-    let names = network_names().into_iter().map(|one| one.name);
-    let nearest = names.min_by_key(|name| (distance(name), name.clone()));
-    let nearest = nearest.filter(|name| distance(name) <= 1 + wanted.len() / 3);
-    Err(NetworkError::Unknown { name: name.to_owned(), nearest })
+    Ok(problems)
+}
+
+impl Selection {
+    /// A problem of one image in fp32, in every selected way.
+    fn variants(&self, problem: &Problem) -> Vec<Problem> {
+        let mut variants = Vec::new();
+        for &batch in &self.batches {
+            for &data_type in &self.data_types {
+                for &layout in &self.layouts {
+                    let convolution = match problem {
+                        Problem::Convolution(convolution) => convolution.clone(),
+                        Problem::Driver(line) => {
+                            variants.extend(self.norms(line, batch, data_type, layout));
+                            continue;
+                        }
+                    };
+                    variants.push(Problem::Convolution(Convolution {
+                        batch,
+                        data_type,
+                        in_layout: layout,
+                        filter_layout: layout,
+                        out_layout: layout,
+                        directions: self.directions,
+                        ..convolution
+                    }));
+                }
+            }
+        }
+        variants
+    }
+
+    /// A batch normalization's inference of one image, in another way. PyTorch computes those of
+    /// channels-last tensors itself.
+    fn norms(&self, line: &str, batch: u64, data_type: DataType, layout: Layout) -> Vec<Problem> {
+        // Scales and statistics of 16-bit tensors are fp32.
+        let operation = match (data_type, layout) {
+            (DataType::Fp32, Layout::ChannelsFirst) => "bnorm",
+            (DataType::Fp16, Layout::ChannelsFirst) => "bnormfp16fp32",
+            (DataType::Bf16, Layout::ChannelsFirst) => "bnormbfp16fp32",
+            _ => return Vec::new(),
+        };
+        let sizes = line.strip_prefix("bnorm -n 1").and_then(|rest| rest.split(" --forw").next());
+        let line = format!("{operation} -n {batch}{}", sizes.unwrap_or_default());
+        let Directions { forward, backward_data, backward_weights } = self.directions;
+        let ways = match (forward, backward_data || backward_weights) {
+            (true, true) => &["--forw 1 -b 0 -s 1 -r 1", "--forw 0 -b 1 -s 1"][..],
+            (true, false) => &["--forw 2 -b 0 -r 1"],
+            _ => &["--forw 0 -b 1 -s 1"],
+        };
+        ways.iter().map(|way| Problem::Driver(format!("{line} {way}"))).collect()
+    }
 }
 
 /// A name without case and punctuation.
@@ -83,4 +165,74 @@ fn plain(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn selection(directions: Directions) -> Selection {
+        Selection {
+            batches: vec![1],
+            data_types: vec![DataType::Fp32],
+            layouts: vec![Layout::ChannelsFirst],
+            directions,
+        }
+    }
+
+    fn lines(name: &str, selection: &Selection) -> Vec<String> {
+        let problems = network_problems(name, selection).unwrap();
+        problems.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn lists_are_what_is_printed_of_them() {
+        let names: Vec<&str> = network_names().map(|network| network.name).collect();
+        assert!(names.is_sorted());
+        for (name, list) in LISTS {
+            let kept: BTreeSet<String> = list
+                .lines()
+                .filter(|line| !line.starts_with('#') && !line.ends_with(TRAINING))
+                .map(str::to_owned)
+                .collect();
+            let printed = lines(name, &selection(Directions::FORWARD));
+            assert_eq!(printed.into_iter().collect::<BTreeSet<_>>(), kept, "{name}");
+        }
+    }
+
+    #[test]
+    fn lines_are_changed_as_selected() {
+        let mut selection = selection(Directions::ALL);
+        selection.batches = vec![32];
+        selection.data_types = vec![DataType::Fp16];
+        let trained = lines("resnet18", &selection);
+        assert_eq!(trained.len(), 11 + 2 * 5);
+        for line in [
+            "convfp16 -n 32 -c 64 -H 56 -W 56 -k 128 -y 3 -x 3 -p 1 -q 1 -u 2 -v 2 -l 1 -j 1 -m conv -g 1 -F 0",
+            "bnormfp16fp32 -n 32 -c 64 -H 56 -W 56 -m 1 --forw 1 -b 0 -s 1 -r 1",
+            "bnormfp16fp32 -n 32 -c 64 -H 56 -W 56 -m 1 --forw 0 -b 1 -s 1",
+        ] {
+            assert!(trained.contains(&line.to_owned()), "{line}: {trained:#?}");
+        }
+        selection.layouts = vec![Layout::ChannelsLast];
+        let last = lines("resnet18", &selection);
+        assert_eq!(last.len(), 11, "batch normalization is PyTorch's own: {last:#?}");
+        assert!(last.iter().all(|line| line.contains("--in_layout NHWC")), "{last:#?}");
+    }
+
+    #[test]
+    fn layers_for_training_are_not_part_of_inference() {
+        let auxiliary = |line: &String| line.contains(" -k 768 -y 5 -x 5 ");
+        let inference = lines("inception-v3", &selection(Directions::FORWARD));
+        assert!(!inference.iter().any(auxiliary), "{inference:#?}");
+        let training = lines("inception-v3", &selection(Directions::ALL));
+        assert!(training.iter().any(auxiliary), "{training:#?}");
+    }
+
+    #[test]
+    fn unknown_names_come_with_the_nearest() {
+        let forward = selection(Directions::FORWARD);
+        let error = network_problems("resnet51", &forward).expect_err("no such network");
+        assert_eq!(error.to_string(), "failed to find the network `resnet51`");
+        assert!(error.hint().starts_with("`resnet50` is there"), "{}", error.hint());
+        let error = network_problems("gpt", &forward).expect_err("no such network");
+        assert!(!error.hint().contains("is there"), "{}", error.hint());
+    }
+}

@@ -64,6 +64,7 @@ pub mod stock_library;
 pub mod text;
 mod text_file;
 pub mod toolchains;
+pub mod torch_program;
 pub mod tune;
 pub mod unbuildable;
 pub mod usual_directories;

@@ -106,7 +106,7 @@ impl ProgramRun<'_> {
     }
 }
 
-fn not_started(StartError { program, source }: StartError) -> Error {
+pub(crate) fn not_started(StartError { program, source }: StartError) -> Error {
     match source.kind() {
         ErrorKind::NotFound | ErrorKind::PermissionDenied => error::usage(
             format!("failed to start the program `{}`: {source}", program.display()),

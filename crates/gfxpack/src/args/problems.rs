@@ -1,5 +1,6 @@
 //! Arguments of `problems`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
@@ -36,12 +37,18 @@ pub(crate) struct ProblemsCommand {
     /// Directions, repeatable or with commas
     #[arg(long, value_parser = one_of(&DIRECTIONS), value_delimiter = ',', default_value = "forward", requires = "names")]
     pub(crate) direction: Vec<Directions>,
-    /// Only these operations, repeatable or with commas
-    #[arg(long, value_parser = one_of(&OPERATIONS), value_delimiter = ',', requires = "names")]
-    pub(crate) operation: Vec<&'static str>,
-    /// Height and width of a network's input, in place of its own
-    #[arg(long, value_name = "HxW", value_parser = parse_size, requires = "names")]
-    pub(crate) size: Option<[u64; 2]>,
+    /// A program that uses PyTorch, and its arguments, after `--`: what it would
+    /// hand to MIOpen is recorded. It needs no GPU, and computes nothing. Its
+    /// output is passed on, and its exit code is this command's
+    #[arg(
+        last = true, value_name = "PROGRAM", group = "what",
+        conflicts_with_all = ["names", "list", "problems"]
+    )]
+    pub(crate) command: Vec<OsString>,
+    /// Have the program compute, on the CPU if there is no GPU; for programs
+    /// that look at values
+    #[arg(long, requires = "command")]
+    pub(crate) compute: bool,
     /// Where to write the lines [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
@@ -75,15 +82,6 @@ const DIRECTIONS: [Choice<Directions>; 4] = [
     ),
 ];
 
-/// Operations, by MIOpenDriver's names.
-const OPERATIONS: [Choice<&str>; 5] = [
-    ("conv", "", "conv"),
-    ("bnorm", "Batch normalization", "bnorm"),
-    ("pool", "", "pool"),
-    ("activ", "Activation functions", "activ"),
-    ("softmax", "", "softmax"),
-];
-
 impl ProblemsCommand {
     /// All directions that were given, as one value.
     pub(crate) fn directions(&self) -> Directions {
@@ -93,16 +91,4 @@ impl ProblemsCommand {
             backward_weights: all.backward_weights || one.backward_weights,
         })
     }
-
-    /// The operations that were given.
-    pub(crate) fn operations(&self) -> Vec<String> {
-        self.operation.iter().map(|&name| name.to_owned()).collect()
-    }
-}
-
-fn parse_size(text: &str) -> Result<[u64; 2], String> {
-    let number = |text: &str| text.parse().ok().filter(|size| (1..=MAX_SIZE).contains(size));
-    let pair =
-        text.split_once('x').and_then(|(height, width)| Some([number(height)?, number(width)?]));
-    pair.ok_or_else(|| "a height and a width are expected, as 224x224".to_owned())
 }

@@ -63,6 +63,9 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8> {
         Command::Verify(args) => verify::run(&args, output),
         Command::Cache(command) => cache::run(&command, context.cancellable()?),
         Command::Harvest(args) => harvest::run(&args, context.cancellable()?),
+        Command::Problems(args) if !args.command.is_empty() => {
+            return problems::record(&args, context);
+        }
         Command::Problems(args) => problems::run(&args, context.cancellable()?),
         Command::Tune(tune) => tune::run(&tune, context.cancellable()?),
         Command::Kdb(command) => kdb::run(command, context),

@@ -1,11 +1,18 @@
-//! `problems`: lists what networks, logs and databases make MIOpen compute.
+//! `problems`: lists what networks, programs, logs and databases make MIOpen compute.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::slice;
 
 use gfxpack_miopen::{
     Problem, ProblemFile, ReadOptions, Selection, network_names, network_problems, read_problems,
 };
 
+use gfxpack_pipeline::destination;
+use gfxpack_pipeline::error;
+use gfxpack_pipeline::torch_program::TorchProgram;
+
+use super::run::exit_code;
 use crate::args::ProblemsCommand;
 use crate::context::Context;
 use crate::fail::Result;
@@ -26,22 +33,54 @@ pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
         problems.extend(network_problems(name, &selection(args))?);
     }
     write(&problems, args, output)?;
+    report(&problems, args, output);
+    output.info(&counted(problems.len(), "problem"));
+    Ok(())
+}
+
+fn report(problems: &BTreeSet<Problem>, args: &ProblemsCommand, output: &Output) {
     message!(output, "problems", {
         "file": to_file(args.out.as_ref()).map(display), "problems": problems.len(),
     });
-    output.info(&counted(problems.len(), "problem"));
-    Ok(())
+}
+
+/// Runs a program that uses PyTorch, and returns its exit code. The list keeps the numbers of calls
+/// if it goes to a file.
+pub(crate) fn record(args: &ProblemsCommand, context: &Context) -> Result<u8> {
+    let Context { environment, output, .. } = context;
+    let file = to_file(args.out.as_ref());
+    let program = TorchProgram {
+        args: &args.command,
+        python_path: environment.python_path.as_deref(),
+        compute: args.compute,
+        output_to_stderr: output.json || file.is_none(),
+    };
+    let recorded = program.run(&mut |text| output.pass_on(text))?;
+    let list = fs::read_to_string(&recorded.list).map_err(error::io("read", &recorded.list))?;
+    let problems = if list.is_empty() {
+        output.warn(
+            "PyTorch would hand nothing to MIOpen, or the program does not import it: a Python \
+             that is started with -I or -E can't be recorded",
+        );
+        BTreeSet::new()
+    } else {
+        read_problems(slice::from_ref(&recorded.list), ReadOptions::default())?.problems
+    };
+    match file {
+        Some(path) => destination::replace(path, list)?,
+        None => write(&problems, args, output)?,
+    }
+    report(&problems, args, output);
+    Ok(exit_code(recorded.status))
 }
 
 /// Lists the known networks.
 fn list(output: &Output) -> Result {
     for network in network_names() {
-        let [channels, height, width] = network.input;
         message!(output, "network", {
             "name": network.name, "title": network.title, "source": network.source,
-            "input": network.input,
         });
-        output.text(&format!("{:<22}{}, {channels}x{height}x{width}", network.name, network.title));
+        output.text(&format!("{:<22}{}", network.name, network.title));
         output.text(&format!("{:<22}{}", "", network.source));
     }
     Ok(())
@@ -54,8 +93,6 @@ fn selection(args: &ProblemsCommand) -> Selection {
         data_types: args.r#type.clone(),
         layouts: args.layout.clone(),
         directions: args.directions(),
-        operations: args.operations(),
-        size: args.size,
     }
 }
 
@@ -81,7 +118,7 @@ fn write(problems: &BTreeSet<Problem>, args: &ProblemsCommand, output: &Output) 
     if let Some(path) = to_file(args.out.as_ref()) {
         let line = |problem: &Problem| format!("MIOpenDriver {problem}\n");
         let text: String = problems.iter().map(line).collect();
-        return gfxpack_pipeline::destination::replace(path, text);
+        return destination::replace(path, text);
     }
     for problem in problems {
         let line = problem.to_string();

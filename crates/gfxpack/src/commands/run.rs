@@ -3,6 +3,7 @@
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::process::ExitStatus;
 
 use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::{Counts, KeyRecord};
@@ -53,8 +54,13 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
     if let (Some(file), Some(fft)) = (&args.plans, &ran.fft) {
         report_plans(file, fft, output);
     }
-    let code = ran.status.code().or_else(|| Some(128 + ran.status.signal()?));
-    Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+    Ok(exit_code(ran.status))
+}
+
+/// The exit code of a program, as a shell has it.
+pub(super) fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| Some(128 + status.signal()?));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
 /// Reports the kernels: `missed` were in no kdb, and MIOpen compiled and stored
