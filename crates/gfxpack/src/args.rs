@@ -1,6 +1,7 @@
 //! The command line, parsed by clap.
 
 mod asking;
+mod device_code;
 mod general;
 mod harvest;
 mod kdb;
@@ -23,6 +24,7 @@ use gfxpack_plan::shard::Shard;
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
 pub(crate) use asking::{Ask, LibraryArgs, MiopenCommand, ProblemArgs};
+pub(crate) use device_code::{Slim, parse_gpu};
 pub(crate) use general::Common;
 pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestKeys, HarvestPlans, Run, Sources, Tune, TuneCollect, TuneEnv,
@@ -99,6 +101,11 @@ pub(crate) enum Command {
     Install(Install),
     /// Check packages and repositories, down to every kernel
     Verify(Verify),
+    /// Take out the device code that other GPUs need
+    ///
+    /// Of libraries, programs and files that others built: what is left loads and runs as before
+    /// on the GPUs that are named.
+    Slim(Slim),
     /// Inspect, verify and merge kdbs
     Kdb(KdbCommand),
     /// Run a program, and report which kernels MIOpen compiled

@@ -19,6 +19,7 @@ pub mod build_status;
 pub mod cache;
 pub mod checked_files;
 pub mod destination;
+pub mod device_code;
 pub mod device_packages;
 pub mod dist;
 pub mod doctor;

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Subcommand};
-use gfxpack_model::InstallLayout;
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
+use gfxpack_model::{InstallLayout, TargetId};
 use gfxpack_package::{Compression, PackageManager};
 use gfxpack_pipeline::options::PackageFormat;
 use gfxpack_pipeline::recipes::RPM_KINDS;
@@ -13,7 +13,7 @@ use gfxpack_plan::kernel_package::Family;
 use gfxpack_plan::license;
 
 use super::parsers::{Choice, checked, one_of, parse_template};
-use super::{CacheArgs, Hardware};
+use super::{CacheArgs, Hardware, parse_gpu};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Package {
@@ -247,9 +247,17 @@ const MANAGERS: [Choice<PackageManager>; 3] = [
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Verify {
-    /// .deb, .rpm, pacman's or tar packages, wheels, images; repositories; directories that `dist` made
+    /// .deb, .rpm, pacman's or tar packages, wheels, images; repositories; directories that `dist`
+    /// made; for device code, libraries and any directory
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+    /// Check that files that others built have code for this GPU: libraries, programs, Tensile's
+    /// lists, kpack archives; repeatable, or with commas [default: this machine's, for what is no
+    /// package]
+    #[arg(long, short, value_name = "TARGET", value_delimiter = ',', value_parser = parse_gpu)]
+    pub(crate) target: Vec<TargetId>,
+    #[command(flatten)]
+    pub(crate) hardware: Hardware,
     /// Public keys: every file that can be signed must be signed by one of them
     #[arg(long, value_name = "FILE")]
     pub(crate) keyring: Option<PathBuf>,

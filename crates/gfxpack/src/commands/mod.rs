@@ -24,6 +24,7 @@ mod recipe;
 mod repo;
 mod rocfft_lookup;
 mod run;
+mod slim;
 mod targets;
 mod toolchains;
 mod tune;
@@ -60,6 +61,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8> {
         Command::Run(args) => return run::run(&args, context),
         Command::Repo(args) => repo::run(&args, context),
         Command::Install(args) => install::run(&args, output),
+        Command::Slim(args) => slim::run(&args, output),
         Command::Verify(args) => verify::run(&args, output),
         Command::Cache(command) => cache::run(&command, context.cancellable()?),
         Command::Harvest(args) => harvest::run(&args, context.cancellable()?),

@@ -1,18 +1,106 @@
 //! `verify`: checks packages, repositories and directories of packages, down to
-//! every kernel.
+//! every kernel; and files that others built, for code that GPUs lack.
 
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use gfxpack_package::read::PackageKind;
 use gfxpack_package::signing::Keyring;
 use gfxpack_package::verify::{Subject, Verified, Verifier};
 use gfxpack_package::{Finding, Remedy};
 use gfxpack_pipeline::checked_files::CheckedFiles;
+use gfxpack_pipeline::device_code::{Checked, check, owner};
 use gfxpack_pipeline::inspector::DatabaseInspector;
+use gfxpack_runtime::Environment;
 
+use super::detect::{detect, no_gpu};
 use crate::args::Verify;
-use crate::fail::{Result, in_full};
+use crate::fail::{Error, ErrorKind, Result, in_full};
 use crate::output::{Output, counted, display, harmless, message};
 
 /// Checks each path, and reports all findings before it fails.
 pub(crate) fn run(args: &Verify, output: &Output) -> Result {
+    let (code, packages): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        args.paths.iter().partition(|path| !args.target.is_empty() || !is_package(path));
+    let checked = packages_of(&packages, args, output);
+    let found = if code.is_empty() { Ok(()) } else { device_code(&code, args, output) };
+    match (checked, found) {
+        (Err(error), Err(other)) => {
+            output.warn(&in_full(&error));
+            Err(other)
+        }
+        (checked, found) => checked.and(found),
+    }
+}
+
+/// Whether it is a package, or a directory of packages, to be checked as such.
+fn is_package(path: &Path) -> bool {
+    let is_one = |path: &Path| PackageKind::from_name(path).is_some();
+    if !path.is_dir() {
+        return is_one(path) || !path.is_file();
+    }
+    let below = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let mut names = below.map(|entry| entry.path());
+    names.any(|path| is_one(&path) || INDEXES.iter().any(|name| path.ends_with(name)))
+}
+
+/// What tells a directory of packages from any other, apart from packages.
+const INDEXES: [&str; 4] = ["SHA256SUMS", "dists", "repodata", "Packages"];
+
+/// Checks that there is code for each GPU, and reports what is missing.
+fn device_code(paths: &[&PathBuf], args: &Verify, output: &Output) -> Result {
+    let mut devices = args.target.clone();
+    if devices.is_empty() {
+        let detection = detect(&args.hardware, &Environment::read())?;
+        devices.extend(detection.devices.into_iter().map(|device| device.target_id));
+        devices.sort();
+        devices.dedup();
+    }
+    if devices.is_empty() {
+        return Err(no_gpu());
+    }
+    let (mut all, mut owners) = (0, BTreeMap::new());
+    for path in paths {
+        let Checked { with_code, gaps } = check(path, &devices)?;
+        let is_installed = PackageKind::from_name(path).is_none();
+        for gap in &gaps {
+            let owner = if is_installed {
+                owners.entry(gap.path.clone()).or_insert_with(|| owner(&gap.path)).clone()
+            } else {
+                None
+            };
+            let target = gap.target.as_ref().map(ToString::to_string);
+            message!(output, "gap", {
+                "file": display(&gap.path), "target": target, "detail": gap.detail, "package": owner,
+            });
+            let target = target.map(|target| format!("{target}: ")).unwrap_or_default();
+            let owner = owner.map(|owner| format!(" (package {owner})")).unwrap_or_default();
+            let line = format!("{}: {target}{}{owner}", gap.path.display(), gap.detail);
+            output.text(&harmless(&line));
+        }
+        let gaps = gaps.len();
+        all += gaps;
+        message!(output, "checked", { "file": display(path), "with_code": with_code, "gaps": gaps });
+        if gaps == 0 && !output.quiet {
+            let devices: Vec<String> = devices.iter().map(ToString::to_string).collect();
+            let files = counted(with_code, "file");
+            let line = format!("{}: {files} with code for {}", path.display(), devices.join(", "));
+            output.text(&harmless(&line));
+        }
+    }
+    match all {
+        0 => Ok(()),
+        _ => Err(Error::new(
+            ErrorKind::Unsound,
+            format!("found {}", counted(all, "gap")),
+            "report it to who built the files; HIP up to November 2026 gives no code to any GPU if the \
+             first one has none: then HIP_VISIBLE_DEVICES without that one helps",
+        )),
+    }
+}
+
+/// Checks packages, and reports all findings before it fails.
+fn packages_of(paths: &[&PathBuf], args: &Verify, output: &Output) -> Result {
     let keyring = args.keyring.as_deref().map(Keyring::open).transpose()?;
     let mut checked = CheckedFiles::default();
     let mut verifier = Verifier {
@@ -26,7 +114,7 @@ pub(crate) fn run(args: &Verify, output: &Output) -> Result {
             }
         },
     };
-    args.paths.iter().for_each(|path| verifier.path(path));
+    paths.iter().for_each(|path| verifier.path(path));
     checked.finish(|remedy: &Remedy| remedy.hint(), |error| output.warn(&in_full(error)))
 }
 
