@@ -5,8 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use gfxpack_process::{Foreground, temporary_dir};
-use tempfile::TempDir;
+use gfxpack_process::{Foreground, ScratchDir, temporary_dir};
 
 use crate::error::{self, Result};
 use crate::program_run::not_started;
@@ -41,7 +40,7 @@ pub struct Recorded {
     pub status: ExitStatus,
     /// The list, which is empty if nothing was recorded.
     pub list: PathBuf,
-    _directory: TempDir,
+    _directory: ScratchDir,
 }
 
 impl TorchProgram<'_> {

@@ -146,9 +146,12 @@ impl TargetList {
 pub(crate) fn parse_targets(text: &str) -> Result<TargetList, String> {
     let parts = text.split([',', ';']).filter(|part| !part.trim().is_empty());
     let is_gfx = |word: &str| word.to_ascii_lowercase().starts_with("gfx");
-    let each = parts.flat_map(|part| match part.split_whitespace().all(is_gfx) {
-        true => part.split_whitespace().map(parse_target).collect(),
-        false => vec![parse_target(part)],
+    let each = parts.flat_map(|part| {
+        if part.split_whitespace().all(is_gfx) {
+            part.split_whitespace().map(parse_target).collect()
+        } else {
+            vec![parse_target(part)]
+        }
     });
     let targets = each.collect::<Result<Vec<_>, String>>()?;
     if targets.is_empty() { Err(unknown_gpu(text)) } else { Ok(TargetList(targets)) }
