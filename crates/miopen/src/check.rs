@@ -111,13 +111,13 @@ fn phases(session: &Session<'_>) -> Vec<(Phase, Answers)> {
     });
     let mut phases = Vec::new();
     for (database, has_find_db) in [(None, false)].into_iter().chain(databases) {
-        phases.push((Phase::exhaustive(database, uses, has_find_db), Answers::Compilable));
+        phases.push((Phase::exhaustive(database, uses, has_find_db), Answers::All));
         // Programs combine several uses.
         if uses.search && uses.immediate {
             phases.push((Phase::natural(database), Answers::None));
         }
     }
-    phases.extend([Phase::bias(), Phase::primed()].map(|phase| (phase, Answers::Compilable)));
+    phases.extend([Phase::bias(), Phase::primed()].map(|phase| (phase, Answers::All)));
     phases
 }
 
