@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use gfxpack_debian::{Archive, Event, KEYS, Options, Package, Progress, Proxies};
 use gfxpack_tests::project::{Project, command, finish, tool};
 
-const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/debian");
+/// Shared with the other suites that fetch from Debian.
+const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/libmiopen-cache");
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
 struct Ignored;
