@@ -8,7 +8,7 @@ use clap::builder::Styles;
 const GROUPS: &[(&str, &[&str], &[&str])] = &[
     ("Build", &["dist", "build", "plan", "targets", "cache"], &["merge"]),
     ("Find out what to build", &["problems", "ask", "harvest", "run"], &["miopen"]),
-    ("Package", &["package", "repo", "verify", "slim"], &["recipe"]),
+    ("Package", &["package", "repo", "verify"], &["recipe", "slim"]),
     ("Install and look up", &["detect", "install", "lookup", "doctor", "caches"], &[]),
     ("Databases", &["kdb"], &["perfdb", "tune"]),
     ("Other", &[], &["completions", "manual", "help"]),
