@@ -2,6 +2,8 @@
 //! every kernel; and files that others built, for code that GPUs lack.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use gfxpack_package::read::PackageKind;
@@ -12,6 +14,7 @@ use gfxpack_pipeline::checked_files::CheckedFiles;
 use gfxpack_pipeline::device_code::{Checked, check, owner};
 use gfxpack_pipeline::inspector::DatabaseInspector;
 use gfxpack_runtime::Environment;
+use walkdir::WalkDir;
 
 use super::detect::{detect, no_gpu};
 use crate::args::Verify;
@@ -33,19 +36,27 @@ pub(crate) fn run(args: &Verify, output: &Output) -> Result {
     }
 }
 
-/// Whether it is a package, or a directory of packages, to be checked as such.
+/// Whether it is to be checked as a package, or as a directory of packages: neither a file that
+/// begins like device code or a library, nor a directory in which no packages are.
 fn is_package(path: &Path) -> bool {
-    let is_one = |path: &Path| PackageKind::from_name(path).is_some();
     if !path.is_dir() {
-        return is_one(path) || !path.is_file();
+        let mut begin = [0; 4];
+        let read = File::open(path).and_then(|mut file| file.read_exact(&mut begin));
+        return read.is_err() || !CODE.contains(&&begin);
     }
-    let below = std::fs::read_dir(path).into_iter().flatten().flatten();
-    let mut names = below.map(|entry| entry.path());
-    names.any(|path| is_one(&path) || INDEXES.iter().any(|name| path.ends_with(name)))
+    let below = WalkDir::new(path).max_depth(4).into_iter().flatten().take(MANY);
+    below.into_iter().any(|entry| {
+        let path = entry.path();
+        PackageKind::from_name(path).is_some() || INDEXES.iter().any(|name| path.ends_with(name))
+    })
 }
 
+/// How files with device code begin: libraries, bundles, compressed ones, and kpack archives.
+const CODE: [&[u8; 4]; 4] = [b"\x7fELF", b"__CL", b"CCOB", b"KPAK"];
 /// What tells a directory of packages from any other, apart from packages.
 const INDEXES: [&str; 4] = ["SHA256SUMS", "dists", "repodata", "Packages"];
+/// In so many files, packages would have been seen.
+const MANY: usize = 10_000;
 
 /// Checks that there is code for each GPU, and reports what is missing.
 fn device_code(paths: &[&PathBuf], args: &Verify, output: &Output) -> Result {

@@ -57,11 +57,14 @@ fn judged(status: &str, stderr: &str, weak: &BTreeMap<String, String>) -> Option
         ];
         let flaw = flaws.into_iter().find_map(|(name, flaw)| Some((line(name)?, flaw)));
         let valid = line("GOODSIG").zip(line("VALIDSIG"));
-        let weakness = valid.and_then(|(_, valid)| weak.get(valid.split(' ').nth(2)?));
-        match (flaw, valid, weakness) {
+        // gpgv may know such a key for bad, and not say why.
+        let by = line("VALIDSIG").or_else(|| line("ERRSIG"));
+        let weakness = by.and_then(|line| line.split(' ').find_map(|word| weak.get(word)));
+        match (flaw, by, weakness) {
             (Some((line, flaw)), ..) => reasons.push(format!("the key {} {flaw}", who(line))),
-            (_, Some((line, _)), Some(flaw)) => {
-                reasons.push(format!("the key {} {flaw}: {REFUSED}", who(line)));
+            (_, Some(by), Some(flaw)) => {
+                let key = by.split(' ').nth(2).unwrap_or_default();
+                reasons.push(format!("the key {key} {flaw}: {REFUSED}"));
             }
             _ => good |= valid.is_some(),
         }
@@ -110,7 +113,8 @@ mod tests {
             (&[expired], "the key 3 C <c@d> has expired"),
             (&[unknown, expired], "the key 3 C <c@d> has expired"),
             (&[good, bad], "the signature of 4 D is bad"),
-            (&[weak], "the key 5 E is a DSA key: apt 3 and"),
+            (&[weak], "the key 5F is a DSA key: apt 3 and"),
+            (&["[GNUPG:] ERRSIG 5 1 8 00 1 4 5F"], "the key 5 is a DSA key: apt 3 and"),
             (&["[GNUPG:] GOODSIG 1 A"], "Can't check signature"),
             (&["[GNUPG:] VALIDSIG 1"], "Can't check signature"),
             (&[], "Can't check signature"),
