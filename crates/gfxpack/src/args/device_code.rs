@@ -24,7 +24,7 @@ pub(crate) struct Slim {
     pub(crate) dry_run: bool,
     /// Take out code for GPUs of this machine too
     ///
-    /// HIP up to November 2026 gives no code to any GPU of a machine if the first one has none.
+    /// HIP up to July 2026 gives no code to any GPU of a machine if the first one has none.
     #[arg(long)]
     pub(crate) only: bool,
     #[command(flatten)]

@@ -57,7 +57,7 @@ fn check_machine(args: &Slim) -> Result {
         Some(device) => Err(usage(
             format!("failed to leave out {}: this machine has it", device.target_id),
             "give it with --target too; or give --only if programs never see it \
-             (HIP_VISIBLE_DEVICES): HIP up to November 2026 fails for all GPUs if the first has no code",
+             (HIP_VISIBLE_DEVICES): HIP up to July 2026 fails for all GPUs if the first has no code",
         )),
     }
 }

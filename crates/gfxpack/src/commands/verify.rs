@@ -104,7 +104,7 @@ fn device_code(paths: &[&PathBuf], args: &Verify, output: &Output) -> Result {
         _ => Err(Error::new(
             ErrorKind::Unsound,
             format!("found {}", counted(all, "gap")),
-            "report it to who built the files; HIP up to November 2026 gives no code to any GPU if the \
+            "report it to who built the files; HIP up to July 2026 gives no code to any GPU if the \
              first one has none: then HIP_VISIBLE_DEVICES without that one helps",
         )),
     }
