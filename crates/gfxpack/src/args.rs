@@ -112,8 +112,7 @@ pub(crate) enum Command {
     Run(Run),
     /// Collect kernel keys from MIOpen's logs and kdbs, for --keys
     Harvest(Harvest),
-    /// List what networks, programs with PyTorch, logs and databases make MIOpen
-    /// compute
+    /// List what networks, PyTorch programs and logs ask of MIOpen
     ///
     /// The list has MIOpenDriver's commands, one a line.
     Problems(Box<ProblemsCommand>),
