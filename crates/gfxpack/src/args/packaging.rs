@@ -38,7 +38,7 @@ pub(crate) struct Packaging {
     /// Package formats [default: wheel for PyTorch's own MIOpen, else deb, rpm and tar.gz]
     #[arg(long, value_parser = one_of(&FORMATS), value_delimiter = ',', value_name = "FORMAT")]
     pub(crate) format: Vec<PackageFormat>,
-    /// Where the kdb is installed [default: where the library that was asked looks, else rocm]
+    /// Where the kdb is installed [default: where the library looks]
     #[arg(long, value_parser = one_of(&LAYOUTS))]
     pub(crate) layout: Option<InstallLayout>,
     /// Install below this absolute prefix instead: PREFIX/share/miopen/db
