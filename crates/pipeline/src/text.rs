@@ -14,8 +14,8 @@ pub fn counted(number: impl TryInto<u64>, what: &str) -> String {
     match number.try_into().unwrap_or(u64::MAX) {
         1 => format!("1 {what}"),
         number => match what.strip_suffix('y') {
-            Some(stem) => format!("{number} {stem}ies"),
-            None => format!("{number} {what}s"),
+            Some(stem) if !stem.ends_with('e') => format!("{number} {stem}ies"),
+            _ => format!("{number} {what}s"),
         },
     }
 }
