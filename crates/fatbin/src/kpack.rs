@@ -112,7 +112,8 @@ impl Reference {
 }
 
 /// The path without `..`, as far as its own words tell.
-pub(crate) fn normal(path: &Path) -> PathBuf {
+#[must_use]
+pub fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
         match part {

@@ -25,6 +25,7 @@ pub use bundle::{Bundle, Entry};
 pub use check::{Checker, Gap};
 pub use code::{CodeTarget, EntryKind};
 pub use error::Error;
+pub use kpack::normal;
 pub use library::{Library, Wrapper};
 pub use names::{is_for_others, named_target};
 pub use slim::{Slimmed, slim};

@@ -7,7 +7,7 @@ mod slim;
 
 pub use check::{Checked, check};
 pub use owner::owner;
-pub use slim::{Slim, Slimmed, slim};
+pub use slim::{Slimmed, slim};
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -23,11 +23,10 @@ pub(crate) fn run(args: &Slim, output: &Output) -> Result {
     }
     let out = args.out.as_deref().filter(|_| !args.dry_run);
     output.building();
-    let slimmed =
-        device_code::slim(device_code::Slim { from: &args.from, out, targets: &args.target })?;
+    let slimmed = device_code::slim(&args.from, out, &args.target)?;
     report(&slimmed, output);
     let (before, after) = (slimmed.before, slimmed.after);
-    let mut manifest = slimmed.manifest(None, &args.target);
+    let mut manifest = slimmed.manifest(&args.target);
     manifest["file"] = display(&args.from).into();
     output.message("slimmed", &manifest);
     output.text(&format!("{}: {} instead of {}", args.from.display(), size(after), size(before)));

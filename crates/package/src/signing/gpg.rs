@@ -23,8 +23,8 @@ pub(super) fn last_line(text: &str, nothing: &str) -> String {
 }
 
 /// Why no signature is good; `None` if one is good and none is bad. Keys that are `weak`, by
-/// fingerprint with what is wrong with them, make no good ones. The exit code does not tell: it is 0 for revoked keys, but not 0 for a signature by an
-/// unknown key beside a good one.
+/// fingerprint with what is wrong with them, make no good ones. The exit code does not tell: it is 0
+/// for revoked keys, but not 0 for a signature by an unknown key beside a good one.
 ///
 /// Source: GnuPG, doc/DETAILS, "Format of the --status-fd output"; apt's
 /// methods/gpgv.cc, which decides alike.

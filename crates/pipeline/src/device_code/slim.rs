@@ -3,25 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, symlink};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use gfxpack_fatbin::{Change, Error as CodeError, Slimmer};
-use gfxpack_model::{Digest, TargetId};
+use gfxpack_fatbin::{Change, Error as CodeError, Slimmer, normal};
+use gfxpack_model::TargetId;
 use serde_json::json;
 
 use super::{entries, failed, open};
 use crate::error::{Error, ErrorKind, Result, io, usage};
-
-/// What is to be made smaller, and for whom: no package, of which more than its files would change.
-#[derive(Debug, Clone, Copy)]
-pub struct Slim<'a> {
-    /// A file or a directory.
-    pub from: &'a Path,
-    /// Where the smaller one goes; `None` to find out how small it would be.
-    pub out: Option<&'a Path>,
-    /// The GPUs whose code stays.
-    pub targets: &'a [TargetId],
-}
 
 /// What was taken out.
 #[derive(Debug)]
@@ -36,28 +25,29 @@ pub struct Slimmed {
     pub kept: Vec<(PathBuf, CodeError)>,
 }
 
-/// Writes a smaller file or directory. `out` is whole or not there.
+/// Writes a smaller file or directory, with the code for these GPUs, to `out`, which is whole or not
+/// there; without it, finds out how small it would be. Of a package, more than its files would change.
 ///
 /// # Errors
 /// If a library would be left without code, a file on its own is not understood, `out` exists, or
 /// a file can't be read or written.
-pub fn slim(what: Slim<'_>) -> Result<Slimmed> {
-    let mut slimmer = Slimmer::new(what.targets);
-    match what.out {
-        None => tree(what.from, None, &mut slimmer)?,
+pub fn slim(from: &Path, out: Option<&Path>, targets: &[TargetId]) -> Result<Slimmed> {
+    let mut slimmer = Slimmer::new(targets);
+    match out {
+        None => tree(from, None, &mut slimmer)?,
         Some(out) => {
             let parent = out.parent().filter(|it| !it.as_os_str().is_empty());
             let parent = parent.unwrap_or(Path::new("."));
-            check_out(what.from, out, parent)?;
+            check_out(from, out, parent)?;
             let new = tempfile::Builder::new().prefix(".slim-").tempdir_in(parent);
             let new = new.map_err(io("write", parent))?;
             let made = new.path().join("out");
-            tree(what.from, Some(&made), &mut slimmer)?;
-            refuse(&slimmer, what.from)?;
+            tree(from, Some(&made), &mut slimmer)?;
+            refuse(&slimmer, from)?;
             fs::rename(&made, out).map_err(io("write", out))?;
         }
     }
-    refuse(&slimmer, what.from)?;
+    refuse(&slimmer, from)?;
     let Slimmer { before, after, changes, kept, .. } = slimmer;
     Ok(Slimmed { before, after, changes, kept })
 }
@@ -155,30 +145,10 @@ fn file(path: &Path, to: Option<&Path>, slimmer: &mut Slimmer<'_>) -> Result {
     written.set_permissions(metadata.permissions()).and(modified).map_err(io("write", to))
 }
 
-/// The path without `..`, as far as its own words tell.
-fn normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for part in path.components() {
-        match part {
-            Component::ParentDir => {
-                normal.pop();
-            }
-            Component::CurDir => {}
-            other => normal.push(other),
-        }
-    }
-    normal
-}
-
 impl Slimmed {
-    /// What was taken out and from what, for people who want to know later. `from` is the name and
-    /// the digest of a package, if it was one.
+    /// What was taken out, for people who want to know later.
     #[must_use]
-    pub fn manifest(
-        &self,
-        from: Option<(&str, Digest)>,
-        targets: &[TargetId],
-    ) -> serde_json::Value {
+    pub fn manifest(&self, targets: &[TargetId]) -> serde_json::Value {
         let change = |change: &Change| {
             json!({
                 "path": change.path, "before": change.before, "after": change.after,
@@ -187,7 +157,6 @@ impl Slimmed {
         };
         json!({
             "format": 1,
-            "from": from.map(|(name, digest)| json!({ "name": name, "sha256": digest.to_string() })),
             "targets": targets.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "before": self.before, "after": self.after,
             "changes": self.changes.iter().map(change).collect::<Vec<_>>(),

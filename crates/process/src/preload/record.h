@@ -41,7 +41,7 @@
 enum wish {
     WISH_ALL = 1,    /* the file accesses of drivers and scripts are recorded too */
     WISH_BOUNDS = 2, /* only paths of a list, and below them, may be written */
-    /* Landlock confines compilers, assemblers and linkers to these paths, */
+    /* Landlock confines compilers, assemblers and linkers to these paths */
     WISH_LANDLOCK = 4,
     WISH_CUT = 16, /* the file is truncated to its used length */
 };
