@@ -62,6 +62,22 @@ fn the_keys_do_not_depend_on_the_order_of_problems_and_the_number_of_workers() {
 }
 
 #[test]
+fn a_library_that_names_no_assembler_of_this_machine_is_asked_with_one_and_without() {
+    let project = Project::new();
+    project.write("list.txt", &format!("{FORWARD}\n"));
+    let ask = ["ask", "--problems", "list.txt", "--target", "gfx908@120", "--out", "keys.jsonl"];
+    let Some(asked) = run(&project, &ask) else { return };
+    asked.expect_code(0);
+    let keys = keys(&project, "keys.jsonl");
+    let named = |end: &str| {
+        keys.iter().any(|key| key["kernel_name"].as_str().is_some_and(|name| name.ends_with(end)))
+    };
+    assert!(named(".s.o"), "{keys:?}");
+    // Debian's MIOpen 3.4.0 considers this one only if it finds no assembler.
+    assert!(named("MIOpenConv1x1J1.cl.o"), "{keys:?}");
+}
+
+#[test]
 fn the_library_finds_kernels_built_from_its_own_sources() {
     let project = Project::new();
     project.write("list.txt", &format!("{FORWARD}\n"));

@@ -22,7 +22,7 @@ pub use options::{AskEvent, AskOptions, Uses, UsesError};
 const EVERY_KERNEL: Lookup<'_> = Lookup { kernels: None, answers: Answers::All };
 
 /// Asks a libMIOpen for the kernels of these problems on that target: with each directory of
-/// databases, and without any. Problems that want kernels which nobody can compile
+/// databases, and without any, and if it finds no assembler itself, with one and without. Problems that want kernels which nobody can compile
 /// ([`AskOptions::sources`], [`AskOptions::refused`]) are asked again without these.
 ///
 /// The result depends only on library, databases, problems, target and uses: neither on the order
@@ -60,6 +60,10 @@ fn phases(session: &Session<'_>) -> Vec<Phase> {
         if let Some(staged) = staged {
             phases.push(Phase::exhaustive(Some(number), uses, staged.find_db.is_some()));
         }
+    }
+    if !session.finds_assembler {
+        let own: Vec<_> = phases.iter().map(Phase::with_own_assembler).collect();
+        phases.extend(own);
     }
     phases.push(Phase::bias());
     phases.push(Phase::primed());

@@ -117,6 +117,11 @@ fn phases(session: &Session<'_>) -> Vec<(Phase, Answers)> {
             phases.push((Phase::natural(database), Answers::None));
         }
     }
+    if !session.finds_assembler {
+        let own: Vec<_> =
+            phases.iter().map(|(phase, answers)| (phase.with_own_assembler(), *answers)).collect();
+        phases.extend(own);
+    }
     phases.extend([Phase::bias(), Phase::primed()].map(|phase| (phase, Answers::All)));
     phases
 }

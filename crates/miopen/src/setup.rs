@@ -24,6 +24,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) compute_units: u32,
     /// The directory of system databases.
     pub(crate) databases: Option<PathBuf>,
+    /// Whether the library finds an assembler; otherwise, the one that it finds itself, if any.
+    pub(crate) assembler: bool,
     /// Whether kernels are looked up by the real SQLite.
     pub(crate) real_kernels: bool,
     pub(crate) time_limit: Duration,
@@ -62,10 +64,11 @@ impl Setup<'_> {
             .env("MIOPEN_CUSTOM_CACHE_DIR", user)
             .env("MIOPEN_LOG_LEVEL", "1")
             // Threads would cost more than they save, since compiling takes no time.
-            .env("MIOPEN_COMPILE_PARALLEL_LEVEL", "1")
-            // Some builds find no assembler, and then consider no solver in assembly applicable.
+            .env("MIOPEN_COMPILE_PARALLEL_LEVEL", "1");
+        if self.assembler {
             // The file must only exist.
-            .env("MIOPEN_EXPERIMENTAL_GCN_ASM_PATH", preload.unwrap_or(program));
+            command.env("MIOPEN_EXPERIMENTAL_GCN_ASM_PATH", preload.unwrap_or(program));
+        }
         command
     }
 }

@@ -64,6 +64,9 @@ pub(crate) struct Phase {
     /// The number of the directory of databases, if any.
     pub(crate) database: Option<usize>,
     pub(crate) solvers: Solvers,
+    /// Whether the library is told of an assembler. Without one it considers no solver in assembly
+    /// applicable, and takes others.
+    pub(crate) assembler: bool,
     /// Lists of steps, each run in a process of its own.
     pub(crate) runs: Vec<Vec<Step>>,
     /// Each problem is computed after each of these.
@@ -160,7 +163,8 @@ impl Phase {
         if uses.hit && has_find_db {
             steps.push(Step::Hit);
         }
-        Self { database, solvers: Solvers::All, runs: vec![steps], stems: Vec::new() }
+        let runs = vec![steps];
+        Self { database, solvers: Solvers::All, assembler: true, runs, stems: Vec::new() }
     }
 
     /// Does what programs do: searches in each find mode, and uses stored results without a search.
@@ -169,6 +173,7 @@ impl Phase {
         Self {
             database,
             solvers: Solvers::Natural,
+            assembler: true,
             runs: modes.chain([vec![Step::Unprepared]]).collect(),
             stems: Vec::new(),
         }
@@ -186,6 +191,7 @@ impl Phase {
         Self {
             database: None,
             solvers: Solvers::Only(PRIMED_SOLVER),
+            assembler: true,
             runs: vec![vec![Step::Search, Step::Immediate]],
             stems: stems.collect(),
         }
@@ -195,7 +201,13 @@ impl Phase {
     /// particular setup of solvers.
     pub(crate) fn bias() -> Self {
         let runs = vec![vec![Step::Bias]];
-        Self { database: None, solvers: Solvers::Natural, runs, stems: Vec::new() }
+        let solvers = Solvers::Natural;
+        Self { database: None, solvers, assembler: true, runs, stems: Vec::new() }
+    }
+
+    /// The same with the assembler that the library finds itself, if any.
+    pub(crate) fn with_own_assembler(&self) -> Self {
+        Self { assembler: false, ..self.clone() }
     }
 
     /// Whether this is [`Self::bias`].

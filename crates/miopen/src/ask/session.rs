@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use super::options::{AskEvent, AskOptions};
+use super::options::{AskEvent, AskOptions, Uses};
 use super::plan::{Method, Phase, ProblemSet, Task};
 use super::pool::{Connection, Pool, in_parallel};
 use crate::driver::Driver;
@@ -32,6 +32,9 @@ pub(crate) struct Session<'a> {
     compute_units: u32,
     /// The databases of each directory, in order.
     pub(crate) staged: Vec<Option<StagedDatabases>>,
+    /// Whether the library finds an assembler itself. Some builds name one that only the machine had
+    /// on which they were built.
+    pub(crate) finds_assembler: bool,
     /// Whether the library can't read the databases' heuristic models.
     models_left_out: bool,
     /// The library's version, as it reports it, once it is loaded.
@@ -74,6 +77,7 @@ impl<'a> Session<'a> {
             cancel,
             compute_units,
             staged: Vec::new(),
+            finds_assembler: true,
             models_left_out: false,
             version: String::new(),
             withheld: options.withheld(),
@@ -84,7 +88,19 @@ impl<'a> Session<'a> {
             session.staged.push(staged);
             session.leave_out_unreadable_models(number)?;
         }
+        session.finds_assembler = session.finds_assembler()?;
         Ok(session)
+    }
+
+    /// Whether the library finds an assembler itself: it then wants kernels in assembly on a
+    /// processor for which every version has some.
+    fn finds_assembler(&self) -> Result<bool, AskError> {
+        let phase = Phase::exhaustive(None, Uses::ALL, false).with_own_assembler();
+        let mut setup = self.setup(&phase, None, false);
+        (setup.architecture, setup.compute_units) = ("gfx906".to_owned(), 60);
+        let pool = self.start(&phase, setup)?;
+        let answer = self.try_out(&pool, SMALL, &[Step::Search])?;
+        Ok(answer.keys.keys().any(|key| key.kernel_name.ends_with(".s.o")))
     }
 
     /// Leaves a directory's heuristic models out if the library can't read them: programs that do
@@ -96,7 +112,7 @@ impl<'a> Session<'a> {
         let phase = Phase::natural(Some(number));
         // With the find database, models would be used less.
         let databases = Some(staged.directory.clone());
-        let pool = self.start(&phase, self.setup(databases, false))?;
+        let pool = self.start(&phase, self.setup(&phase, databases, false))?;
         for problem in [SMALL, PREDICTED] {
             let answer = self.try_out(&pool, problem, &[Step::Unprepared])?;
             if !answer.refused.is_empty() || answer.early_end.is_some() {
@@ -129,8 +145,8 @@ impl<'a> Session<'a> {
         Ok(Some(to))
     }
 
-    /// The setup of the library with these databases.
-    fn setup(&self, databases: Option<PathBuf>, real_kernels: bool) -> Setup<'_> {
+    /// The setup of the library in a phase, with these databases.
+    fn setup(&self, phase: &Phase, databases: Option<PathBuf>, real_kernels: bool) -> Setup<'_> {
         let options = self.options;
         Setup {
             library: self.library,
@@ -139,6 +155,7 @@ impl<'a> Session<'a> {
             architecture: options.target.id().to_string(),
             compute_units: self.compute_units,
             databases,
+            assembler: phase.assembler,
             real_kernels,
             time_limit: options.time_limit,
             withheld: &self.withheld,
@@ -257,7 +274,8 @@ impl<'a> Session<'a> {
         lookup: Lookup<'_>,
         tasks: &[Task],
     ) -> Result<Running<'p>, AskError> {
-        let setup = self.setup(self.databases(phase, lookup)?, lookup.kernels.is_some());
+        let databases = self.databases(phase, lookup)?;
+        let setup = self.setup(phase, databases, lookup.kernels.is_some());
         let pool = self.start(phase, setup.clone())?;
         if lookup.kernels.is_none() && phase.solvers == Solvers::All {
             self.self_test(&pool)?;
