@@ -8,8 +8,7 @@ pub const MAX_SIZE: u64 = i32::MAX as u64;
 
 impl Convolution {
     /// Depth, height and width of the output; `None` if one is out of range. A filter that does not
-    /// fit the padded input gives one element, as in MIOpen, whose databases contain such
-    /// convolutions.
+    /// fit the padded input gives one element, as in MIOpen; [`Self::check`] refuses it.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `GetForwardOutputTensorWithLayout` in
     /// convolution.cpp.
@@ -32,10 +31,10 @@ impl Convolution {
         Some(output)
     }
 
-    /// Whether MIOpen could compute it.
+    /// Whether MIOpen could compute it, and a program would ask for it.
     ///
     /// # Errors
-    /// [`ProblemError`]: a size out of range, channels that do not divide into
+    /// [`ProblemError`]: a size out of range, a filter larger than the padded input, channels that do not divide into
     /// the groups, a tensor of 2^63 bytes, or no direction.
     pub fn check(&self) -> Result<(), ProblemError> {
         if !matches!(self.spatial_dims, 2 | 3) {
@@ -85,7 +84,28 @@ impl Convolution {
                 return Err(ProblemError::range(option, pad));
             }
         }
+        self.check_filter()?;
         self.check_tensors()
+    }
+
+    /// MIOpen computes one element where a filter does not fit; PyTorch and other programs refuse
+    /// to, so such a line is a slip, and its kernels are for nobody.
+    fn check_filter(&self) -> Result<(), ProblemError> {
+        for (axis, name) in ["deep", "high", "wide"].into_iter().enumerate() {
+            // All are at most MAX_SIZE, so their products fit.
+            let covered = self.dilation[axis] * (self.filter[axis] - 1) + 1;
+            let padded = self.input[axis] + 2 * self.pad[axis];
+            if covered > padded && !self.transposed {
+                return Err(ProblemError::Sizes {
+                    what: format!(
+                        "its filter covers more than its padded input: it is {covered} {name}, and \
+                         the input {padded}"
+                    ),
+                    hint: "check the sizes of input, filter, padding and dilation",
+                });
+            }
+        }
+        Ok(())
     }
 
     fn check_tensors(&self) -> Result<(), ProblemError> {

@@ -96,7 +96,6 @@ fn output_sizes_are_those_of_miopen() {
     assert_eq!(output("conv -n 1 --spatial_dim 3 --in_d 3 -k 1"), [1, 1, 1, 30, 30]);
     assert_eq!(output("conv -n 1 -H 4 -W 4 -k 1 -y 2 -x 2 -u 2 -v 2 -m trans"), [1, 1, 8, 8]);
     // No output is empty.
-    assert_eq!(output("conv -n 1 -H 2 -W 9 -k 1 -u 2"), [1, 1, 1, 7]);
     assert_eq!(output("conv -n 1 -H 1 -W 1 -k 1 -y 1 -x 1 -p 1 -q 1 -m trans"), [1, 1, 1, 1]);
 }
 
@@ -120,6 +119,19 @@ fn problems_that_crash_miopen_are_refused() {
         "convint8 -n 1 -c 2147483647 -H 2147483647 -W 2 -k 1 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -l 1 \
          -j 1 -m conv -g 1 -F 0",
     );
+}
+
+#[test]
+fn a_filter_larger_than_its_padded_input_is_refused() {
+    let larger =
+        "failed to accept the problem: its filter covers more than its padded input: it is";
+    refused("conv -H 4 -y 7", &format!("{larger} 7 high, and the input 4"));
+    refused("conv -W 4 -p 9 -q 1 -j 3", &format!("{larger} 7 wide, and the input 6"));
+    let three = "conv --spatial_dim 3 --in_d 2";
+    refused(three, &format!("{larger} 3 deep, and the input 2"));
+    for line in ["conv -H 5 -W 7 -y 7 -x 7 -p 1", "conv -H 4 -y 7 -m trans"] {
+        assert!(line.parse::<Problem>().is_ok(), "{line}");
+    }
 }
 
 #[test]
