@@ -163,6 +163,11 @@ impl Environment {
         }
     }
 
+    /// The time stamp of what says when it was built, if one is stated.
+    pub(crate) fn stated_epoch(&self) -> Option<u64> {
+        self.source_date_epoch.as_ref().and_then(|text| text.parse().ok())
+    }
+
     /// The time stamp of everything that is built, in seconds since 1970.
     pub(crate) fn epoch(&self) -> Result<u64> {
         match &self.source_date_epoch {

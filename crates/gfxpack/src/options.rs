@@ -119,6 +119,7 @@ pub(crate) fn build_options(args: &Build, environment: &Environment) -> BuildOpt
         allow_partial: args.allow_partial,
         form: kdb_form(args.form),
         report: args.report.clone(),
+        date: environment.stated_epoch(),
         junit: args.junit.clone(),
         annotations: environment.github_actions,
         shortcuts: args.via == Via::Auto,

@@ -8,6 +8,7 @@ use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
 use gfxpack_plan::plan::{self, Plan};
 use gfxpack_plan::shard::Shard;
+use gfxpack_process::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{self, Error, Result};
@@ -87,6 +88,7 @@ pub(crate) fn reported<T>(
     run: impl FnOnce(&mut BuildFacts) -> Result<T>,
 ) -> Result<T> {
     let mut facts = BuildFacts::new();
+    facts.date = options.date.map_or(facts.date, Timestamp);
     let files = FailureFiles::new(&options.out, shard, options.report.as_deref());
     progress.event(Event::BuildStarted { plan: &prepared.plan, files: &files });
     let ended = run(&mut facts);

@@ -120,6 +120,8 @@ pub struct BuildOptions {
     pub form: KdbForm,
     /// File for the build report, an HTML page.
     pub report: Option<PathBuf>,
+    /// Date of the report, in seconds since 1970; when the build began if `None`.
+    pub date: Option<u64>,
     /// File for the kernels as test results, in JUnit XML.
     pub junit: Option<PathBuf>,
     /// Whether failures are printed as annotations for GitHub Actions.

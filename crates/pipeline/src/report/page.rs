@@ -10,7 +10,7 @@ use gfxpack_plan::plan::Plan;
 use serde_json::Value;
 
 use super::facts::{BuildFacts, cut};
-use crate::kernel_library::KernelLibrary;
+use crate::kernel_library::{KernelLibrary, ProblemsFact, miopen_in_words};
 use crate::text::{brief, counted, grouped, if_any, joined, language_word, size};
 
 /// The table has at most this many kernels, which a browser still shows at once.
@@ -25,7 +25,7 @@ pub(super) fn page(
     library: &KernelLibrary,
     summary: &Value,
 ) -> String {
-    let title = format!("Build report: {}", escaped(&name_of(library)));
+    let title = format!("Build report: {}", escaped(&title_of(library)));
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -37,7 +37,7 @@ pub(super) fn page(
         let error = escaped(error);
         page += &format!("<p class=\"error\">The build ended early: {error}</p>\n");
     }
-    table(&mut page, &[], about(facts, plan, summary).into_iter());
+    table(&mut page, &[], about(facts, plan, library, summary).into_iter());
     failures(&mut page, facts, plan);
     unbuildable(&mut page, &summary["unbuildable"]);
     groups(&mut page, &summary["groups"]);
@@ -46,27 +46,53 @@ pub(super) fn page(
     page
 }
 
-/// The name and version of what was built.
-fn name_of(library: &KernelLibrary) -> String {
+/// The name and version of what was built, and the lists that it was built for.
+fn title_of(library: &KernelLibrary) -> String {
     let (name, version) = match (&library.name, &library.miopen, &library.rocfft) {
         (None, Some(facts), _) => ("MIOpen", Some(&facts.version)),
         (None, None, Some(facts)) => ("rocFFT", Some(&facts.version)),
         (name, ..) => (name.as_deref().unwrap_or("kernels"), library.version.as_ref()),
     };
-    version.map_or_else(|| name.to_owned(), |version| format!("{name} {version}"))
+    let version = version.map_or_else(String::new, |version| format!(" {version}"));
+    let lists = lists(library);
+    let lists =
+        if_any(lists.len(), |_| format!(" for {}", joined(lists.iter().map(|it| it.name()))));
+    format!("{name}{version}{lists}")
+}
+
+/// The lists of problems or plans that a library was asked for.
+fn lists(library: &KernelLibrary) -> &[ProblemsFact] {
+    let of_rocfft = library.rocfft.as_ref().map(|facts| &facts.plans);
+    library.miopen.as_ref().map(|facts| &facts.problems).or(of_rocfft).map_or(&[], Vec::as_slice)
+}
+
+/// The library that was asked, in words.
+fn asked(library: &KernelLibrary) -> Option<String> {
+    let rocfft = library.rocfft.as_ref();
+    let rocfft = rocfft.map(|facts| format!("rocFFT {} ({})", facts.version, facts.origin));
+    library.miopen.as_ref().map(miopen_in_words).or(rocfft)
 }
 
 /// Rows about the build as a whole.
-fn about(facts: &BuildFacts, plan: &Plan, summary: &Value) -> Vec<Vec<String>> {
+fn about(
+    facts: &BuildFacts,
+    plan: &Plan,
+    library: &KernelLibrary,
+    summary: &Value,
+) -> Vec<Vec<String>> {
     let number = |name: &str| summary[name].as_u64().unwrap_or(0);
     let time = |name: &str| brief(Duration::from_millis(number(name)));
     let date = Date::at(facts.date.0);
     let Date { year, month, day, .. } = date;
     let done = number("cached") + number("compiled") + number("failed");
     let compilers = plan.toolchains.iter().map(|toolchain| escaped(&toolchain.identity));
+    let lists = lists(library).iter();
+    let lists = lists.map(|it| format!("{} ({})", it.name(), counted(it.problems, "line")));
     let rows = [
+        ("library", escaped(&asked(library).unwrap_or_default())),
+        ("lists", escaped(&joined(lists))),
         ("GPUs", joined(gpus(plan))),
-        ("begun", format!("{year}-{month:02}-{day:02} {} UTC", date.time())),
+        ("date", format!("{year}-{month:02}-{day:02} {} UTC", date.time())),
         ("by", format!("gfxpack {}, {}", env!("CARGO_PKG_VERSION"), joined(compilers))),
         ("took", format!("{} with {}", time("milliseconds"), counted(number("workers"), "worker"))),
         ("kernels", grouped(plan.jobs.len())),

@@ -7,11 +7,12 @@ use gfxpack_compile::{Compiled, Event, Failure, FailureKind, JobRun, Site, Usage
 use gfxpack_model::compiler::{CompilerFacts, Program};
 use gfxpack_model::{Digest, JobId, KernelKey, Language, SourceId, ToolchainId};
 use gfxpack_plan::plan::{Job, Plan, PlanToolchain, Source};
+use gfxpack_process::Timestamp;
 use serde_json::json;
 
 use super::facts::BuildFacts;
 use super::page::page;
-use crate::kernel_library::KernelLibrary;
+use crate::kernel_library::{KernelLibrary, MiopenFacts, ProblemsFact};
 use crate::unbuildable::{self, Reason, Unbuildable, Unbuilt};
 
 /// A plan with this number of jobs, with every language and two targets.
@@ -104,6 +105,37 @@ fn the_page_says_what_was_built_what_failed_and_why() {
     }
     for outside in ["http:", "https:", "src=", "@import", "url(", "<script"] {
         assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn the_page_says_for_which_networks_and_by_which_library() {
+    let problems = |file: &str| ProblemsFact {
+        file: file.to_owned(),
+        problems: 32,
+        sha256: Digest::of(b"problems"),
+    };
+    let miopen = MiopenFacts {
+        version: "3.4.0".to_owned(),
+        origin: "Debian sid, libmiopen1 6.4.3-1".to_owned(),
+        sha256: Digest::of(b"library"),
+        uses: "search".to_owned(),
+        databases: Vec::new(),
+        problems: vec![problems("resnet18.txt"), problems("unet.txt")],
+        without_source: Vec::new(),
+    };
+    let library = KernelLibrary { miopen: Some(miopen), ..KernelLibrary::default() };
+    let plan = plan(4);
+    let mut facts = facts(&plan, "");
+    facts.date = Timestamp(1_735_689_600);
+    let page = page(&facts, &plan, &library, &facts.summary(&plan, Duration::ZERO, None));
+    for expected in [
+        "<title>Build report: MIOpen 3.4.0 for resnet18, unet</title>",
+        "<td>MIOpen 3.4.0 (Debian sid, libmiopen1 6.4.3-1; sha256 ",
+        "<td>resnet18 (32 lines), unet (32 lines)</td>",
+        "<td>date</td><td>2025-01-01 00:00:00 UTC</td>",
+    ] {
+        assert!(page.contains(expected), "{expected}: {page}");
     }
 }
 
