@@ -145,6 +145,16 @@ fn colours_are_used_on_terminals_and_on_request() {
     assert!(colored(&["--color=always"], Some("NO_COLOR")));
     assert!(!colored(&[], Some("NO_COLOR")) && !colored(&["--color", "never"], None));
 
+    // What goes to stdout too, and diagnostics.
+    for (more, is_colored) in [(&[][..], true), (&["--color=never"], false)] {
+        let mut doctor = project.command(&[&["-vv", "doctor"], more].concat());
+        doctor.env_remove("NO_COLOR");
+        let shown = finish(on_a_terminal(&doctor, 80)).expect_code(101).stdout;
+        assert_eq!(shown.contains("\u{1b}[1m\u{1b}[31mproblem \u{1b}[0m"), is_colored, "{shown}");
+        assert_eq!(shown.contains('\u{1b}'), is_colored, "{shown}");
+        assert!(!project.run(&["doctor"]).stdout.contains('\u{1b}'));
+    }
+
     // Into a file, clap's messages too.
     for (more, is_colored) in [(&[][..], false), (&["--color", "always"], true)] {
         let run = build(&project, more).expect_code(100);

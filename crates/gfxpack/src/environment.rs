@@ -2,7 +2,7 @@
 //! compilers that it starts.
 
 use std::ffi::OsString;
-use std::io::IsTerminal as _;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use clap::ColorChoice;
@@ -154,12 +154,12 @@ impl Environment {
         }
     }
 
-    /// Whether stderr has colours.
-    pub(crate) fn colors(&self, choice: ColorChoice) -> bool {
+    /// Whether this stream has colours.
+    pub(crate) fn colors(&self, choice: ColorChoice, stream: &impl IsTerminal) -> bool {
         match choice {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
-            ColorChoice::Auto => !self.no_color && std::io::stderr().is_terminal(),
+            ColorChoice::Auto => !self.no_color && stream.is_terminal(),
         }
     }
 
@@ -196,7 +196,7 @@ impl Environment {
 
 /// Sets up diagnostics for developers on stderr; GFXPACK_LOG has tracing's
 /// directives.
-pub(crate) fn init_logging(environment: &Environment, verbose: u8) {
+pub(crate) fn init_logging(environment: &Environment, verbose: u8, colors: bool) {
     let default = match verbose {
         0 => "error",
         1 => "warn",
@@ -208,7 +208,7 @@ pub(crate) fn init_logging(environment: &Environment, verbose: u8) {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_ansi(colors)
         .without_time()
         .init();
 }

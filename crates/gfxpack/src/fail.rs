@@ -15,7 +15,7 @@ use crate::output::Output;
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     let code = if error.use_stderr() { ErrorKind::Usage.exit_code() } else { SUCCESS };
     let json = command_line::value_of("--json").map(PathBuf::from);
-    let output = Output::new(&Common { json: json.clone(), ..Common::default() }, false);
+    let output = Output::new(&Common { json: json.clone(), ..Common::default() }, false, false);
     let on_stdout = output.json;
     if error.use_stderr() && json.is_some() {
         let text = error.to_string();

@@ -62,12 +62,13 @@ fn main() -> ExitCode {
         Err(error) => return fail::report_usage(&error),
     };
     let environment = environment::Environment::read();
-    environment::init_logging(&environment, args.common.verbose);
+    let colors = environment.colors(args.common.color, &std::io::stderr());
+    environment::init_logging(&environment, args.common.verbose, colors);
     if environment.no_landlock {
         gfxpack_compile::switch_off_landlock();
     }
-    let colors = environment.colors(args.common.color);
-    let plain = || output::Output::new(&args.common, colors);
+    let data_colors = environment.colors(args.common.color, &std::io::stdout());
+    let plain = || output::Output::new(&args.common, colors, data_colors);
     let output = match plain().with_file(args.common.json.as_deref()) {
         Ok(output) => output,
         Err(error) => return fail::report(&error, &plain()),

@@ -46,6 +46,8 @@ pub(crate) struct Output {
     pub(crate) bars: bool,
     /// Whether stderr has colours.
     pub(crate) colors: bool,
+    /// Whether stdout has colours.
+    data_colors: bool,
     /// One of the bars on the terminal.
     drawn: Arc<Mutex<Option<ProgressBar>>>,
     broken: Arc<OnceLock<std::io::Error>>,
@@ -53,7 +55,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    pub(crate) fn new(common: &Common, colors: bool) -> Self {
+    pub(crate) fn new(common: &Common, colors: bool, data_colors: bool) -> Self {
         console::set_colors_enabled_stderr(colors);
         let json = common.json.as_deref() == Some(Path::new("-"));
         // If bars would be hidden, as with TERM=dumb, progress is printed as lines.
@@ -66,6 +68,7 @@ impl Output {
             verbose: common.verbose > 0,
             bars: wanted && !json && !common.quiet,
             colors,
+            data_colors,
             drawn: Arc::default(),
             broken: Arc::default(),
             building: Arc::default(),
@@ -97,6 +100,24 @@ impl Output {
         if !self.json {
             self.raw(&harmless_lines(text));
         }
+    }
+
+    /// Like [`Output::text`], with the words that it begins with in these colours on a terminal.
+    pub(crate) fn painted(&self, words: &[(&str, AnsiColor)], text: &str) {
+        if self.json {
+            return;
+        }
+        let painted = |line: &str| {
+            let rest = line.trim_start();
+            let blanks = &line[..line.len() - rest.len()];
+            let with = |(word, color): &(&str, AnsiColor)| {
+                let after = rest.strip_prefix(word)?;
+                self.data_colors.then(|| format!("{blanks}{}{after}", paint(word, *color)))
+            };
+            words.iter().find_map(with).unwrap_or_else(|| line.to_owned())
+        };
+        let lines: Vec<String> = harmless_lines(text).split('\n').map(painted).collect();
+        self.raw(&lines.join("\n"));
     }
 
     /// Whether the reader of stdout has gone.
@@ -232,11 +253,7 @@ impl Output {
 
     /// The beginning of a line, such as `warning:`.
     fn head(&self, word: &str, color: AnsiColor) -> String {
-        if !self.colors {
-            return word.to_owned();
-        }
-        let style = color.on_default().bold();
-        format!("{style}{word}{style:#}")
+        if self.colors { paint(word, color) } else { word.to_owned() }
     }
 
     fn headed(&self, head: &str, text: &str) {
@@ -253,6 +270,11 @@ impl Output {
         // An error of stderr can't be reported anywhere.
         writeln!(std::io::stderr().lock(), "{line}").ok();
     }
+}
+
+fn paint(word: &str, color: AnsiColor) -> String {
+    let style = color.on_default().bold();
+    format!("{style}{word}{style:#}")
 }
 
 /// Writes a message for machines of this type with these fields, which are only

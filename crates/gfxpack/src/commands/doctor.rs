@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use clap::builder::styling::AnsiColor;
 use gfxpack_pipeline::doctor::{
     Finding, Findings, InstalledFiles, Level, check_compilers, check_devices, check_installed,
     check_libraries, check_rocfft, check_target, check_variables,
@@ -67,9 +68,17 @@ pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
     }
 }
 
+/// How the beginnings of lines look on a terminal.
+const COLORS: [(&str, AnsiColor); 4] = [
+    ("problem ", AnsiColor::Red),
+    ("warning ", AnsiColor::Yellow),
+    ("ok ", AnsiColor::Green),
+    ("hint:", AnsiColor::Cyan),
+];
+
 fn print(finding: &Finding, output: &Output) {
     output.message("check", finding);
     if finding.level >= Level::Warning || !output.quiet {
-        output.text(&finding.to_string());
+        output.painted(&COLORS, &finding.to_string());
     }
 }
