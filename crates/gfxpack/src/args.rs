@@ -31,7 +31,7 @@ pub(crate) use harvest::{
     TunePlan,
 };
 pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, KdbForm, SelectObject};
-pub(crate) use packaging::{Install, Package, Packaging, Recipe, Repo, Verify};
+pub(crate) use packaging::{Install, LAYOUTS, Package, Packaging, Recipe, Repo, Verify};
 pub(crate) use parsers::{
     Choice, SHELLS, TargetList, one_of, parse_target, parse_targets, whole_file,
 };
@@ -58,17 +58,33 @@ pub(crate) struct Args {
 fn after_help() -> String {
     let code = |(code, meaning): &(u8, &str)| format!("  {code:>3}  {meaning}\n");
     let codes: String = MEANINGS.iter().map(code).collect();
-    format!(
-        "Exit codes:\n{codes}  `run` and `problems -- PROGRAM` end with the program's own.\n\n{ENVIRONMENT}"
-    )
+    let variables = VARIABLES.iter().map(|(names, effect)| format!("{names} ({effect})"));
+    let variables = variables.collect::<Vec<_>>().join(", ");
+    format!("Exit codes:\n{codes}  {OTHER_CODES}\n\nEnvironment: {variables}. {MORE_VARIABLES}")
 }
 
-const ENVIRONMENT: &str = "Environment: GFXPACK_CACHE_DIR or XDG_CACHE_HOME (where the cache is), GFXPACK_CACHE_SIZE \
-    (its limit), HIPCC and PATH (where toolchains are searched for), ROCM_PATH (where libMIOpen is), \
-    GFXPACK_NO_LANDLOCK (compilers run without Landlock, to find faults), GFXPACK_DEBIAN_MIRROR \
-    (Debian's archive), http_proxy, https_proxy and no_proxy (for downloads), \
-    GITHUB_ACTIONS (annotations), NO_COLOR, SOURCE_DATE_EPOCH (time stamps), DEBFULLNAME and DEBEMAIL (the packages' maintainer), GFXPACK_LOG \
-    (diagnostics, as gfxpack_compile=debug). `gfxpack doctor --env` lists those that count at run time.";
+/// What is not in the table of exit codes.
+pub(crate) const OTHER_CODES: &str = "`run` and `problems -- PROGRAM` end with the program's own.";
+
+/// Environment variables, and what they decide, for the help and the manual pages.
+pub(crate) const VARIABLES: [(&str, &str); 12] = [
+    ("GFXPACK_CACHE_DIR or XDG_CACHE_HOME", "where the cache is"),
+    ("GFXPACK_CACHE_SIZE", "its limit"),
+    ("HIPCC and PATH", "where toolchains are searched for"),
+    ("ROCM_PATH", "where libMIOpen is"),
+    ("GFXPACK_NO_LANDLOCK", "compilers run without Landlock, to find faults"),
+    ("GFXPACK_DEBIAN_MIRROR", "Debian's archive"),
+    ("http_proxy, https_proxy and no_proxy", "for downloads"),
+    ("GITHUB_ACTIONS", "annotations"),
+    ("NO_COLOR", "no colours"),
+    ("SOURCE_DATE_EPOCH", "time stamps"),
+    ("DEBFULLNAME and DEBEMAIL", "the packages' maintainer"),
+    ("GFXPACK_LOG", "diagnostics, as gfxpack_compile=debug"),
+];
+
+/// What is not in the table of variables.
+pub(crate) const MORE_VARIABLES: &str =
+    "`gfxpack doctor --env` lists those that count at run time.";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -396,14 +412,14 @@ pub(crate) enum CacheCommand {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Targets {
-    #[command(flatten)]
-    pub(crate) compilers: CompilerArgs,
     /// Only those that can be built here
     #[arg(long)]
     pub(crate) buildable: bool,
     /// List the compilers that were found, and what each builds
     #[arg(long, conflicts_with = "buildable")]
     pub(crate) toolchains: bool,
+    #[command(flatten)]
+    pub(crate) toolchain: ToolchainArgs,
 }
 
 #[cfg(test)]
@@ -415,6 +431,14 @@ mod tests {
     #[test]
     fn the_command_line_is_well_formed() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn the_list_of_targets_has_no_options_of_builds() {
+        let mut command = Args::command();
+        let targets = command.find_subcommand_mut("targets").expect("a command");
+        let help = targets.render_long_help().to_string();
+        assert!(help.contains("--hipcc") && !help.contains("--cache-size"), "{help}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use clap::Command;
 const EXAMPLES: &str = include_str!("examples.txt");
 
 /// The examples of a command.
-fn of_command(name: &str) -> Vec<&'static str> {
+pub(crate) fn of_command(name: &str) -> Vec<&'static str> {
     let lines = EXAMPLES.lines().skip_while(|line| *line != name).skip(1);
     lines.map_while(|line| line.strip_prefix("  ")).collect()
 }

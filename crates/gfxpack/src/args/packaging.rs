@@ -114,7 +114,7 @@ const FORMATS: [Choice<PackageFormat>; 8] = [
 ];
 
 /// Layouts, as far as their names tell: `--rocm-version` gives the version.
-static LAYOUTS: [Choice<InstallLayout>; 4] = [
+pub(crate) static LAYOUTS: [Choice<InstallLayout>; 4] = [
     (
         "rocm",
         "/opt/rocm/share/miopen/db, or /opt/rocm-VERSION with --rocm-version",

@@ -9,7 +9,7 @@ use gfxpack_toolchain::ToolchainError;
 use serde_json::json;
 
 use super::toolchains;
-use crate::args::Targets;
+use crate::args::{CacheDir, Targets};
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::{cache_dir, search};
@@ -18,9 +18,8 @@ use crate::output::{joined, message};
 /// Lists all processors, or all toolchains.
 pub(crate) fn run(args: &Targets, context: &Context) -> Result {
     let Context { environment, cancel, output } = context;
-    let compilers = &args.compilers;
-    let (search, cache) =
-        (search(&compilers.toolchain, environment), cache_dir(&compilers.cache.dir, environment));
+    let search = search(&args.toolchain, environment);
+    let cache = cache_dir(&CacheDir::default(), environment);
     let listed = match survey(&search, &cache, cancel) {
         Ok(listed) if args.toolchains => {
             toolchains::print(&listed, output);
