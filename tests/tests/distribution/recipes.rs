@@ -7,21 +7,30 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gfxpack_tests::miopen::{debian_library, entries};
 use gfxpack_tests::project::{binary, command, tool, workspace};
 
 use crate::lab::{files, ok, run_to_end};
 
-/// The maintainer's machine: the examples in `source`, and nothing of gfxpack's but the program.
+/// Where Debian's library is kept from run to run.
+const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/libmiopen-cache");
+/// The example of a Debian source package.
+const DEBIAN: &str = "miopen-kernels";
+/// A few kernels, whose sources Debian's library has.
+const SMALL: &str = "convbfp16 -n 1 -c 8 -H 4 -W 4 -k 8 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -l 1 -j 1 -F 1 \
+                     --in_layout NHWC --fil_layout NHWC --out_layout NHWC\n";
+
+/// The maintainer's machine: an example in `source`, and nothing of gfxpack's but the program.
 struct Machine {
     directory: tempfile::TempDir,
 }
 
 impl Machine {
-    fn new() -> Self {
+    fn new(example: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let machine = Self { directory };
         fs::create_dir(machine.path("home")).unwrap();
-        let examples = workspace().join("packaging/examples");
+        let examples = workspace().join("packaging/examples").join(example);
         tool("cp", &["-r", examples.to_str().unwrap(), "source"], machine.directory.path());
         machine
     }
@@ -44,7 +53,7 @@ impl Machine {
     /// gfxpack's own package of a kdb that the recipe built.
     fn own_package(&self, kdb: &Path, args: &[&str]) -> PathBuf {
         let mut package = command(binary());
-        package.arg("package").arg(kdb).args(["--package-version", "1.0", "--license", "MIT"]);
+        package.arg("package").arg(kdb).args(["--license", "MIT"]);
         package.args(args).arg("--out").arg(self.path("own"));
         package.env("GFXPACK_CACHE_DIR", self.path("cache"));
         ok(&mut package);
@@ -59,12 +68,20 @@ fn items(list: &str) -> BTreeSet<String> {
 
 #[test]
 fn dpkg_buildpackage_makes_a_package_with_the_same_declarations_as_ours() {
-    let machine = Machine::new();
+    let Some(library) = debian_library("sid", Path::new(CACHE)) else { return };
+    let machine = Machine::new(DEBIAN);
     let source = machine.path("source");
-    let rules = fs::read_to_string(source.join("debian/rules")).unwrap();
-    assert!(rules.lines().count() <= 11, "{rules}");
+    // In place of the installed libmiopen1, and of all kernels of a network.
+    let lib = machine.path("rocm/lib");
+    fs::create_dir_all(&lib).unwrap();
+    let dirs = library.search_path.iter().map(PathBuf::as_path).chain(library.file.parent());
+    for file in dirs.flat_map(entries).filter(|path| path.is_file()) {
+        fs::copy(&file, lib.join(file.file_name().unwrap())).unwrap();
+    }
+    fs::write(source.join("resnet18.txt"), SMALL).unwrap();
     let mut build = machine.offline("dpkg-buildpackage");
-    // gfxpack comes from no package here.
+    build.env("ROCM_PATH", machine.path("rocm"));
+    // gfxpack and libmiopen1 come from no packages here.
     ok(build.args(["--build=binary", "--no-check-builddeps", "--no-sign"]).current_dir(&source));
     let made = files(machine.directory.path(), ".deb");
     assert_eq!(made.len(), 2, "{made:?}");
@@ -77,8 +94,10 @@ fn dpkg_buildpackage_makes_a_package_with_the_same_declarations_as_ours() {
         [("gfx1030kdb", "gfx1030.kdb", 4), ("gfx90a-104kdb", "gfx90a68.kdb", 3)]
     {
         let built = source.join("build/kdb").join(kdb);
-        let theirs = machine.path(&format!("miopen-hip-{name}_1.0-1_all.deb"));
-        let ours = machine.own_package(&built, &["--layout", "debian", "--format", "deb"]);
+        let theirs = machine.path(&format!("miopen-hip-{name}_3.4.0-1_all.deb"));
+        let version = ["--package-version", "3.4.0"];
+        let args = [&["--layout", "debian", "--format", "deb"], &version[..]].concat();
+        let ours = machine.own_package(&built, &args);
         let mut present = 0;
         for field_name in [
             "Enhances",
@@ -123,7 +142,7 @@ fn assert_same_dependencies(theirs: &Path, ours: &Path, clashes: usize) {
 
 #[test]
 fn rpmbuild_makes_a_package_with_the_same_declarations_as_ours() {
-    let machine = Machine::new();
+    let machine = Machine::new("");
     // rpm's own settings, and gfxpack's as its package installs them.
     let config = machine.path("config");
     fs::create_dir(&config).unwrap();
@@ -164,7 +183,10 @@ fn rpmbuild_makes_a_package_with_the_same_declarations_as_ours() {
         }
         ok(build.arg(&spec));
         let built = machine.path("rpm/BUILD/example-kernels-1.0/build/kdb/gfx1030.kdb");
-        let ours = machine.own_package(&built, &["--layout", layout, "--format", "rpm"]);
+        let ours = machine.own_package(
+            &built,
+            &["--layout", layout, "--format", "rpm", "--package-version", "1.0"],
+        );
         assert_same_dependencies(&theirs, &ours, clashes);
         fs::remove_dir_all(machine.path("own")).unwrap();
     }
@@ -181,7 +203,7 @@ fn rpmbuild_makes_a_package_with_the_same_declarations_as_ours() {
 /// In AMD's directory, a package takes the place of AMD's.
 #[test]
 fn in_amds_directory_packages_conflict_with_amds() {
-    let machine = Machine::new();
+    let machine = Machine::new(DEBIAN);
     let root = machine.path("root");
     let file = root.join("opt/rocm-6.4.1/share/miopen/db/gfx1030.kdb");
     let dependencies = |kind: &str, file: &Path| {
@@ -215,7 +237,7 @@ fn in_amds_directory_packages_conflict_with_amds() {
 /// Called too early, it does not leave packages that say nothing.
 #[test]
 fn without_kernels_the_recipe_fails_and_names_what_is_missing() {
-    let machine = Machine::new();
+    let machine = Machine::new(DEBIAN);
     let mut recipe = command(binary());
     recipe.args(["recipe", "debhelper"]).current_dir(machine.path("source"));
     let output = recipe.output().unwrap();
@@ -233,7 +255,10 @@ fn without_kernels_the_recipe_fails_and_names_what_is_missing() {
         ok(recipe.args(["recipe", "debhelper"]).current_dir(machine.path("source")));
         let text = fs::read_to_string(&variables).unwrap();
         assert!(text.starts_with("misc:Depends=\n"), "{text}");
-        assert!(text.contains("\ngfxpack:Provides=miopenkernels-gfx1030kdb (= 1.0-1)\n"), "{text}");
+        assert!(
+            text.contains("\ngfxpack:Provides=miopenkernels-gfx1030kdb (= 3.4.0-1)\n"),
+            "{text}"
+        );
         assert_eq!(text.matches("gfxpack:Provides").count(), 1, "{text}");
     }
 }
