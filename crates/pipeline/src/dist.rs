@@ -100,9 +100,10 @@ impl<'a> Dist<'a> {
     /// If no package can be made with the options.
     pub fn check_packages(&self, progress: &dyn Progress) -> Result<Option<PackageSettings>> {
         let Some(options) = &self.options.package else { return Ok(None) };
-        let release = packages::release(options, &self.prepared.inputs.library, progress)?;
-        let options =
-            packages::with_formats(options, &release, &self.prepared.inputs.library, progress);
+        let library = &self.prepared.inputs.library;
+        let release = packages::release(options, library)?;
+        let options = packages::with_formats(options, &release, library, progress);
+        packages::report_gaps(&options, library, progress);
         let kdbs = &self.prepared.plan.kdbs;
         let targets: Vec<Target> = kdbs.iter().map(|kdb| kdb.target.clone()).collect();
         packages::check(&release, &targets, &options)?;

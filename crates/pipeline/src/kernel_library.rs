@@ -6,6 +6,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use gfxpack_kdb::MiopenVersion;
+use gfxpack_miopen::is_left_out_by_debian;
 use gfxpack_model::{Digest, KernelKey, Target};
 use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::SourceLicense;
@@ -159,6 +160,20 @@ impl MiopenFacts {
         let without_source = self.without_source.iter().filter(is_its).cloned().collect();
         Self { without_source, ..self.clone() }
     }
+
+    /// Why kernels have no source, and what adds them; `None` if all have one.
+    pub fn why_without_source(&self) -> Option<String> {
+        let is_assembly = |key: &KernelKey| key.source_name().is_some_and(is_left_out_by_debian);
+        let why = match self.without_source.as_slice() {
+            [] => return None,
+            keys if keys.iter().all(is_assembly) => "comes without its assembly",
+            _ => "does not carry the sources of these kernels",
+        };
+        let version = &self.version;
+        Some(format!(
+            "this MIOpen {why}: --source-dir with src/kernels of MIOpen {version} adds them"
+        ))
+    }
 }
 
 /// Text for display:
@@ -167,4 +182,35 @@ pub fn miopen_in_words(facts: &MiopenFacts) -> String {
     let sha256 = facts.sha256.to_string();
     let version = if facts.version.is_empty() { "of unknown version" } else { &facts.version };
     format!("MIOpen {version} ({}; sha256 {})", facts.origin, &sha256[..12])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_source_is_said_with_what_adds_it() {
+        for (names, expected) in [
+            (&[][..], None),
+            (&["conv1x1u.s.o"], Some("comes without its assembly: --source-dir with src/kernels")),
+            (&["conv1x1u.s.o", "x.cl.o"], Some("does not carry the sources of these kernels")),
+        ] {
+            let key = |name: &&str| KernelKey {
+                kernel_name: (*name).to_owned(),
+                kernel_args: " -mcpu=gfx906".to_owned(),
+            };
+            let facts = MiopenFacts {
+                version: "3.4.0".to_owned(),
+                origin: String::new(),
+                sha256: Digest::of(b"library"),
+                uses: String::new(),
+                databases: Vec::new(),
+                problems: Vec::new(),
+                without_source: names.iter().map(key).collect(),
+            };
+            let why = facts.why_without_source();
+            assert_eq!(why.is_some(), expected.is_some());
+            assert!(why.unwrap_or_default().contains(expected.unwrap_or_default()), "{names:?}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ use gfxpack_process::temporary_dir;
 use crate::build::MadeKdb;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_files::{self, FormatOperations};
+use crate::kernel_library::KernelLibrary;
 use crate::options::{CacheOptions, PackageOptions};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::Progress;
@@ -49,6 +50,7 @@ impl PackageKdbs<'_> {
         let mut by_target: BTreeMap<Target, &Path> = BTreeMap::new();
         let mut kdbs: Vec<(MadeKdb, Release)> = Vec::new();
         let mut options = Cow::Borrowed(self.options);
+        let mut all = KernelLibrary::default();
         for path in self.kdbs {
             let (format, target) = kernel_files::format_and_target(path)?;
             let files = kernel_files::of_format(format);
@@ -68,14 +70,17 @@ impl PackageKdbs<'_> {
                 let names = files.source_names(path)?;
                 library.licenses = names.into_iter().map(|name| (name, BTreeSet::new())).collect();
             }
-            let release = packages::release(self.options, &library, progress)?;
+            let release = packages::release(self.options, &library)?;
             if kdbs.is_empty() {
                 options =
                     Cow::Owned(packages::with_formats(self.options, &release, &library, progress));
+                all = library.clone();
             }
+            all.licenses.append(&mut library.licenses.clone());
             let release = packages::of_target(&release, self.options, &library, &kdb.target);
             kdbs.push((kdb, release));
         }
+        packages::report_gaps(&options, &all, progress);
         let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
         for (_, release) in &kdbs {
             packages::check(release, &targets, &options)?;

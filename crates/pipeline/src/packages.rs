@@ -20,8 +20,14 @@ use crate::shipped_databases::ShippedDatabases;
 use crate::text::{counted, if_any, joined};
 use crate::write_packages::{self, PackageToWrite};
 
+/// Directories that merged-/usr systems have as links.
+///
+/// Source: Debian, DEP 17.
+const ALIASES: [&str; 6] = ["/bin/", "/lib/", "/lib32/", "/lib64/", "/libx32/", "/sbin/"];
 /// Maintainer of packages if none is given.
 const UNKNOWN_MAINTAINER: &str = "Unknown <unknown@example.org>";
+/// gfxpack's version, which packages get if that of the kernels is not known.
+const OWN_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// SPDX's expression for an unknown licence.
 const UNKNOWN_LICENSE: &str = "LicenseRef-Unknown";
 
@@ -75,6 +81,13 @@ pub(crate) fn with_formats(
         return options;
     }
     let dir = release.kdb_dir();
+    if let Some(link) = ALIASES.iter().find(|link| dir.starts_with(*link)) {
+        let link = link.trim_end_matches('/');
+        progress.warning(&format!(
+            "the packages install into {dir}, but {link} is a link to /usr{link} on current \
+             systems, where package managers can lose such files: begin --prefix with /usr{link}"
+        ));
+    }
     let name = release.consumer.properties().name;
     // AMD's packages make /opt/rocm a link to the newest version.
     let is_link = |asked: &InstallLayout| {
@@ -111,44 +124,67 @@ const NAMED_SOURCES: usize = 4;
 fn licenses(
     options: &PackageOptions,
     library: &KernelLibrary,
-    progress: &dyn Progress,
 ) -> BTreeSet<(String, SourceLicense)> {
     let unknown = || SourceLicense {
         license: UNKNOWN_LICENSE.to_owned(),
         copyright: options.copyright_holders(),
     };
     let stated = options.stated_license().unwrap_or_else(unknown);
-    let licenses = library
-        .licenses
-        .iter()
-        .flat_map(|(source, known)| {
-            let unknown = known.is_empty().then_some(&stated);
-            known.iter().chain(unknown).map(move |license| (source.clone(), license.clone()))
-        })
-        .collect();
+    let all = library.licenses.iter().flat_map(|(source, known)| {
+        let unknown = known.is_empty().then_some(&stated);
+        known.iter().chain(unknown).map(move |license| (source.clone(), license.clone()))
+    });
+    all.collect()
+}
+
+/// Says in one line what packages of these kernels lack, and the options that give it.
+pub(crate) fn report_gaps(
+    options: &PackageOptions,
+    library: &KernelLibrary,
+    progress: &dyn Progress,
+) {
     let silent = library.licenses.iter().filter(|(_, known)| known.is_empty());
-    let silent: Vec<String> = silent.map(|(source, _)| source.clone()).collect();
-    if silent.is_empty() {
-        return licenses;
-    }
+    let silent: Vec<&str> = silent.map(|(source, _)| source.as_str()).collect();
+    let named = silent.iter().take(NAMED_SOURCES).copied();
+    let more = (silent.len() > NAMED_SOURCES).then_some("…");
     let sources = format!(
-        "{} of {}: {}{}",
+        "{} of {} ({})",
         silent.len(),
         counted(library.licenses.len(), "source"),
-        silent[..silent.len().min(NAMED_SOURCES)].join(", "),
-        if silent.len() > NAMED_SOURCES { ", …" } else { "" }
+        joined(named.chain(more))
     );
-    if options.license.is_none() {
-        progress.warning(&format!(
-            "the licence is not known of {sources}; say it with --license, as --license MIT"
-        ));
+    let of_sources = |what: &str| format!("the {what} of {sources}");
+    let is_silent = !silent.is_empty();
+    let (no_license, no_holder) =
+        (is_silent && options.license.is_none(), is_silent && options.copyright.is_none());
+    let version = options.version.as_ref().or(library.version.as_ref());
+    let maintainer = options.maintainer.as_ref().or(library.maintainer.as_ref());
+    let is_unsigned = options.sign_key.is_none() && options.formats.contains(&PackageFormat::Rpm);
+    let gaps = [
+        (
+            (no_license && no_holder).then(|| of_sources("licence and copyright holder")),
+            "--license SPDX, --copyright WHO",
+        ),
+        ((no_license && !no_holder).then(|| of_sources("licence")), "--license SPDX"),
+        ((!no_license && no_holder).then(|| of_sources("copyright holder")), "--copyright WHO"),
+        (
+            version.is_none().then(|| format!("a version (they get gfxpack's, {OWN_VERSION})")),
+            "--package-version VERSION",
+        ),
+        (maintainer.is_none().then(|| "a maintainer".to_owned()), "--maintainer 'NAME <MAIL>'"),
+        (
+            is_unsigned.then(|| "a signature (Fedora 45 refuses an .rpm without)".to_owned()),
+            "--sign-key KEY",
+        ),
+    ];
+    let gaps = gaps.into_iter().filter_map(|(gap, option)| gap.zip(Some(option)));
+    let (gaps, options): (Vec<String>, Vec<&str>) = gaps.unzip();
+    let text = || format!("the packages lack {}: give {}", joined(&gaps), joined(&options));
+    match gaps.len() {
+        0 => {}
+        1 if is_unsigned => progress.note(&text()),
+        _ => progress.warning(&text()),
     }
-    if options.copyright.is_none() {
-        progress.warning(&format!(
-            "who holds the copyright is not known of {sources}; say it with --copyright"
-        ));
-    }
-    licenses
 }
 
 /// The signer, if packages are to be signed.
@@ -158,28 +194,13 @@ pub(crate) fn signer(options: &PackageOptions) -> Result<Option<Signer>> {
 }
 
 /// What all packages of this run share.
-pub(crate) fn release(
-    options: &PackageOptions,
-    library: &KernelLibrary,
-    progress: &dyn Progress,
-) -> Result<Release> {
+pub(crate) fn release(options: &PackageOptions, library: &KernelLibrary) -> Result<Release> {
     let layout = layout(options, library)?;
-    let licenses = licenses(options, library, progress);
+    let licenses = licenses(options, library);
     let maintainer = options.maintainer.as_ref().or(library.maintainer.as_ref());
-    let maintainer = maintainer.cloned().unwrap_or_else(|| {
-        progress
-            .warning("the packages have no maintainer: name one with --maintainer 'NAME <MAIL>'");
-        UNKNOWN_MAINTAINER.to_owned()
-    });
+    let maintainer = maintainer.cloned().unwrap_or_else(|| UNKNOWN_MAINTAINER.to_owned());
     let version = options.version.as_ref().or(library.version.as_ref());
-    let version = version.cloned().unwrap_or_else(|| {
-        let own = env!("CARGO_PKG_VERSION");
-        progress.warning(&format!(
-            "the packages get gfxpack's own version, {own}, as that of the kernels is not known: \
-             give it with --package-version",
-        ));
-        own.to_owned()
-    });
+    let version = version.cloned().unwrap_or_else(|| OWN_VERSION.to_owned());
     let name = library.name.clone().unwrap_or_else(|| "MIOpen kernels".to_owned());
     let name_template = options
         .name_template

@@ -197,18 +197,12 @@ pub(crate) fn write(
 fn warn(jobs: &[PackageJob<'_, '_>], signer: Option<&Signer>, progress: &dyn Progress) {
     let is_rpm = |job: &PackageJob<'_, '_>| matches!(job.writer.format, Format::Rpm { .. });
     let rpms = jobs.iter().any(is_rpm);
-    match signer {
-        None if rpms => progress.note(
-            "the .rpm packages are not signed, and Fedora 45 refuses such: sign with --sign-key",
-        ),
-        None => {}
-        Some(signer) => {
-            if let Some(why) = signer.weakness() {
-                progress.warning(&why);
-            }
-            if let Some(why) = signer.unknown_to_rpm().filter(|_| rpms) {
-                progress.warning(why);
-            }
+    if let Some(signer) = signer {
+        if let Some(why) = signer.weakness() {
+            progress.warning(&why);
+        }
+        if let Some(why) = signer.unknown_to_rpm().filter(|_| rpms) {
+            progress.warning(why);
         }
     }
     let mut sorted =

@@ -321,5 +321,5 @@ fn keys_that_newer_systems_refuse_are_reported() {
     let run = run.expect_code(101);
     assert!(run.stdout.contains(".rpm: its signature: the key "), "{}", run.stdout);
     let unsigned = signed(&["--out", "unsigned"]);
-    assert_eq!(unsigned.matches("Fedora 45 refuses such").count(), 1, "{unsigned}");
+    assert_eq!(unsigned.matches("Fedora 45 refuses").count(), 1, "{unsigned}");
 }

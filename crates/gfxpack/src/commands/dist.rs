@@ -117,7 +117,7 @@ fn summarise(
         args.out.display(),
         brief(begun.elapsed())
     ));
-    report_coverage(dist, finished, output);
+    report_coverage(dist, finished, args, output);
 }
 
 /// Writes messages about the kdbs that were made.
@@ -142,20 +142,23 @@ pub(super) fn report_packages(packages: &[MadePackage], output: &Output) {
 }
 
 /// Writes messages about the coverage of lists of problems by the kdbs.
-fn report_coverage(dist: &Dist<'_>, finished: &FinishedDist, output: &Output) {
+fn report_coverage(dist: &Dist<'_>, finished: &FinishedDist, args: &Build, output: &Output) {
     let Some(facts) = &dist.prepared().inputs.library.miopen else { return };
+    if !finished.coverage.is_empty() {
+        output.info(&format!("kernels that {} wants:", miopen_in_words(facts)));
+    }
     for one in &finished.coverage {
         output.message("coverage", one);
         let without = if_any(one.wanted - one.with_source, |without| {
-            format!("; {without} more have no source here (--source-dir)")
+            format!("; {without} without a source here")
         });
-        output.info(&format!(
-            "{}, {}: {} of {} that {} has sources for{without}",
-            one.list.trim_end_matches(".txt"),
-            one.target,
-            one.built,
-            counted(one.with_source, "kernel"),
-            miopen_in_words(facts)
-        ));
+        let list = one.list.trim_end_matches(".txt");
+        let (target, built, wanted) = (&one.target, one.built, one.wanted);
+        output.info(&format!("  {list}, {target}: {built} of {wanted}{without}"));
+    }
+    // With these, a kernel may have a source that is left out.
+    let is_limited = args.inputs.dfsg || !args.inputs.license_allow.is_empty();
+    if let Some(why) = facts.why_without_source().filter(|_| !is_limited) {
+        output.note(&why);
     }
 }

@@ -79,20 +79,18 @@ pub(crate) fn report(checked: &TargetCheck, files: &[PathBuf], output: &Output) 
         "functions_missing": lacking, "compiles": compiles,
         "failures": report.failures.len(), "miopen_version": report.version,
     });
-    let without_source = if_any(*without_source, |count| {
-        format!("; {count} more have no source here (--source-dir)")
-    });
-    let not_built =
-        if_any(*not_built, |count| format!("; {count} more failed or are skipped in this build"));
+    let faults = [
+        if_any(missed.len(), |missed| format!(", {missed} missed")),
+        if_any(lacking, |lacking| format!(", {} missing in objects", counted(lacking, "function"))),
+        if_any(compiles, |compiles| format!(", {} asked for", counted(compiles, "compile"))),
+        if_any(*without_source, |count| format!("; {count} more without a source here")),
+        if_any(*not_built, |count| format!("; {count} more failed or are skipped in this build")),
+    ];
     output.info(&format!(
-        "{target}: MIOpen {} found {} for {}; {} missed, {} missing in objects, {} asked for\
-         {without_source}{not_built}",
-        report.version,
+        "{target}: MIOpen finds {} for {}{}",
         counted(found, "kernel"),
         counted(report.problems.len(), "problem"),
-        missed.len(),
-        counted(lacking, "function"),
-        counted(compiles, "compile")
+        faults.concat()
     ));
 }
 
