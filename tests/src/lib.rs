@@ -2,6 +2,7 @@
 
 pub mod archive;
 pub mod casd;
+pub mod fat;
 pub mod gate;
 pub mod hip_stand_in;
 pub mod miopen;

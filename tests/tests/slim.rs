@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use gfxpack_debian::{Archive, Event, KEYS, Options, Package, Progress, Proxies};
-use gfxpack_tests::project::{Project, command, finish, tool};
+use gfxpack_tests::fat::bundle;
+use gfxpack_tests::project::{Project, command, finish, tool, workspace};
 
 /// Shared with the other suites that fetch from Debian.
 const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/libmiopen-cache");
@@ -142,4 +144,177 @@ fn files_of_other_gpus_are_taken_out_and_gaps_named() {
     let gaps = project.run(&verify).expect_code(101).of_type("gap");
     let detail = "it names `TensileLibrary_Type_HH_gfx1030.co`, which is not there";
     assert_eq!(gaps.iter().map(|gap| &gap["detail"]).collect::<Vec<_>>(), [detail]);
+}
+
+#[test]
+fn debs_keep_what_does_not_follow_from_their_files() {
+    let project = Project::small();
+    let at = |name: &str| project.path().join(name);
+    let write = |name: &str, bytes: &[u8]| {
+        fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+        fs::write(at(name), bytes).unwrap();
+    };
+    let control = "Package: libx1\nVersion: 1:2.0-1\nArchitecture: amd64\nMaintainer: A <a@b.org>\n\
+                   Installed-Size: 40\nX-ROCm-GPU-Architecture: gfx90a gfx1030\n\
+                   Description: x\n It has code.\n";
+    write("whole/DEBIAN/control", control.as_bytes());
+    write("whole/DEBIAN/postinst", b"#!/bin/sh\n");
+    fs::set_permissions(at("whole/DEBIAN/postinst"), fs::Permissions::from_mode(0o755)).unwrap();
+    write("whole/DEBIAN/triggers", b"activate-noawait ldconfig\n");
+    write("whole/DEBIAN/conffiles", b"/etc/x.conf\n");
+    write("whole/etc/x.conf", b"setting\n");
+    // The name is longer than a header's.
+    let long = format!("usr/lib/{}/x.hsaco", "directory".repeat(14));
+    let code = bundle(&["gfx90a", "gfx1030"]);
+    write(&format!("whole/{long}"), &code);
+    write("whole/usr/lib/x_gfx90a.co", b"gfx90a's");
+    std::os::unix::fs::symlink("x_gfx90a.co", at("whole/usr/lib/link.co")).unwrap();
+    let sums = "cd whole && md5sum usr/lib/*/* usr/lib/x_* etc/* > DEBIAN/md5sums";
+    tool("sh", &["-c", sums], project.path());
+    for codec in ["xz", "zstd"] {
+        let build = ["--root-owner-group", &format!("-Z{codec}"), "--build", "whole", "x.deb"];
+        tool("dpkg-deb", &build, project.path());
+        let slim = |out: &str| {
+            let run = ["slim", "x.deb", "--target", "gfx1030", "--out", out, "--no-hip"];
+            project.run(&run).expect_code(0);
+            format!("{out}/libx1_2.0-1+gfx1030_amd64.deb")
+        };
+        let (made, again) = (slim(codec), slim("again"));
+        assert_eq!(fs::read(at(&made)).unwrap(), fs::read(at(&again)).unwrap());
+        let members = |deb: &str| tool("ar", &["t", deb], project.path());
+        assert_eq!(members(&made), members("x.deb"));
+        project.run(&["verify", &made, "--target", "gfx90a"]).expect_code(101);
+        let unpacked = format!("{codec}/unpacked");
+        tool("dpkg-deb", &["-R", &made, &unpacked], project.path());
+        let whole: BTreeMap<_, _> = project.tree("whole").into_iter().collect();
+        let mut slim: BTreeMap<_, _> = project.tree(&unpacked).into_iter().collect();
+        let control = slim.remove("DEBIAN/control").unwrap();
+        let expected = "Package: libx1\nSource: libx1 (1:2.0-1)\nVersion: 1:2.0-1+gfx1030\n\
+                        Architecture: amd64\nMaintainer: A <a@b.org>\nInstalled-Size: 34\n\
+                        X-ROCm-GPU-Architecture: gfx1030\nDescription: x\n It has code.\n";
+        assert_eq!(String::from_utf8(control).unwrap(), expected);
+        slim.remove("DEBIAN/md5sums").unwrap();
+        assert_eq!(slim.remove(&long).unwrap(), bundle(&["gfx1030"]));
+        assert!(slim.iter().all(|(name, bytes)| whole[name] == *bytes), "{:?}", slim.keys());
+        assert_eq!(slim.len() + 5, whole.len(), "{:?}", slim.keys());
+        tool("md5sum", &["-c", "DEBIAN/md5sums"], &at(&unpacked));
+        let manifest = project.text(&made.replace(".deb", ".slim.json"));
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+        assert_eq!(manifest["from"]["version"], "1:2.0-1");
+        assert_eq!(manifest["changes"].as_array().unwrap().len(), 2);
+    }
+    // Of a package that is cut short, nothing is written.
+    fs::remove_dir_all(at("again")).unwrap();
+    fs::write(at("x.deb"), &fs::read(at("x.deb")).unwrap()[..700]).unwrap();
+    let slim = ["slim", "x.deb", "--target", "gfx1030", "--out", "again", "--no-hip"];
+    project.run(&slim).expect_code(2);
+    assert!(project.tree("again").is_empty());
+}
+
+/// Makes a wheel with Python's own zipfile.
+const WHEEL: &str = r#"
+import base64, hashlib, sys, zipfile
+info = "x_y-1.0+rocm6.4.dist-info"
+files = {
+    "x_y/__init__.py": b"",
+    "x_y/code.hsaco": open("code.hsaco", "rb").read(),
+    "x_y/lib_gfx90a.co": b"gfx90a's",
+    info + "/METADATA": b"Metadata-Version: 2.1\nName: x-y\nVersion: 1.0+rocm6.4\n",
+    info + "/WHEEL": b"Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+}
+record = ""
+with zipfile.ZipFile("x_y-1.0+rocm6.4-py3-none-any.whl", "w", zipfile.ZIP_DEFLATED) as wheel:
+    for name, data in files.items():
+        wheel.writestr(name, data)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        record += f"{name},sha256={digest},{len(data)}\n"
+    wheel.writestr(info + "/RECORD", record + info + "/RECORD,,\n")
+"#;
+
+#[test]
+fn pip_takes_slim_wheels() {
+    let project = Project::small();
+    let code = bundle(&["gfx90a", "gfx1030"]);
+    fs::write(project.path().join("code.hsaco"), code).unwrap();
+    tool("python3", &["-c", WHEEL], project.path());
+    let whole = "x_y-1.0+rocm6.4-py3-none-any.whl";
+    for out in ["out", "again"] {
+        let slim = ["slim", whole, "--target", "gfx1030", "--out", out, "--no-hip"];
+        project.run(&slim).expect_code(0);
+    }
+    let made = "out/x_y-1.0+rocm6.4.gfx1030-py3-none-any.whl";
+    let bytes = |name: &str| fs::read(project.path().join(name)).unwrap();
+    assert_eq!(bytes(made), bytes(&made.replace("out", "again")));
+    project.run(&["verify", made, "--target", "gfx90a"]).expect_code(101);
+    let python = workspace().join("target/tools/wheels/bin/python");
+    assert!(python.is_file(), "`cargo xtask test --setup` installs pip");
+    let pip = ["-m", "pip", "install", "--no-index", "--no-deps", "--target", "site", made];
+    tool(python.to_str().unwrap(), &pip, project.path());
+    assert_eq!(bytes("site/x_y/code.hsaco"), bundle(&["gfx1030"]));
+    assert!(!project.path().join("site/x_y/lib_gfx90a.co").exists());
+    let info = project.text("site/x_y-1.0+rocm6.4.gfx1030.dist-info/METADATA");
+    assert!(info.contains("Version: 1.0+rocm6.4.gfx1030\n"), "{info}");
+}
+
+#[test]
+fn umoci_and_skopeo_take_slim_images() {
+    let project = Project::small();
+    let at = |name: &str| project.path().join(name);
+    let umoci = |args: &[&str]| tool("umoci", args, project.path());
+    let skopeo = |from: &str, to: &str| {
+        let args = ["--insecure-policy", "copy", "--quiet", from, to];
+        tool("skopeo", &args, project.path())
+    };
+    umoci(&["init", "--layout", "whole"]);
+    umoci(&["new", "--image", "whole:1"]);
+    let code = bundle(&["gfx90a", "gfx1030"]);
+    // The second layer takes a file of the first one out; the third one has nothing for GPUs.
+    let first = [("opt/x.hsaco", &*code), ("opt/a_gfx90a.co", b"a"), ("opt/gone.txt", b"gone")];
+    let second = [("opt/y.hsaco", &*code), ("opt/kept.txt", b"kept")];
+    for (index, files) in [&first[..], &second, &[("opt/last.txt", b"last")]].iter().enumerate() {
+        let work = format!("work{index}");
+        umoci(&["unpack", "--rootless", "--image", "whole:1", &work]);
+        fs::create_dir_all(at(&work).join("rootfs/opt")).unwrap();
+        for (name, bytes) in *files {
+            fs::write(at(&work).join("rootfs").join(name), bytes).unwrap();
+        }
+        if index == 0 {
+            let link = at(&work).join("rootfs/opt/link.co");
+            std::os::unix::fs::symlink("a_gfx90a.co", link).unwrap();
+        } else {
+            fs::remove_file(at(&work).join("rootfs/opt/gone.txt")).ok();
+        }
+        umoci(&["repack", "--image", "whole:1", &work]);
+    }
+    skopeo("oci:whole:1", "oci-archive:x.oci.tar:1");
+    for out in ["out", "again"] {
+        let slim = ["slim", "x.oci.tar", "--target", "gfx1030", "--out", out, "--no-hip"];
+        project.run(&slim).expect_code(0);
+    }
+    let made = "out/x+gfx1030.oci.tar";
+    assert_eq!(fs::read(at(made)).unwrap(), fs::read(at(&made.replace("out", "again"))).unwrap());
+    project.run(&["verify", made, "--target", "gfx1030"]).expect_code(0);
+    project.run(&["verify", made, "--target", "gfx90a"]).expect_code(101);
+    skopeo(&format!("oci-archive:{made}:1"), "oci:slim:1");
+    umoci(&["unpack", "--rootless", "--image", "slim:1", "bundle"]);
+    let kept = project.tree("bundle/rootfs");
+    let slim = bundle(&["gfx1030"]);
+    let expected: [(&str, &[u8]); 4] = [
+        ("opt/kept.txt", b"kept"),
+        ("opt/last.txt", b"last"),
+        ("opt/x.hsaco", &slim),
+        ("opt/y.hsaco", &slim),
+    ];
+    assert_eq!(kept, expected.map(|(name, bytes)| (name.to_owned(), bytes.to_owned())));
+    // All that changed in the configuration: two layers, and a line of history.
+    let config = |image: &str| {
+        let text = tool("skopeo", &["inspect", "--config", image], project.path());
+        serde_json::from_str::<serde_json::Value>(&text).unwrap()
+    };
+    let (whole, slim) = (config("oci:whole:1"), config("oci:slim:1"));
+    assert_eq!(whole["config"], slim["config"]);
+    assert_eq!(whole["rootfs"]["diff_ids"][2], slim["rootfs"]["diff_ids"][2]);
+    assert_ne!(whole["rootfs"]["diff_ids"][0], slim["rootfs"]["diff_ids"][0]);
+    let history = |config: &serde_json::Value| config["history"].as_array().unwrap().len();
+    assert_eq!(history(&slim), history(&whole) + 1);
 }

@@ -122,7 +122,12 @@ fn control_member(spec: &PackageSpec, control: &str, md5sums: &str) -> io::Resul
 /// The 60-byte header of a member.
 ///
 /// Source: deb(5), ar(5).
-fn member_header(name: &str, size: u64, mtime: u64, path: &Path) -> Result<String, Error> {
+pub(crate) fn member_header(
+    name: &str,
+    size: u64,
+    mtime: u64,
+    path: &Path,
+) -> Result<String, Error> {
     if size > MEMBER_MAX {
         return Err(Error::MemberTooLarge { path: path.to_owned(), member: name.to_owned(), size });
     }
@@ -132,7 +137,7 @@ fn member_header(name: &str, size: u64, mtime: u64, path: &Path) -> Result<Strin
 }
 
 /// Members begin at even offsets.
-fn pad(out: &mut impl Write, size: u64) -> io::Result<()> {
+pub(crate) fn pad(out: &mut impl Write, size: u64) -> io::Result<()> {
     if size % 2 == 1 { out.write_all(b"\n") } else { Ok(()) }
 }
 

@@ -27,7 +27,7 @@ impl<'a> Paragraph<'a> {
 
     /// Names and values of all fields. A value continues on lines that begin with
     /// a blank.
-    fn fields(self) -> impl Iterator<Item = (&'a str, &'a str)> {
+    pub(crate) fn fields(self) -> impl Iterator<Item = (&'a str, &'a str)> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
             loop {

@@ -89,6 +89,24 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
+    /// A package that another made is damaged, or made in a way that is not understood.
+    #[error("failed to make `{path}` smaller")]
+    Rewrite {
+        /// The package.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// A package would get a version of its own, and needs another's present one.
+    #[error("failed to rename `{package}`: it needs exactly {version} of `{needed}`")]
+    NeedsExactly {
+        /// The package.
+        package: String,
+        /// The package that it needs.
+        needed: String,
+        /// The version that it needs.
+        version: String,
+    },
     /// A member of a .deb is too large for its header.
     #[error("failed to write `{path}`: its member {member} has {size} bytes")]
     MemberTooLarge {
@@ -158,6 +176,13 @@ impl Error {
             Self::NotAFile { .. } => "name a regular file as the source",
             Self::Changed { .. } => "let whatever writes to the file finish, then package again",
             Self::Write { path, source } => return write_hint(path, source),
+            Self::Rewrite { source, .. } if source.raw_os_error().is_some() => {
+                "check the disk, and the space that is left there and in TMPDIR"
+            }
+            Self::Rewrite { .. } => "unpack it, and give the directory",
+            Self::NeedsExactly { needed, .. } => {
+                return format!("give the package `{needed}` of that version in the same command");
+            }
             Self::MemberTooLarge { .. } => {
                 "a .deb holds less than 10 GB compressed: split the package by gfx target, or \
                  write .rpm or tar"
@@ -172,6 +197,10 @@ impl Error {
 
     pub(crate) fn write(path: &Path, source: io::Error) -> Self {
         Self::Write { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn rewrite(path: &Path, source: io::Error) -> Self {
+        Self::Rewrite { path: path.to_owned(), source }
     }
 
     pub(crate) fn read(path: &Path, source: io::Error) -> Self {

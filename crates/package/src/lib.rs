@@ -36,6 +36,7 @@ pub mod read;
 pub mod recipe;
 mod repomd;
 pub mod repository;
+pub mod rewrite;
 mod rpm;
 pub mod sbom;
 mod signature;

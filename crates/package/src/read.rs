@@ -18,10 +18,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 pub use archive::Metered;
+pub(crate) use archive::unpacked;
 pub use deb::deb_files;
+pub(crate) use deb::deb_member;
 use outcome::{Outcome, Stop};
 pub use outcome::{PackageDescription, Report, SignedHeader, Visitor};
 use readers::Limited;
+pub(crate) use wheel::{wheel_record, wheel_text};
 
 /// Maximum number of bytes read from an index, a signature or a key file. An
 /// index of all of Debian has 60 MB.

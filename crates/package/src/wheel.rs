@@ -22,7 +22,7 @@ const START: &str = "/_start.py";
 /// Zip's default level is also 6, but may change.
 const LEVEL: i64 = 6;
 /// Members that may be larger than this, compressed or not, have 64-bit sizes.
-const LARGE: u64 = 0xf000_0000;
+pub(crate) const LARGE: u64 = 0xf000_0000;
 /// Maximum line length of the description.
 const WIDTH: usize = 79;
 
@@ -206,7 +206,7 @@ impl<'o> Wheel<'o> {
 }
 
 /// A field of a CSV line.
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     if name.contains([',', '"']) {
         format!("\"{}\"", name.replace('"', "\"\""))
     } else {

@@ -3,10 +3,12 @@
 
 mod check;
 mod owner;
+mod packages;
 mod slim;
 
 pub use check::{Checked, check};
 pub use owner::owner;
+pub use packages::slim_packages;
 pub use slim::{Slimmed, slim};
 
 use std::fs::File;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gfxpack_model::package::{Content, PackageFile, Relation, RelationKind};
 use gfxpack_tests::project::binary;
 
 use crate::choice::{MI50, sysfs};
@@ -224,4 +225,51 @@ fn the_repositorys_own_file_is_all_that_apt_needs() {
 fn damage(path: &Path) {
     let text = fs::read_to_string(path).expect("read");
     fs::write(path, text.replace("Origin: gfxpack", "Origin: gfxpock")).expect("written");
+}
+
+#[test]
+fn slim_packages_take_the_originals_place_and_go_back() {
+    let lab = Lab::new();
+    let code = |gpu: &str| format!("usr/lib/rocblas/library/TensileLibrary_{gpu}.co");
+    let mut library = other("librocblas5", "1.0", &format!("/{}", code("gfx90a")), "gfx90a's");
+    let more = Content::Bytes("gfx1030's".into());
+    library.files.push(PackageFile::readable(&format!("/{}", code("gfx1030")), more));
+    lab.stand_in("whole", &library);
+    let mut dev = other("librocblas-dev", "1.0", "/usr/include/rocblas.h", "header");
+    let version = Some(("=".to_owned(), "1.0-1".to_owned()));
+    let name = "librocblas5".to_owned();
+    dev.relations.push(Relation { kind: RelationKind::Depends, name, version });
+    lab.stand_in("whole", &dev);
+    lab.repo("whole");
+    let root = Root::new(&lab, "whole");
+    root.apt(&lab, &["update"]);
+    root.apt(&lab, &["install", "librocblas-dev"]);
+    let original = ["librocblas-dev 1.0-1", "librocblas5 1.0-1"];
+    assert_eq!(root.installed(), original);
+
+    let debs = ["whole/librocblas-dev_1.0-1_all.deb", "whole/librocblas5_1.0-1_all.deb"];
+    let slim = |debs: &[&str]| {
+        let more = ["--target", "gfx1030", "--out", "slim", "--no-hip"];
+        lab.run(&[&["slim"], debs, &more].concat())
+    };
+    let alone = slim(&debs[..1]).expect_code(2).stderr;
+    assert!(alone.contains("it needs exactly 1.0-1 of `librocblas5`"), "{alone}");
+    slim(&debs).expect_code(0);
+    lab.repo("slim");
+    root.sources(&lab, "slim");
+    root.apt(&lab, &["update"]);
+    root.apt(&lab, &["upgrade"]);
+    assert_eq!(root.installed(), original.map(|it| format!("{it}+gfx1030")));
+    assert_eq!(root.file(&code("gfx1030")), b"gfx1030's");
+    assert!(!root.dir.join(code("gfx90a")).exists());
+    let mut verify = as_root("dpkg");
+    verify.arg(format!("--root={}", root.dir.display())).arg("--verify");
+    assert_eq!(ok(&mut verify), "");
+
+    root.sources(&lab, "whole");
+    root.apt(&lab, &["update"]);
+    let back = ["install", "--allow-downgrades", "librocblas5=1.0-1", "librocblas-dev=1.0-1"];
+    root.apt(&lab, &back);
+    assert_eq!(root.installed(), original);
+    assert_eq!(root.file(&code("gfx90a")), b"gfx90a's");
 }

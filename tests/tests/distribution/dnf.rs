@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use gfxpack_tests::fat::bundle;
 use gfxpack_tests::project::binary;
 
 use crate::choice::{MI50, sysfs};
@@ -188,4 +189,103 @@ fn the_repositorys_own_file_is_all_that_dnf_needs() {
         .expect("copied");
     root.dnf(&["install", "miopen-hip-gfx906kdb"]);
     assert_eq!(root.installed(), ["miopen-hip-gfx906kdb 1.2.3-1"]);
+}
+
+/// What rpmbuild packs, with much that stays as it is.
+const SPEC: &str = "\
+Name: libx
+Epoch: 2
+Version: 1.0
+Release: 1
+Summary: x
+License: MIT
+%global debug_package %{nil}
+%description
+x
+%package devel
+Summary: x
+Requires: libx%{?_isa} = 2:%{version}-%{release}
+%description devel
+x
+%install
+mkdir -p %{buildroot}/etc %{buildroot}/usr/lib/x %{buildroot}/usr/include
+cp %{_topdir}/code.hsaco %{buildroot}/usr/lib/x
+echo gfx90a > %{buildroot}/usr/lib/x/a_gfx90a.co
+ln -s a_gfx90a.co %{buildroot}/usr/lib/x/b.co
+echo gfx1030 > %{buildroot}/usr/lib/x/a_gfx1030.co
+echo setting > %{buildroot}/etc/x.conf
+ln %{buildroot}/etc/x.conf %{buildroot}/etc/y.conf
+echo > %{buildroot}/usr/include/x.h
+%post -p <lua>
+print(1)
+%files
+%config(noreplace) /etc/*.conf
+%attr(0640,root,root) /usr/lib/x/code.hsaco
+/usr/lib/x
+%files devel
+/usr/include/x.h
+%changelog
+* Mon Jun 01 2026 A <a@example.org> - 1.0-1
+- First.
+";
+
+#[test]
+fn slim_packages_take_the_originals_place_and_go_back() {
+    let lab = Lab::new();
+    let top = lab.path("top");
+    fs::create_dir(&top).expect("made");
+    fs::write(top.join("code.hsaco"), bundle(&["gfx90a", "gfx1030"])).expect("written");
+    fs::write(top.join("x.spec"), SPEC).expect("written");
+    let define = format!("_topdir {}", top.display());
+    let build = ["-bb", "--quiet", "--define", "_rpmdir %{_topdir}/RPMS", "--define", &define];
+    ok(as_root("rpmbuild").args(build).arg(top.join("x.spec")));
+    let built = files(&top.join("RPMS/x86_64"), ".rpm");
+    let [library, devel] = [0, 1].map(|index| built[index].to_str().expect("UTF-8"));
+    let slim = |rpms: &[&str], out: &str| {
+        let more = ["--target", "gfx1030", "--out", out, "--no-hip"];
+        lab.run(&[&["slim"], rpms, &more].concat())
+    };
+    let alone = slim(&[devel], "alone").expect_code(2).stderr;
+    assert!(alone.contains("it needs exactly 2:1.0-1 of `libx`"), "{alone}");
+    for out in ["slim", "again"] {
+        slim(&[devel, library], out).expect_code(0);
+    }
+    for name in ["libx-devel", "libx"] {
+        let file = |dir: &str| lab.path(&format!("{dir}/{name}-1.0-1+gfx1030.x86_64.rpm"));
+        assert_eq!(fs::read(file("slim")).expect("made"), fs::read(file("again")).expect("made"));
+    }
+    let made = lab.path("slim/libx-1.0-1+gfx1030.x86_64.rpm");
+    ok(as_root("rpm").args(["-K", "--nosignature"]).arg(&made));
+    // All that rpm says of it but files, sizes and the release is as before.
+    let asked = |package: &str| {
+        let format = "[%{FILENAMES} %{FILEMODES:perms} %{FILEFLAGS:fflags} %{FILEUSERNAME} \
+                      %{FILEMTIMES} %{FILEVERIFYFLAGS}\n]%{BUILDTIME} %{LICENSE} %{ARCH} %{OS}\n";
+        let all = ["--requires", "--provides", "--scripts", "--changelog", "--qf", format];
+        ok(as_root("rpm").args(["-qp", "--nosignature"]).args(all).arg(package))
+    };
+    let expected = asked(library).replace("2:1.0-1\n", "2:1.0-1+gfx1030\n");
+    let gone = |line: &&str| !line.contains("a_gfx90a.co") && !line.contains("b.co");
+    let expected: Vec<&str> = expected.lines().filter(gone).collect();
+    assert_eq!(asked(made.to_str().expect("UTF-8")).lines().collect::<Vec<_>>(), expected);
+
+    fs::create_dir(lab.path("whole")).expect("made");
+    for path in &built {
+        fs::copy(path, lab.path("whole").join(path.file_name().expect("a name"))).expect("copied");
+    }
+    lab.repo("whole");
+    lab.repo("slim");
+    let root = Root::new(&lab, "whole");
+    root.dnf(&["--nogpgcheck", "install", "libx-devel"]);
+    let original = ["libx 1.0-1", "libx-devel 1.0-1"];
+    assert_eq!(root.installed(), original);
+    root.sources(&lab, "slim");
+    root.dnf(&["--nogpgcheck", "upgrade"]);
+    assert_eq!(root.installed(), original.map(|it| format!("{it}+gfx1030")));
+    assert_eq!(root.rpm(&["-V", "libx", "libx-devel"]), "");
+    assert!(root.file("usr/lib/x/code.hsaco") == bundle(&["gfx1030"]));
+    assert!(!root.dir.join("usr/lib/x/a_gfx90a.co").exists());
+    root.sources(&lab, "whole");
+    root.dnf(&["--nogpgcheck", "downgrade", "libx", "libx-devel"]);
+    assert_eq!(root.installed(), original);
+    assert_eq!(root.file("usr/lib/x/b.co"), b"gfx90a\n");
 }

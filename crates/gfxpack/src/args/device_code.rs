@@ -10,13 +10,13 @@ use super::parsers::parse_target;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Slim {
-    /// A library or program, or a directory of them
-    #[arg(value_name = "IN")]
-    pub(crate) from: PathBuf,
+    /// A library or program, or a directory of them; or packages: .debs, .rpms, wheels, images
+    #[arg(required = true, value_name = "IN")]
+    pub(crate) from: Vec<PathBuf>,
     /// GPUs whose code stays, as gfx1100 or gfx90a:xnack-; repeatable, or with commas
     #[arg(long, short, required = true, value_name = "TARGET", value_delimiter = ',', value_parser = parse_gpu)]
     pub(crate) target: Vec<TargetId>,
-    /// Where the smaller one goes; a new name
+    /// Where the smaller one goes, a new name; a directory for packages
     #[arg(long, value_name = "OUT", required_unless_present = "dry_run")]
     pub(crate) out: Option<PathBuf>,
     /// Print what would become of it, and write nothing

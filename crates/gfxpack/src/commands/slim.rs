@@ -1,5 +1,7 @@
 //! `slim`: the same files, without the device code that other GPUs need.
 
+use std::path::{Path, PathBuf};
+
 use gfxpack_model::TargetId;
 use gfxpack_package::read::PackageKind;
 use gfxpack_pipeline::device_code::{self, Slimmed};
@@ -10,30 +12,34 @@ use crate::args::Slim;
 use crate::fail::{Result, usage};
 use crate::output::{Output, counted, display, harmless, size};
 
-/// Writes the smaller file or directory, and says what was taken out.
+/// Writes the smaller file, directory or packages, and says what was taken out.
 pub(crate) fn run(args: &Slim, output: &Output) -> Result {
     if !args.only {
         check_machine(args)?;
     }
-    if args.from.is_file() && PackageKind::from_name(&args.from).is_some() {
+    let out = args.out.as_deref().filter(|_| !args.dry_run);
+    let is_package = |path: &PathBuf| path.is_file() && PackageKind::from_name(path).is_some();
+    output.building();
+    if let [from] = args.from.as_slice()
+        && !is_package(from)
+    {
+        let slimmed = device_code::slim(from, out, &args.target)?;
+        report(from, &slimmed, slimmed.manifest(&args.target), output);
+        return Ok(());
+    }
+    if let Some(other) = args.from.iter().find(|path| !is_package(path)) {
         return Err(usage(
-            format!("failed to make `{}` smaller: it is a package", args.from.display()),
-            "unpack it (dpkg-deb -R, rpm2archive, unzip), and give the directory",
+            format!("failed to make `{}` smaller: it is no package", other.display()),
+            "give packages, or one file or directory",
         ));
     }
-    let out = args.out.as_deref().filter(|_| !args.dry_run);
-    output.building();
-    let slimmed = device_code::slim(&args.from, out, &args.target)?;
-    report(&slimmed, output);
-    let (before, after) = (slimmed.before, slimmed.after);
-    let mut manifest = slimmed.manifest(&args.target);
-    manifest["file"] = display(&args.from).into();
-    output.message("slimmed", &manifest);
-    output.text(&format!("{}: {} instead of {}", args.from.display(), size(after), size(before)));
+    device_code::slim_packages(&args.from, out, &args.target, &mut |from, slimmed, manifest| {
+        report(from, slimmed, manifest.clone(), output);
+    })?;
     Ok(())
 }
 
-fn report(slimmed: &Slimmed, output: &Output) {
+fn report(from: &Path, slimmed: &Slimmed, mut manifest: serde_json::Value, output: &Output) {
     for (path, why) in &slimmed.kept {
         output.warn(&harmless(&format!("`{}` stays as it is: {why}", path.display())));
     }
@@ -44,6 +50,10 @@ fn report(slimmed: &Slimmed, output: &Output) {
         counted(smaller, "file"),
         counted(taken, "file")
     ));
+    let (before, after) = (slimmed.before, slimmed.after);
+    manifest["file"] = display(from).into();
+    output.message("slimmed", &manifest);
+    output.text(&format!("{}: {} instead of {}", from.display(), size(after), size(before)));
 }
 
 /// An error if a GPU of this machine would lose its code.

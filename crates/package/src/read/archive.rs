@@ -18,7 +18,7 @@ const EXTENSION_MAX: u64 = 1 << 20;
 
 /// The uncompressed stream, by name of the codec, or `tar` for none. Reading fails
 /// after `max` bytes.
-pub(super) fn unpacked<'a>(
+pub(crate) fn unpacked<'a>(
     codec: &str,
     packed: impl BufRead + 'a,
     max: u64,

@@ -57,18 +57,28 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
 ///
 /// # Errors
 /// If it is no .deb, or its compression is not known.
-pub fn deb_files<'a>(mut file: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
+pub fn deb_files<'a>(file: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
+    Ok(deb_member(file, "data")?.1)
+}
+
+/// The archive `data` or `control` of a .deb: its codec, and what is in it, uncompressed.
+pub(crate) fn deb_member<'a>(
+    mut file: impl BufRead + 'a,
+    wanted: &str,
+) -> io::Result<(String, Box<dyn Read + 'a>)> {
     begin(&mut file)?;
     while let Some((name, size)) = member(&mut file)? {
-        if name.starts_with("data.tar") {
-            return archive::unpacked(codec(&name), file.take(size), u64::MAX);
+        if name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(".tar")) {
+            let codec = codec(&name);
+            let bytes = archive::unpacked(codec, file.take(size), u64::MAX)?;
+            return Ok((codec.to_owned(), bytes));
         }
         let padded = size + size % 2;
         if io::copy(&mut (&mut file).take(padded), &mut io::sink())? < padded {
             break;
         }
     }
-    Err(io::Error::other("it has no files"))
+    Err(io::Error::other(format!("it has no `{wanted}.tar`")))
 }
 
 fn begin(file: &mut impl Read) -> io::Result<()> {

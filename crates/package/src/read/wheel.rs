@@ -19,8 +19,8 @@ const TEXT_MAX: u64 = 16 << 20;
 const TYPE: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 
-/// By name of a file: its digest in `RECORD`.
-type Record = BTreeMap<String, String>;
+/// By name of a file: its digest and its size in `RECORD`.
+type Record = BTreeMap<String, (String, String)>;
 
 /// Source: PyPA, "Binary distribution format" and "Recording installed
 /// projects".
@@ -37,9 +37,11 @@ pub(super) fn check(file: BufReader<File>, outcome: &mut Outcome<'_, '_>) -> Res
         return Err(Stop::Damaged("there is no `RECORD` in it".to_owned()));
     };
     drop(names);
-    let metadata = text(&mut archive, &list.replace("/RECORD", "/METADATA"))?;
+    let mut text =
+        |name: &str| wheel_text(&mut archive, name).map_err(|error| damaged(name, &error));
+    let metadata = text(&list.replace("/RECORD", "/METADATA"))?;
     outcome.report.about = Some(about(&metadata));
-    let mut record = parse(&text(&mut archive, &list)?);
+    let mut record = wheel_record(&text(&list)?);
     record.remove(&list);
     for index in 0..archive.len() {
         let mut member = archive.by_index(index).map_err(failed)?;
@@ -57,7 +59,7 @@ pub(super) fn check(file: BufReader<File>, outcome: &mut Outcome<'_, '_>) -> Res
         outcome.file(&format!("/{}", name.trim_start_matches('/')), &mut hashed)?;
         let digest = format!("sha256={}", BASE64_URL_SAFE_NO_PAD.encode(hashed.digest()));
         match record.remove(&name) {
-            Some(listed) if listed == digest => {}
+            Some((listed, _)) if listed == digest => {}
             Some(_) => outcome.finding(format!("`/{name}` is not what RECORD says")),
             // `RECORD` can't contain its own signatures.
             None if name.starts_with(&list) => {}
@@ -70,11 +72,13 @@ pub(super) fn check(file: BufReader<File>, outcome: &mut Outcome<'_, '_>) -> Res
     Ok(())
 }
 
-fn text(archive: &mut ZipArchive<BufReader<File>>, name: &str) -> Result<String, Stop> {
-    let member = archive.by_name(name).map_err(|error| damaged(name, &error))?;
+/// The text of a member.
+pub(crate) fn wheel_text(
+    archive: &mut ZipArchive<BufReader<File>>,
+    name: &str,
+) -> io::Result<String> {
     let mut text = String::new();
-    let read: io::Result<usize> = Limited::new(member, TEXT_MAX).read_to_string(&mut text);
-    read.map_err(|error| damaged(name, &error))?;
+    Limited::new(archive.by_name(name)?, TEXT_MAX).read_to_string(&mut text)?;
     Ok(text)
 }
 
@@ -93,13 +97,13 @@ fn about(metadata: &str) -> PackageDescription {
 }
 
 /// The lines `NAME,DIGEST,SIZE`.
-fn parse(text: &str) -> Record {
+pub(crate) fn wheel_record(text: &str) -> Record {
     let fields = text.lines().map(|line| line.rsplitn(3, ',').collect::<Vec<_>>());
     let record = fields.filter_map(|fields| {
-        let [_, digest, name] = *fields.as_slice() else { return None };
+        let [size, digest, name] = *fields.as_slice() else { return None };
         let quoted = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
         let name = quoted.map_or_else(|| name.to_owned(), |inner| inner.replace("\"\"", "\""));
-        Some((name, digest.to_owned()))
+        Some((name, (digest.to_owned(), size.to_owned())))
     });
     record.collect()
 }

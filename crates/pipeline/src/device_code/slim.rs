@@ -1,4 +1,4 @@
-//! Makes files, directories and packages smaller.
+//! Makes files and directories smaller.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -26,7 +26,7 @@ pub struct Slimmed {
 }
 
 /// Writes a smaller file or directory, with the code for these GPUs, to `out`, which is whole or not
-/// there; without it, finds out how small it would be. Of a package, more than its files would change.
+/// there; without it, finds out how small it would be.
 ///
 /// # Errors
 /// If a library would be left without code, a file on its own is not understood, `out` exists, or
@@ -48,8 +48,7 @@ pub fn slim(from: &Path, out: Option<&Path>, targets: &[TargetId]) -> Result<Sli
         }
     }
     refuse(&slimmer, from)?;
-    let Slimmer { before, after, changes, kept, .. } = slimmer;
-    Ok(Slimmed { before, after, changes, kept })
+    Ok(slimmer.into())
 }
 
 /// Nothing is changed in place: whoever installed a file would not know of it.
@@ -70,17 +69,18 @@ fn check_out(from: &Path, out: &Path, parent: &Path) -> Result {
 }
 
 /// An error if something would be of no use, or a file on its own stays as it is.
-fn refuse(slimmer: &Slimmer<'_>, from: &Path) -> Result {
+pub(super) fn refuse(slimmer: &Slimmer<'_>, from: &Path) -> Result {
     let alone = slimmer.kept.iter().filter(|(path, _)| path == from);
     let mut refused = slimmer.refused.iter().chain(alone);
     let Some((path, error)) = refused.next() else { return Ok(()) };
+    let inside = if path.starts_with(from) { path.clone() } else { from.join(path) };
     let more = match refused.count() {
         0 => String::new(),
         more => format!(", nor {more} more"),
     };
     Err(Error::new(
         ErrorKind::Usage,
-        format!("failed to make `{}` smaller{more}: {error}", path.display()),
+        format!("failed to make `{}` smaller{more}: {error}", inside.display()),
         "give --target GPUs that it has code for: `gfxpack verify` says for which it has none",
     ))
 }
@@ -143,6 +143,13 @@ fn file(path: &Path, to: Option<&Path>, slimmer: &mut Slimmer<'_>) -> Result {
     }
     let modified = metadata.modified().and_then(|time| written.set_modified(time));
     written.set_permissions(metadata.permissions()).and(modified).map_err(io("write", to))
+}
+
+impl From<Slimmer<'_>> for Slimmed {
+    fn from(slimmer: Slimmer<'_>) -> Self {
+        let Slimmer { before, after, changes, kept, .. } = slimmer;
+        Self { before, after, changes, kept }
+    }
 }
 
 impl Slimmed {

@@ -1,0 +1,177 @@
+//! Rewrites tar archives. Whatever does not change stays byte for byte: names, owners, times,
+//! attributes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use ::tar::{EntryType, Header};
+use md5::Md5;
+
+use super::{Rewriter, cut_short, plain, text};
+use crate::output::Hashing;
+
+/// Size of a header, and what all parts are padded to.
+const BLOCK: u64 = 512;
+/// Most bytes of a long name, or of attributes, before a file.
+const EXTENSION_MAX: u64 = 1 << 20;
+
+/// What changed in an archive. Paths have no leading slash.
+#[derive(Default)]
+pub(super) struct Changes {
+    /// MD5 digests of files that are smaller.
+    pub(super) digests: BTreeMap<PathBuf, String>,
+    pub(super) removed: BTreeSet<PathBuf>,
+    /// The KiB that the files take less, each rounded up.
+    pub(super) kib: u64,
+}
+
+/// What comes before the header of a file and belongs to it.
+#[derive(Default)]
+struct Extensions {
+    bytes: Vec<u8>,
+    name: Option<Vec<u8>>,
+    link: Option<Vec<u8>>,
+}
+
+/// Copies an archive, as `rewriter` wants it.
+///
+/// Source: pax(1), "ustar Interchange Format" and "pax Header Block"; GNU tar's manual, "Basic Tar
+/// Format".
+pub(super) fn rewrite(
+    from: impl Read,
+    out: &mut impl Write,
+    rewriter: &mut Rewriter<'_>,
+) -> io::Result<Changes> {
+    let mut archive = ::tar::Archive::new(from);
+    let (mut changes, mut before) = (Changes::default(), Extensions::default());
+    for entry in archive.entries()?.raw(true) {
+        let mut entry = entry?;
+        let header = entry.header().clone();
+        let size = header.entry_size()?;
+        if before.add(&header, size, &mut entry)? {
+            continue;
+        }
+        let before = std::mem::take(&mut before);
+        let path = plain(&before.name.unwrap_or_else(|| header.path_bytes().into_owned()));
+        let link = before.link.or_else(|| header.link_name_bytes().map(|it| it.into_owned()));
+        let link = PathBuf::from(text(&link.unwrap_or_default()));
+        let mut begin = |header: &Header| {
+            out.write_all(&before.bytes)?;
+            out.write_all(header.as_bytes())
+        };
+        match header.entry_type() {
+            EntryType::Regular | EntryType::Continuous => {
+                let Some(contents) = rewriter.decide(&path, size, &mut entry)? else {
+                    changes.kib += size.div_ceil(1024);
+                    changes.removed.insert(path);
+                    continue;
+                };
+                let mut changed = header.clone();
+                if contents.is_smaller {
+                    changed.set_size(contents.size);
+                    changed.set_cksum();
+                    let kib = size.div_ceil(1024).saturating_sub(contents.size.div_ceil(1024));
+                    changes.kib += kib;
+                }
+                begin(&changed)?;
+                let is_smaller = contents.is_smaller;
+                let digest = contents_into(out, contents, &path)?;
+                if is_smaller {
+                    changes.digests.insert(path, digest);
+                }
+            }
+            EntryType::Symlink => {
+                let target = path.with_file_name("").join(&link);
+                if (rewriter.takes_out)(&plain(target.as_os_str().as_encoded_bytes())) {
+                    changes.kib += 1;
+                    changes.removed.insert(path);
+                } else {
+                    begin(&header)?;
+                }
+            }
+            EntryType::Link => {
+                let target = plain(link.as_os_str().as_encoded_bytes());
+                if changes.removed.contains(&target) {
+                    changes.removed.insert(path);
+                    continue;
+                }
+                if let Some(digest) = changes.digests.get(&target).cloned() {
+                    changes.digests.insert(path, digest);
+                }
+                begin(&header)?;
+            }
+            EntryType::Directory | EntryType::Char | EntryType::Block | EntryType::Fifo => {
+                begin(&header)?;
+            }
+            other => {
+                let message =
+                    format!("`{}` is stored in an unusual way: {other:?}", path.display());
+                return Err(io::Error::other(message));
+            }
+        }
+    }
+    // What follows, so that the checksum of the compression is read.
+    io::copy(&mut archive.into_inner(), &mut io::sink())?;
+    out.write_all(&[0; 2 * BLOCK as usize])?;
+    Ok(changes)
+}
+
+/// Writes contents and padding, and returns their digest.
+fn contents_into(
+    out: &mut impl Write,
+    mut contents: super::Contents<'_>,
+    path: &Path,
+) -> io::Result<String> {
+    let mut hashing = Hashing::<_, Md5>::with(&mut *out, Md5::default());
+    io::copy(&mut contents.bytes, &mut hashing)?;
+    let (_, digest, written) = hashing.finish();
+    if written != contents.size {
+        return Err(cut_short(path));
+    }
+    out.write_all(&[0; BLOCK as usize][..(written.next_multiple_of(BLOCK) - written) as usize])?;
+    Ok(digest)
+}
+
+impl Extensions {
+    /// Takes an entry that says more about the next one; `false` if it is another.
+    fn add(&mut self, header: &Header, size: u64, entry: &mut impl Read) -> io::Result<bool> {
+        let kind = header.entry_type();
+        let is_extension =
+            matches!(kind, EntryType::GNULongName | EntryType::GNULongLink | EntryType::XHeader);
+        if !is_extension && kind != EntryType::XGlobalHeader {
+            return Ok(false);
+        }
+        let mut bytes = Vec::new();
+        entry.take(EXTENSION_MAX).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != size {
+            return Err(io::Error::other("a name in it is cut short or too long"));
+        }
+        self.bytes.extend(header.as_bytes());
+        self.bytes.extend(&bytes);
+        self.bytes.resize(self.bytes.len().next_multiple_of(BLOCK as usize), 0);
+        match kind {
+            EntryType::GNULongName => self.name = Some(bytes),
+            EntryType::GNULongLink => self.link = Some(bytes),
+            EntryType::XHeader => self.attributes(&bytes)?,
+            _ => {}
+        }
+        Ok(true)
+    }
+
+    fn attributes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        for record in ::tar::PaxExtensions::new(bytes) {
+            let record = record?;
+            match record.key_bytes() {
+                b"path" => self.name = Some(record.value_bytes().to_owned()),
+                b"linkpath" => self.link = Some(record.value_bytes().to_owned()),
+                key if key == b"size" || key.starts_with(b"GNU.sparse") => {
+                    let message = "a file in it is sparse, or larger than 8 GB";
+                    return Err(io::Error::other(message));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

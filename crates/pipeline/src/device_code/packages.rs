@@ -1,0 +1,151 @@
+//! Makes packages smaller.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use gfxpack_fatbin::{CodeTarget, Error as CodeError, Slimmer, is_for_others};
+use gfxpack_model::TargetId;
+use gfxpack_package::Written;
+use gfxpack_package::rewrite::{Fate, Package, Rewriter, rename};
+use gfxpack_package::sums::digest_file;
+use serde_json::json;
+
+use super::slim::{Slimmed, refuse};
+use crate::error::{Result, io, usage};
+
+/// Bytes that tell what a file is.
+const HEAD: u64 = 64;
+
+/// Writes smaller packages, with the code for these GPUs, into the directory `out`, each with a
+/// manifest beside it that says what was taken out; without `out`, finds out how small they would
+/// be. `see` gets each.
+///
+/// # Errors
+/// As [`super::slim`]; and if one needs exactly the version of another that is not given.
+pub fn slim_packages(
+    from: &[PathBuf],
+    out: Option<&Path>,
+    targets: &[TargetId],
+    see: &mut dyn FnMut(&Path, &Slimmed, &serde_json::Value),
+) -> Result {
+    let mut packages = Vec::new();
+    for path in from {
+        packages.push(Package::open(path)?.ok_or_else(|| not_taken(path))?);
+    }
+    let stays = |gpu: &str| {
+        CodeTarget::parse(gpu).is_none_or(|code| targets.iter().any(|target| code.serves(target)))
+    };
+    rename(&mut packages, &suffix(targets), &stays)?;
+    if let Some(out) = out {
+        fs::create_dir_all(out).map_err(io("write", out))?;
+    }
+    for (path, package) in from.iter().zip(&packages) {
+        let (slimmed, written) = rewrite(path, targets, &mut |rewriter| match out {
+            Some(out) => Ok(Some(package.write(out, threads(), rewriter)?)),
+            None => Ok(package.try_out(path, rewriter).map(|()| None)?),
+        })?;
+        let mut manifest = slimmed.manifest(targets);
+        let original = digest_file(path)?;
+        manifest["from"] = json!({
+            "file": original.file_name, "sha256": original.sha256,
+            "package": package.name(), "version": package.version(),
+        });
+        if let Some(written) = written {
+            manifest["package"] = json!({
+                "file": written.file_name, "sha256": written.sha256, "version": package.new_version(),
+            });
+            let beside = written.path.with_extension("slim.json");
+            let text = format!("{manifest:#}\n");
+            gfxpack_process::write_atomic(&beside, &[text.as_bytes()])
+                .map_err(io("write", &beside))?;
+        }
+        see(path, &slimmed, &manifest);
+    }
+    Ok(())
+}
+
+fn not_taken(path: &Path) -> crate::error::Error {
+    usage(
+        format!("failed to make `{}` smaller: packages of its kind are not taken", path.display()),
+        "unpack it, and give the directory",
+    )
+}
+
+/// The end of a version with the code for these GPUs: `+gfx1030.gfx1100`.
+fn suffix(targets: &[TargetId]) -> String {
+    let word = |target: &TargetId| {
+        let text = target.to_string();
+        let feature = |part: &str| match part.strip_suffix('-') {
+            Some(name) => format!("{name}off"),
+            None => part.replace('+', "on"),
+        };
+        let words = text.split(':').map(feature).map(|part| part.replace('-', "."));
+        words.collect::<Vec<_>>().join(".")
+    };
+    let mut words: Vec<String> = targets.iter().map(word).collect();
+    words.sort();
+    words.dedup();
+    format!("+{}", words.join("."))
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Has `write` write a package again.
+fn rewrite(
+    from: &Path,
+    targets: &[TargetId],
+    write: &mut dyn FnMut(&mut Rewriter<'_>) -> Result<Option<Written>>,
+) -> Result<(Slimmed, Option<Written>)> {
+    let mut slimmer = Slimmer::new(targets);
+    let takes_out = |path: &Path| is_for_others(path, targets);
+    let mut file = |path: &Path, size, bytes: &mut dyn Read| fate(&mut slimmer, path, size, bytes);
+    let written = write(&mut Rewriter { takes_out: &takes_out, file: &mut file });
+    refuse(&slimmer, from)?;
+    Ok((slimmer.into(), written?))
+}
+
+fn fate(
+    slimmer: &mut Slimmer<'_>,
+    path: &Path,
+    size: u64,
+    bytes: &mut dyn Read,
+) -> io::Result<Fate> {
+    if slimmer.takes_out(path, size) {
+        return Ok(Fate::TakenOut);
+    }
+    let mut head = Vec::new();
+    bytes.take(HEAD).read_to_end(&mut head)?;
+    if !Slimmer::is_wanted(&head) {
+        slimmer.keeps(size);
+        return Ok(Fate::Kept(head));
+    }
+    let (mut copy, smaller) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    io::copy(&mut head.as_slice().chain(bytes), &mut copy)?;
+    match slimmer.file(path, &copy, &smaller) {
+        Ok(true) => Ok(Fate::Smaller(smaller)),
+        // Nothing is written if one is refused.
+        Ok(false) if !slimmer.refused.is_empty() => Err(io::ErrorKind::Other.into()),
+        Ok(false) => Ok(Fate::Copied(copy)),
+        Err(CodeError::Io(error)) => Err(error),
+        Err(error) => Err(io::Error::other(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_name_the_gpus() {
+        let check = |targets: &[&str], expected: &str| {
+            let targets: Vec<TargetId> = targets.iter().map(|it| it.parse().unwrap()).collect();
+            assert_eq!(suffix(&targets), expected);
+        };
+        check(&["gfx1100"], "+gfx1100");
+        check(&["gfx1100", "gfx1030", "gfx1100"], "+gfx1030.gfx1100");
+        check(&["gfx90a:sramecc+:xnack-"], "+gfx90a.srameccon.xnackoff");
+    }
+}
