@@ -20,6 +20,13 @@ fn dist<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
+fn a_network_in_place_of_its_list_is_an_error_that_says_how_to_make_the_list() {
+    let arguments = ["dist", "--problems", "resnet50", "--target", "gfx906", "--out", "o"];
+    let made = ["no file is called that", "`gfxpack problems resnet50 -o resnet50.txt`"];
+    check(&Project::small(), &arguments, 2, &made);
+}
+
+#[test]
 fn invalid_targets_are_errors_with_the_allowed_form() {
     let project = Project::small();
     check(

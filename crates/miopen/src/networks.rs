@@ -66,8 +66,8 @@ impl NetworkError {
     pub fn hint(&self) -> String {
         match self.nearest {
             Some(name) => format!("`{name}` is there; `gfxpack problems --list` lists all"),
-            None => "`gfxpack problems --list` lists all; `gfxpack problems -- python train.py` \
-                     records a program of your own"
+            None => "`gfxpack problems --list` lists all; --problems FILE reads a log or a list, and \
+                     `-- python train.py` records a program"
                 .to_owned(),
         }
     }
@@ -234,5 +234,6 @@ mod tests {
         assert!(error.hint().starts_with("`resnet50` is there"), "{}", error.hint());
         let error = network_problems("gpt", &forward).expect_err("no such network");
         assert!(!error.hint().contains("is there"), "{}", error.hint());
+        assert!(error.hint().contains("--problems FILE"), "{}", error.hint());
     }
 }

@@ -21,31 +21,31 @@ pub fn by_mach(mach: u32) -> Option<&'static Processor> {
 }
 
 /// The processor of a product, by its name as people write it: `MI210`,
-/// `rx 6800`. Case, blanks, hyphens, and the words AMD, Radeon and Instinct are
+/// `rx 6800`, `RX7900XTX`. Case, blanks, hyphens, and the words AMD, Radeon, RX and Instinct are
 /// ignored, and so is a grade after the name, as in RX 7900 XTX. `None` if no
 /// product matches, or products of several processors do.
 #[must_use]
 pub fn by_product(name: &str) -> Option<&'static Processor> {
-    let mut words = plain_words(name);
+    let name = plain(name);
+    let mut wanted = name.as_str();
     loop {
-        let wanted = words.concat();
         let is_one_of = |processor: &&Processor| {
-            processor.products.iter().any(|product| plain_words(product).concat() == wanted)
+            processor.products.iter().any(|product| plain(product) == wanted)
         };
         let mut found = PROCESSORS.iter().filter(is_one_of);
         if let Some(first) = found.next() {
             return found.next().is_none().then_some(first);
         }
-        words.pop().filter(|last| GRADES.contains(&last.as_str()))?;
+        wanted = GRADES.iter().find_map(|grade| wanted.strip_suffix(grade))?;
     }
 }
 
-/// Suffixes of product names with one processor, as in RX 7900 XTX.
+/// Ends of product names with one processor, as in RX 7900 XTX.
 const GRADES: [&str; 4] = ["gre", "series", "xt", "xtx"];
 
-fn plain_words(product: &str) -> Vec<String> {
-    let words = product.split([' ', '-', '_']).map(str::to_ascii_lowercase);
-    words.filter(|word| !["amd", "instinct", "radeon", "rx"].contains(&word.as_str())).collect()
+fn plain(product: &str) -> String {
+    let text = product.replace([' ', '-', '_'], "").to_ascii_lowercase();
+    ["amd", "instinct", "radeon", "rx"].iter().fold(text, |text, word| text.replace(word, ""))
 }
 
 #[cfg(test)]
@@ -89,7 +89,9 @@ mod tests {
         }
         check("RX 6800", Some("gfx1030"));
         check("RX 6950 XT", Some("gfx1030"));
-        check("Radeon RX 7900 XTX", Some("gfx1100"));
+        for name in ["Radeon RX 7900 XTX", "rx7900xtx", "RX7900-XTX", "7900 gre"] {
+            check(name, Some("gfx1100"));
+        }
         check("rx-6700-xt", Some("gfx1031"));
         check("RX 7700S XT series", None);
         check("radeon vii", Some("gfx906"));

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use gfxpack_compile::SourceDirs;
 use gfxpack_miopen::{
     AskError, AskEvent, AskOptions, AskReport, AskedKey, DatabaseFile, KernelUse, Library, MIOPEN,
-    Problem, ProblemFailure, ReadOptions, Sources, Uses, ask, is_left_out_by_debian, read_problems,
+    Problem, ProblemFailure, ReadOptions, Sources, Uses, ask, is_left_out_by_debian, network_names,
+    read_problems,
 };
 use gfxpack_model::{KernelKey, Target, processors};
 use gfxpack_process::temporary_dir;
@@ -287,6 +288,18 @@ pub fn exact(target: &Target) -> Result<Vec<Target>> {
 /// record of each list.
 pub type Lists = (Vec<Problem>, Vec<(String, BTreeSet<u32>)>, Vec<ProblemsFact>);
 
+/// Tells who gives the name of a network for a list how to make its list.
+fn check_is_file(path: &Path) -> Result<()> {
+    let name = path.to_string_lossy();
+    if path.exists() || !network_names().any(|network| network.name == name) {
+        return Ok(());
+    }
+    Err(error::usage(
+        format!("failed to read `{name}`: no file is called that"),
+        format!("`gfxpack problems {name} -o {name}.txt` writes the list of this network"),
+    ))
+}
+
 /// Reads lists of problems.
 ///
 /// # Errors
@@ -299,6 +312,7 @@ pub fn read(paths: &[PathBuf], progress: &dyn Progress) -> Result<Lists> {
     let mut all: BTreeSet<Problem> = BTreeSet::new();
     let mut by_list = Vec::new();
     for path in paths {
+        check_is_file(path)?;
         let read = read_problems(std::slice::from_ref(path), options)?;
         for file in &read.files {
             if let Some((line, why)) = &file.first_passed_over {

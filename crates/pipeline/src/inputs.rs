@@ -30,7 +30,7 @@ use crate::missing_from::{ExistingCount, ExistingKeys};
 use crate::options::InputOptions;
 use crate::refused_list::SkipList;
 use crate::source_tree;
-use crate::text::{counted, joined};
+use crate::text::{counted, if_any, joined};
 use crate::text_file::read_text;
 use crate::unbuildable::{Reason, Unbuilt};
 use collector::{Excluded, InputCollector};
@@ -124,10 +124,15 @@ fn unknown_count(target: &Target) -> Option<String> {
     let processor = processors::by_name(target.id().processor())?;
     let known = processor.compute_units;
     let is_known = known.contains(&count) || processor.partitions().contains(&count);
+    let id = target.id();
+    // From RDNA on, data sheets have twice as many.
+    let is_data_sheets = processor.family.starts_with("RDNA") && known.contains(&(count / 2));
+    let half = if_any(u32::from(is_data_sheets && count % 2 == 0), |_| {
+        format!("; MIOpen counts pairs of them: say {id}@{}", count / 2)
+    });
     (!known.is_empty() && !is_known).then(|| {
         format!(
-            "no {} with {count} compute units is known, only with {}: `{}` may be of no use",
-            target.id(),
+            "no {id} with {count} compute units is known, only with {}: `{}` may be of no use{half}",
             joined(known),
             target.kdb_file_name()
         )

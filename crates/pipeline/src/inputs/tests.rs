@@ -62,3 +62,12 @@ fn asked_keys_that_a_licence_forbids_are_reported_as_missing() {
         collector.inputs.unbuildable.values().flatten().map(|unbuilt| &unbuilt.key).collect();
     assert_eq!(stay, [&key("free.cl")]);
 }
+
+#[test]
+fn a_count_from_a_data_sheet_is_halved_for_rdna_alone() {
+    let of = |target: &str| unknown_count(&target.parse().unwrap()).unwrap_or_default();
+    let rdna = of("gfx1100@96");
+    assert!(rdna.contains("gfx110060.kdb") && rdna.ends_with("say gfx1100@48"), "{rdna}");
+    assert_eq!(of("gfx1100@48"), "");
+    assert!(of("gfx906@120").ends_with("may be of no use"), "{}", of("gfx906@120"));
+}
