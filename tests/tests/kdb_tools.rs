@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use gfxpack_tests::project::{Project, command, tool};
+use gfxpack_tests::project::{Project, binary, command, finish, tool};
 
 /// A project with the kdb [`PLAIN`], compiled once for all tests.
 fn built() -> Arc<Project> {
@@ -25,6 +25,17 @@ const PLAIN: &str = "plain/kdb/gfx906_60.kdb";
 fn scratch(project: &Project, name: &str) -> String {
     fs::create_dir(project.path().join(name)).unwrap();
     name.to_owned()
+}
+
+#[test]
+fn a_listed_key_is_what_other_commands_take() {
+    let project = &*built();
+    let mut shell = command("sh");
+    let get =
+        r#"eval "set -- $("$0" kdb list "$1" | head -n 1)" && exec "$0" kdb get "$PLAIN" "$@""#;
+    shell.args(["-c", get]).arg(binary()).arg(PLAIN).env("PLAIN", PLAIN);
+    shell.current_dir(project.path());
+    assert!(finish(shell).expect_code(0).stdout.contains("ELF"));
 }
 
 #[test]

@@ -101,8 +101,9 @@ class record(contextlib.ContextDecorator):
         for note in self.problems.notes():
             say(note)
         if self.values.made_up:
+            times = "time" if self.values.made_up == 1 else "times"
             say(
-                f"the program looked {self.values.made_up} times at values that nothing computed, "
+                f"the program looked {self.values.made_up} {times} at values that nothing computed, "
                 "and got ones; if sizes depend on them, record with --compute"
             )
 

@@ -154,6 +154,11 @@ fn find(select: &SelectObject) -> Result<Vec<u8>> {
     })
 }
 
+/// A key as two words of a shell, which `lookup` and `kdb get` take.
+fn as_words(key: &KernelKey) -> String {
+    shlex::try_join([&*key.kernel_name, &*key.kernel_args]).unwrap_or_else(|_| key.to_string())
+}
+
 fn list(file: &Path, filter: Option<&str>, keys: bool, output: &Output) -> Result {
     Reader::open(file)?.for_each_row(|entry| {
         let text = entry.key.to_string();
@@ -172,7 +177,7 @@ fn list(file: &Path, filter: Option<&str>, keys: bool, output: &Output) -> Resul
             "stored_bytes": entry.stored_bytes, "object_bytes": entry.object_bytes,
             "compressed": entry.compressed, "md5": entry.hash,
         });
-        output.text(&text);
+        output.text(&as_words(&entry.key));
         Ok(())
     })?;
     Ok(())

@@ -5,6 +5,7 @@ use std::path::Path;
 use gfxpack_kdb::{Change, ReadError, RowInfo};
 use serde_json::{Value, json};
 
+use super::as_words;
 use crate::fail::{Error, ErrorKind, Result};
 use crate::output::{Output, counted, display, if_any, message};
 
@@ -24,7 +25,7 @@ pub(super) fn run(old: &Path, new: &Path, exit_code: bool, output: &Output) -> R
         });
         // Different bytes of the same code object only matter to machines.
         if sign != '=' || output.verbose {
-            output.text(&format!("{sign} {}", entry.key));
+            output.text(&format!("{sign} {}", as_words(&entry.key)));
         }
         Ok(())
     })?;
