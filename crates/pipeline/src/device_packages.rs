@@ -1,15 +1,14 @@
 //! Which packages are for the devices of a machine.
 
-use gfxpack_model::package_name;
+use gfxpack_model::{Target, package_name};
 use gfxpack_package::{PackageManager, one_for_each};
-use gfxpack_runtime::device::Device;
 
 use crate::error::Result;
 
-/// The packages that may serve a device: first the one for exactly its compute
+/// The packages that may serve a device of this target: first the one for exactly its compute
 /// units, if their number is known, then the one for any number.
-pub fn candidates(device: &Device, template: &str) -> Vec<String> {
-    let targets = device.targets();
+pub fn candidates(target: &Target, template: &str) -> Vec<String> {
+    let targets = target.with_device_wide();
     targets.iter().map(|target| package_name::for_target(template, target)).collect()
 }
 

@@ -38,6 +38,14 @@ fn the_package_of_the_gpu_is_chosen_from_a_directory() {
         assert_eq!(run.stdout, format!("{command} {}\n", path.display()));
         assert!(run.stderr.contains("Instinct MI210"), "{}", run.stderr);
     }
+    // For other machines, whatever is in this one.
+    let others = ["--from", "packages", "--target", "gfx90a@104,gfx906@60"];
+    let run = install("apt", &others).expect_code(0);
+    let name = |path: &str| path.rsplit('/').next().map(str::to_owned);
+    let names: Vec<String> = run.stdout.split_whitespace().skip(3).filter_map(name).collect();
+    let expected =
+        ["miopen-hip-gfx90a-104kdb_1.2.3-1_all.deb", "miopen-hip-gfx906kdb_1.2.3-1_all.deb"];
+    assert_eq!(names, expected);
     fs::create_dir(lab.path("none")).expect("made");
     let none = install("apt", &["--from", "none"]).expect_code(3);
     let expected =

@@ -12,7 +12,7 @@ use gfxpack_pipeline::recipes::RPM_KINDS;
 use gfxpack_plan::kernel_package::Family;
 use gfxpack_plan::license;
 
-use super::parsers::{Choice, checked, one_of, parse_template};
+use super::parsers::{Choice, TargetList, checked, one_of, parse_targets, parse_template};
 use super::{CacheArgs, Hardware, parse_gpu};
 
 #[derive(Debug, ClapArgs)]
@@ -215,6 +215,9 @@ pub(crate) struct Repo {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Install {
+    /// GPU to install for, as in an image for other machines, repeatable [default: this machine's]
+    #[arg(long, short, value_name = "TARGET", value_parser = parse_targets)]
+    pub(crate) target: Vec<TargetList>,
     #[command(flatten)]
     pub(crate) hardware: Hardware,
     /// Print what would be installed, and do nothing

@@ -43,8 +43,8 @@ pub(super) fn no_gpu() -> Error {
     Error::new(
         ErrorKind::NotFound,
         "failed to find an AMD GPU in this machine",
-        "`gfxpack doctor` tells why none was found; for another machine's GPU, have the package \
-         manager install its package by name",
+        "`gfxpack doctor` tells why none was found; for other machines' GPUs, say which: \
+         `gfxpack install --target gfx1100`",
     )
 }
 
@@ -71,7 +71,7 @@ pub(super) fn detect(hardware: &Hardware, environment: &Environment) -> Result<D
 /// By device: the names of packages to print.
 fn packages(devices: &[Device], args: &Detect, output: &Output) -> Result<Vec<Vec<String>>> {
     let all: Vec<Vec<String>> =
-        devices.iter().map(|device| candidates(device, &args.name_template)).collect();
+        devices.iter().map(|device| candidates(&device.target(), &args.name_template)).collect();
     Ok(match args.packages {
         None | Some(Which::Both) => all,
         Some(Which::Exact) => all.into_iter().map(|names| names[..1].to_vec()).collect(),

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use gfxpack_model::Target;
 use gfxpack_package::repository::KEY_FILE;
 use gfxpack_package::signing::Keyring;
 use gfxpack_package::sums::FILE_NAME;
@@ -17,19 +18,17 @@ use gfxpack_runtime::Environment;
 
 use super::detect;
 use super::repo::left_out;
-use crate::args::Install;
+use crate::args::{Install, TargetList};
 use crate::fail::{self, Error, ErrorKind, Result, in_full};
 use crate::output::{Output, harmless, message};
 
 /// Installs one package for each device: the one for exactly its compute units if
 /// there is one, else the device-wide one.
 pub(crate) fn run(args: &Install, output: &Output) -> Result {
-    let detection = detect::detect(&args.hardware, &Environment::read())?;
-    for note in &detection.notes {
-        output.info(&format!("note: {note}"));
-    }
-    if detection.devices.is_empty() {
-        return Err(detect::no_gpu());
+    let mut gpus: Vec<(String, Target)> =
+        TargetList::of(&args.target).into_iter().map(|it| (it.to_string(), it)).collect();
+    if gpus.is_empty() {
+        gpus = detected(args, output)?;
     }
     let manager = args.with.or_else(PackageManager::installed).ok_or_else(|| {
         fail::usage(
@@ -41,16 +40,15 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
         Some(dir) => PackageSource::below(dir, &manager, |path| output.warn(&left_out(path)))?,
         None => PackageSource::Repositories(&manager, &args.words),
     };
-    let names = detection.devices.iter();
-    let names: Vec<Vec<String>> =
-        names.map(|device| candidates(device, &args.name_template)).collect();
+    let names = gpus.iter().map(|(_, target)| candidates(target, &args.name_template));
+    let names: Vec<Vec<String>> = names.collect();
     let mut wanted: Vec<String> = Vec::new();
     let mut without: Vec<String> = Vec::new();
-    for (device, found) in detection.devices.iter().zip(offered.for_each(&names)?) {
+    for ((gpu, target), found) in gpus.iter().zip(offered.for_each(&names)?) {
         let names = if found.is_empty() { "no package".to_owned() } else { found.join(", ") };
-        output.info(&format!("{device}: {names}"));
+        output.info(&format!("{gpu}: {names}"));
         if found.is_empty() {
-            without.push(device.target().to_string());
+            without.push(target.to_string());
         }
         let new: Vec<String> = found.into_iter().filter(|name| !wanted.contains(name)).collect();
         wanted.extend(new);
@@ -76,6 +74,19 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
         output.warn(&format!("there is no package for {}", without.join(", ")));
     }
     start(&manager, args, wanted, output)
+}
+
+/// This machine's GPUs, described, with their targets.
+fn detected(args: &Install, output: &Output) -> Result<Vec<(String, Target)>> {
+    let detection = detect::detect(&args.hardware, &Environment::read())?;
+    for note in &detection.notes {
+        output.info(&format!("note: {note}"));
+    }
+    if detection.devices.is_empty() {
+        return Err(detect::no_gpu());
+    }
+    let devices = detection.devices.iter();
+    Ok(devices.map(|device| (device.to_string(), device.target())).collect())
 }
 
 /// Checks the packages, and what lists, indexes and signatures in their directory say of them: a
