@@ -233,7 +233,7 @@ fn slim_packages_take_the_originals_place_and_go_back() {
     let code = |gpu: &str| format!("usr/lib/rocblas/library/TensileLibrary_{gpu}.co");
     let mut library = other("librocblas5", "1.0", &format!("/{}", code("gfx90a")), "gfx90a's");
     let more = Content::Bytes("gfx1030's".into());
-    library.files.push(PackageFile::readable(&format!("/{}", code("gfx1030")), more));
+    library.files.push(PackageFile::readable(format!("/{}", code("gfx1030")), more));
     lab.stand_in("whole", &library);
     let mut dev = other("librocblas-dev", "1.0", "/usr/include/rocblas.h", "header");
     let version = Some(("=".to_owned(), "1.0-1".to_owned()));
