@@ -25,12 +25,13 @@ fn messages<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Messages {
 fn commands<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<(u64, Result<String, LogError>)> {
     let mut found = Vec::new();
     let mut each = |number, line: &[u8], cut| {
-        let Some(command) = DriverCommand::in_line(line, cut).transpose() else { return };
-        if let Ok(command) = &command {
-            let plain = |b: u8| b.is_ascii_alphanumeric() || b"_.,:=+- ".contains(&b);
-            assert!(command.as_str().bytes().all(plain), "no shell takes it for more");
+        for command in DriverCommand::in_line(line, cut) {
+            if let Ok(command) = &command {
+                let plain = |b: u8| b.is_ascii_alphanumeric() || b"_.,:=+- ".contains(&b);
+                assert!(command.as_str().bytes().all(plain), "no shell takes it for more");
+            }
+            found.push((number, command.map(|command| command.to_string())));
         }
-        found.push((number, command.map(|command| command.to_string())));
     };
     let mut lines = Lines::with(DriverCommand::PROGRAM.as_bytes());
     for piece in pieces {

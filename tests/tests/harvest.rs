@@ -80,6 +80,68 @@ fn miopens_error_log_is_read() {
     assert!(none.stderr.contains("miopen_error_PID.log"), "{}", none.stderr);
 }
 
+/// What terminals, containers, Windows and MPI make of a log.
+#[test]
+fn a_log_is_read_as_people_have_it() {
+    let project = Project::new();
+    let key = KernelKey::for_source("a.cpp", " -DN=1 -DX=\"b c\"", "gfx1100");
+    let mut log = Vec::new();
+    log_requests(&mut log, &key);
+    let log = String::from_utf8(log).unwrap();
+    let each = |line: &dyn Fn(&str) -> String| -> Vec<u8> {
+        log.lines().map(line).collect::<String>().into_bytes()
+    };
+    let utf16 = format!("\u{feff}{}", log.replace('\n', "\r\n"));
+    for (name, text) in [
+        ("colours", each(&|line| format!("\u{1b}[33m{line}\u{1b}[0m\r\n"))),
+        (
+            "docker",
+            each(&|line| json!({ "log": format!("{line}\n"), "time": "2026" }).to_string() + "\n"),
+        ),
+        ("journald", each(&|line| json!({ "MESSAGE": line.as_bytes() }).to_string() + "\n")),
+        ("mpirun", each(&|line| format!("[1,0]<stderr>:{line}\n"))),
+        ("windows", utf16.encode_utf16().flat_map(u16::to_le_bytes).collect()),
+        ("progress", each(&|line| format!(" 10%|\r 20%|{line}\r"))),
+    ] {
+        fs::write(project.path().join(name), text).unwrap();
+        project.run(&["harvest", name, "--strict", "-o", "keys.jsonl"]).expect_code(0);
+        assert_eq!(keys_in(&project, "keys.jsonl"), std::slice::from_ref(&key), "{name}");
+    }
+    // What can't be read is told; nothing at all has another hint than the log's level.
+    let cut = log.replace("gfx1100", "gfx1100:sramecc");
+    project.write("cut.log", &format!("{log}{cut}"));
+    let run = project.run(&["harvest", "cut.log", "-o", "keys.jsonl"]).expect_code(0);
+    assert!(run.stderr.contains("cut.log:4: ") && run.stderr.contains("(3 such lines): MIOpen("));
+    project.run(&["harvest", "cut.log", "--strict", "-o", "keys.jsonl"]).expect_code(2);
+    project.write("only-cut.log", &cut);
+    project.write("empty.log", "");
+    project.write("pointer.log", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n");
+    project.write("other.log", "epoch 1\n");
+    for (name, hint) in [
+        ("only-cut.log", "hint: see what cuts the log's lines"),
+        ("empty.log", "hint: nothing is in there"),
+        ("pointer.log", "git lfs pull"),
+        ("other.log", "hint: no line is of MIOpen"),
+    ] {
+        let run = project.run(&["harvest", name]).expect_code(2);
+        assert!(run.stderr.contains(hint), "{name}: {}", run.stderr);
+    }
+    // Keys that no present MIOpen asks for.
+    project.write("old.log", &log.replace("gfx1100", "gfx90a:sramecc+:xnack-"));
+    let run = project.run(&["harvest", "old.log", "-o", "keys.jsonl"]).expect_code(0);
+    assert!(run.stderr.contains("1 of them are of MIOpen before 3.0"), "{}", run.stderr);
+    // A list of keys with the marks of a conflict.
+    let list = lines(std::slice::from_ref(&key));
+    project.write("conflict.jsonl", &format!("<<<<<<< HEAD\n{list}=======\n"));
+    project.write("src/a.cpp", "");
+    let plan = ["plan", "--keys", "conflict.jsonl", "--source-dir", "src", "--target", "gfx1100"];
+    let run = project.run(&plan).expect_code(0);
+    assert!(run.stderr.contains("conflict.jsonl:1: failed to parse"), "{}", run.stderr);
+    assert!(run.stderr.contains("(2 such lines)"), "{}", run.stderr);
+    let run = project.run(&[&plan[..], &["--strict"]].concat()).expect_code(2);
+    assert!(run.stderr.contains("hint: write one key a line"), "{}", run.stderr);
+}
+
 #[test]
 fn ten_million_lines_are_harvested_as_a_stream() {
     let project = Project::new();

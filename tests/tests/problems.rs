@@ -59,9 +59,35 @@ fn logs_databases_and_networks_make_one_list() {
 }
 
 #[test]
+fn what_can_be_read_is_taken_and_the_rest_told() {
+    let project = Project::new();
+    project.write(
+        "run.sh",
+        &format!(
+            "set -e\n\"MIOpenDriver {CONV}\"\nMIOPEN_FIND_MODE=1 ./bin/MIOpenDriver pool \\\n -n 1 2>&1 | tee x\n\
+             MIOpenDriver conv -I CHWN\nMIOpenDriver conv -n $N\nMIOpenDriver conv -O CHWN\n\
+             ['MIOpenDriver', 'lrn', '-n', '1']\n"
+        ),
+    );
+    let args = ["problems", "--problems", "run.sh"];
+    let run = project.run(&args).expect_code(0);
+    assert_eq!(run.stdout.lines().count(), 3, "{}", run.stdout);
+    let warnings: Vec<&str> =
+        run.stderr.lines().filter(|line| line.starts_with("warning: run.sh:")).collect();
+    assert_eq!(warnings.len(), 2, "{}", run.stderr);
+    assert!(warnings[0].contains("run.sh:5: failed to read `-I CHWN`"), "{warnings:?}");
+    assert!(warnings[0].ends_with("(2 such lines): MIOpenDriver conv -I CHWN"), "{warnings:?}");
+    let json = project.run(&[&args[..], &["--json", "-"]].concat()).expect_code(0);
+    assert_eq!(json.of_type("problem-file")[0]["skipped"][0]["lines"], 2);
+    let strict = project.run(&[&args[..], &["--strict"]].concat()).expect_code(2);
+    assert_eq!(strict.stdout, "");
+    assert!(strict.stderr.contains("`run.sh:5` and 2 further lines"), "{}", strict.stderr);
+}
+
+#[test]
 fn unreadable_problems_are_reported_with_position_and_hint() {
     let project = Project::new();
-    project.write("list.txt", &format!("{CONV}\nconv -n 0\n"));
+    project.write("list.txt", "# nothing\nconv -n 0\n");
     let refused = |arguments: &[&str], message: &str, hint: &str| {
         let run = project.run(&[&["problems"], arguments].concat()).expect_code(2);
         assert!(run.stderr.contains(message), "{}", run.stderr);

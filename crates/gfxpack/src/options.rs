@@ -24,7 +24,7 @@ pub(crate) fn prepare_options(
     environment: &Environment,
 ) -> Result<PrepareOptions> {
     let (search, cache) = compiler_options(compilers, environment)?;
-    let ProblemArgs { problems, library, rocfft } = &inputs.asking;
+    let ProblemArgs { problems, strict, library, rocfft } = &inputs.asking;
     Ok(PrepareOptions {
         inputs: InputOptions {
             manifests: inputs.manifest.clone(),
@@ -38,6 +38,7 @@ pub(crate) fn prepare_options(
                 rocfft_options(library, rocfft.rocfft.as_ref(), environment)
             },
             fft_plans: rocfft.plans.clone(),
+            strict: *strict,
             source_dirs: inputs.source_dir.clone(),
             targets: TargetList::of(&inputs.target),
             dfsg: inputs.dfsg,

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
+use memchr::memmem;
 use rayon::prelude::*;
 
 use crate::error::HarvestError;
 use crate::input::Input;
-use crate::log::{DriverCommand, Lines};
+use crate::log::{DriverCommand, Joined, Lines};
 use crate::open::read_text;
 use crate::options::Options;
-use crate::report::{ContentKind, FileReport, Skip};
+use crate::report::{ContentKind, FileReport};
 
 /// A command, and how often it was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,17 +75,29 @@ fn read(
     report: &mut FileReport,
     options: &Options<'_>,
 ) -> Result<(), HarvestError> {
-    let mut each = |number, line: &[u8], cut| match DriverCommand::in_line(line, cut) {
-        Ok(None) => {}
-        Ok(Some(command)) => {
-            report.used += 1;
-            unique.add(command, 1);
+    let mut each = |number, line: &[u8], cut| {
+        for command in DriverCommand::in_line(line, cut) {
+            match command {
+                Ok(command) => {
+                    report.used += 1;
+                    unique.add(command, 1);
+                }
+                Err(error) => report.skipped.add(number, line, &error, error.hint()),
+            }
         }
-        Err(error) => report.skip(number, Skip::Log(error)),
     };
-    let mut lines = Lines::with(DriverCommand::PROGRAM.as_bytes());
-    if read_text(input, options, |piece| lines.push(piece, &mut each))? {
-        report.lines = lines.finish(&mut each);
+    let mut joined = Joined::default();
+    let has_command = |line: &[u8]| {
+        !line.starts_with(b"#") && memmem::find(line, DriverCommand::PROGRAM.as_bytes()).is_some()
+    };
+    let mut join = |number, line: &[u8], cut| {
+        joined.push((number, line, cut), has_command, &mut each);
+    };
+    let mut lines = Lines::all();
+    if read_text(input, options, |piece| lines.push(piece, &mut join))? {
+        report.has_messages = lines.has_messages();
+        report.lines = lines.finish(&mut join);
+        joined.finish(&mut each);
     } else {
         report.kind = ContentKind::Other;
     }

@@ -35,6 +35,12 @@ pub enum HarvestError {
         /// The file.
         name: String,
     },
+    /// A Git LFS pointer in place of a file that was not fetched.
+    #[error("failed to read `{name}`: it is a pointer of Git LFS, not the file")]
+    LfsPointer {
+        /// The file.
+        name: String,
+    },
     /// The standard input was given more than once.
     #[error("`-` is given twice")]
     StdinTwice,
@@ -55,6 +61,7 @@ impl HarvestError {
             Self::Damaged { .. } => "get the file again; --keep-going takes what can be read of it",
             Self::Kdb(error) => error.hint(),
             Self::PackedKdb { .. } => "unpack it, and name the file",
+            Self::LfsPointer { .. } => "fetch the file itself with `git lfs pull`",
             Self::StdinTwice => "name `-` once: the standard input can only be read once",
             Self::Interrupted => "start it again",
         }

@@ -43,5 +43,6 @@ pub use gather::{Harvest, harvest};
 pub use input::{Input, list};
 pub use open::read_text;
 pub use options::Options;
-pub use report::{ContentKind, FileReport, Skip, Skipped};
+pub use read::key_begins;
+pub use report::{ContentKind, FileReport, Skipped, Skips};
 pub use tuning_environment::{Setting, settings, unsettings};

@@ -23,14 +23,17 @@
 mod commands;
 mod line_fault;
 mod lines;
+mod text;
 
 use gfxpack_model::KernelKey;
 use memchr::{memchr, memmem};
 
 pub(crate) use self::line_fault::BEGIN;
 pub use self::line_fault::{LogError, MAX_LINE_BYTES};
-pub use commands::DriverCommand;
+pub use commands::{DriverCommand, Joined};
 pub use lines::Lines;
+pub(crate) use text::Text;
+
 /// The end of `[LoadBinary] ` and `[SaveBinary] `.
 const MARK: &[u8] = b"Binary] ";
 
@@ -68,6 +71,8 @@ pub struct Message<'a> {
 pub struct LogRecord<'a> {
     /// The line's number, counted from 1.
     pub line: u64,
+    /// The message, as it is written.
+    pub text: &'a [u8],
     /// The message, or why it can't be trusted.
     pub message: Result<Message<'a>, LogError>,
 }
@@ -107,6 +112,12 @@ impl Log {
         self.lines.push(piece, &mut |number, line, cut| parse_line(number, line, cut, each));
     }
 
+    /// Whether the text so far has a message of MIOpen.
+    #[must_use]
+    pub fn has_messages(&self) -> bool {
+        self.lines.has_messages()
+    }
+
     /// Calls `each` for the last line, which may lack its newline. Returns the
     /// number of lines.
     pub fn finish(self, each: &mut impl FnMut(LogRecord<'_>)) -> u64 {
@@ -117,7 +128,6 @@ impl Log {
 /// Parses one line: usually one message, or several if threads wrote at the
 /// same time.
 fn parse_line(number: u64, line: &[u8], cut: bool, each: &mut impl FnMut(LogRecord<'_>)) {
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
     let mut rest = memmem::find(line, BEGIN).map_or(&[][..], |begin| &line[begin..]);
     while !rest.is_empty() {
         let next = memmem::find(&rest[BEGIN.len()..], BEGIN).map(|at| at + BEGIN.len());
@@ -128,7 +138,7 @@ fn parse_line(number: u64, line: &[u8], cut: bool, each: &mut impl FnMut(LogReco
                 (None, true) => Err(LogError::TooLong),
                 (None, false) => message(event, rest),
             };
-            each(LogRecord { line: number, message });
+            each(LogRecord { line: number, text, message });
         }
         rest = after;
     }
@@ -185,6 +195,8 @@ fn message(event: Event, text: &[u8]) -> Result<Message<'_>, LogError> {
     if name.is_empty() || !name.chars().all(plain) {
         return Err(LogError::Name);
     }
+    // A key ends in its device; terminals leave blanks.
+    let args = if args.contains(" -mcpu=") { args.trim_ascii_end() } else { args };
     let mlir = name.ends_with(".mlir.o") || name.ends_with(".mlir");
     if split_device(args).is_none() && !mlir {
         return Err(LogError::Device);
@@ -192,12 +204,18 @@ fn message(event: Event, text: &[u8]) -> Result<Message<'_>, LogError> {
     Ok(Message { event, name, args, without_suffix })
 }
 
-/// The device at the end of a key's arguments.
+/// The device at the end of a key's arguments. MIOpen before 3.0 wrote features
+/// after it, `gfx90a:sramecc+:xnack-`; `gfx11-generic` stands for several.
 fn split_device(args: &str) -> Option<&str> {
     let (_, device) = args.rsplit_once(" -mcpu=")?;
     // A name that was cut in the middle is not a device.
-    let digits = device.strip_prefix("gfx")?;
-    let plain = digits.len() >= 3 && digits.bytes().all(|b| b.is_ascii_alphanumeric());
+    let (name, features) = device.split_once(':').unwrap_or((device, "xnack-"));
+    let generic = name.strip_suffix("-generic");
+    let digits = generic.unwrap_or(name).strip_prefix("gfx")?;
+    let known = ["sramecc+", "sramecc-", "xnack+", "xnack-"];
+    let plain = digits.len() >= if generic.is_some() { 1 } else { 3 }
+        && digits.bytes().all(|b| b.is_ascii_alphanumeric() || (generic.is_some() && b == b'-'))
+        && features.split(':').all(|feature| known.contains(&feature));
     plain.then_some(device)
 }
 

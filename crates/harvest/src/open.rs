@@ -1,23 +1,24 @@
 //! Opens and unpacks a file. Its first bytes show how it is compressed.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 
 use crate::error::HarvestError;
 use crate::input::Input;
 use crate::options::Options;
 
 /// Number of bytes that identify every kind of file.
-const MAGIC_BYTES: usize = 16;
+const MAGIC_BYTES: usize = 40;
 /// Bytes read at a time.
 pub(crate) const PIECE_BYTES: usize = 256 << 10;
 
 /// Sources: SQLite, "Database File Format", 1.3; RFC 1952; RFC 8878, 3.1.1;
-/// "The .xz File Format", 2.1.1.1.
+/// "The .xz File Format", 2.1.1.1; Git LFS, docs/spec.md.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 const XZ: &[u8] = b"\xfd7zXZ\0";
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 /// The largest window that is unpacked, as a power of two: that of
 /// `zstd --long`.
@@ -51,7 +52,7 @@ pub(crate) fn open<'a>(
         Input::Stdin => Box::new(io::stdin().lock()),
         Input::File { path, .. } => Box::new(File::open(path).map_err(failed)?),
     };
-    let (begin, raw) = peek(Counted { raw, options }).map_err(failed)?;
+    let (begin, raw) = peek(Counted { raw, options }, MAGIC_BYTES).map_err(failed)?;
     if begin.starts_with(SQLITE) {
         return match input {
             Input::File { path, .. } if path.is_file() => Ok(Opened::Database),
@@ -77,17 +78,20 @@ pub(crate) fn open<'a>(
         Some(codec) => HarvestError::Damaged { name: name.clone(), codec, source },
         None => HarvestError::Read { name: name.clone(), source },
     };
-    let (begin, stream) = peek(stream).map_err(&failed)?;
+    let (begin, stream) = peek(stream, MAGIC_BYTES).map_err(&failed)?;
     if begin.starts_with(SQLITE) {
         return Err(HarvestError::PackedKdb { name: input.name() });
+    }
+    if begin.starts_with(LFS_POINTER) && !matches!(input, Input::File { named: false, .. }) {
+        return Err(HarvestError::LfsPointer { name: input.name() });
     }
     Ok(Opened::Text { stream: Box::new(stream), failed: Box::new(failed) })
 }
 
 /// The first bytes of a stream, and the whole stream.
-fn peek<R: Read>(mut stream: R) -> io::Result<(Vec<u8>, impl Read)> {
+pub(crate) fn peek<R: Read>(mut stream: R, bytes: usize) -> io::Result<(Vec<u8>, impl Read)> {
     let mut begin = Vec::new();
-    stream.by_ref().take(MAGIC_BYTES as u64).read_to_end(&mut begin)?;
+    stream.by_ref().take(bytes as u64).read_to_end(&mut begin)?;
     Ok((begin.clone(), Cursor::new(begin).chain(stream)))
 }
 
@@ -142,22 +146,4 @@ pub(crate) fn pieces(
             Err(error) => return Err(failed(error)),
         }
     }
-}
-
-/// The first line of a stream, up to the size of one piece, and the whole
-/// stream.
-pub(crate) fn first_line<'a>(
-    stream: Box<dyn Read + 'a>,
-) -> io::Result<(Vec<u8>, Box<dyn BufRead + 'a>)> {
-    let mut stream = BufReader::with_capacity(PIECE_BYTES, stream);
-    let mut begin = Vec::new();
-    // Empty lines do not count.
-    while begin.trim_ascii().is_empty() && begin.len() < PIECE_BYTES {
-        let left = (PIECE_BYTES - begin.len()) as u64;
-        if stream.by_ref().take(left).read_until(b'\n', &mut begin)? == 0 {
-            break;
-        }
-    }
-    let line = begin.trim_ascii().to_vec();
-    Ok((line, Box::new(Cursor::new(begin).chain(stream))))
 }

@@ -1,24 +1,27 @@
 //! Reads the keys of one input: a log, a harvest, or a kdb.
 
 use std::ffi::OsStr;
-use std::io::{self, BufRead, Read as _};
+use std::fmt::Display;
 use std::path::Path;
 
 use gfxpack_kdb::{ReadError, Reader};
 use gfxpack_model::Target;
 use gfxpack_model::key_record::{Counts, KeyRecord};
+use memchr::{memchr, memmem};
 
 use crate::error::HarvestError;
 use crate::gather::Table;
 use crate::input::Input;
-use crate::log::{Event, Log, LogRecord};
-use crate::open::{Opened, first_line, open, pieces};
+use crate::log::{Event, Lines, Log, LogRecord, Text};
+use crate::open::{Opened, PIECE_BYTES, open, peek, pieces};
 use crate::options::Options;
-use crate::report::{ContentKind, FileReport, Skip};
+use crate::report::{ContentKind, FileReport};
 
-/// Longest line of a harvest that is read, in bytes: the largest key that a kdb
-/// accepts, with every byte escaped, and the rest.
-const MAX_RECORD_BYTES: u64 = 8 << 20;
+const RECORD: &str =
+    "failed to read the line: it is no JSON object with kernel_name and kernel_args";
+const RECORD_HINT: &str = "docs/harvest.md describes the lines";
+const NUL: &str = "failed to accept the key: it holds a NUL byte";
+const NUL_HINT: &str = "see whether the file is what its program wrote";
 /// Rows of a kdb between two checks for cancellation.
 const ROWS_AT_ONCE: u64 = 1024;
 
@@ -51,16 +54,26 @@ impl Keys<'_> {
             // The kdb reader gives the best error message.
             return self.kdb(input);
         }
-        let (first, stream) = first_line(stream).map_err(&failed)?;
-        if first.starts_with(b"{") && String::from_utf8_lossy(&first).contains("\"kernel_name\"") {
+        let (begin, stream) = peek(stream, PIECE_BYTES).map_err(&failed)?;
+        let begin = Text::default().clean(&begin);
+        let names = [&b"\"kernel_name\""[..], b"\"kernel_name\\\""].map(memmem::Finder::new);
+        if names.iter().any(|name| name.find(&begin).is_some()) {
             self.report.kind = ContentKind::Keys;
-            return self.records(stream, failed);
+            let mut lines = Lines::all();
+            let mut each = |number, line: &[u8], _| self.line(number, line);
+            pieces(stream, failed, |piece| {
+                lines.push(piece, &mut each);
+                options.check()
+            })?;
+            self.report.lines = lines.finish(&mut |number, line, _| self.line(number, line));
+            return Ok(());
         }
         let mut log = Log::default();
         pieces(stream, failed, |piece| {
             log.push(piece, &mut |record| self.log_record(&record));
             options.check()
         })?;
+        self.report.has_messages = log.has_messages();
         self.report.lines = log.finish(&mut |record| self.log_record(&record));
         Ok(())
     }
@@ -68,10 +81,10 @@ impl Keys<'_> {
     fn log_record(&mut self, record: &LogRecord<'_>) {
         let message = match &record.message {
             Ok(message) => message,
-            Err(error) => return self.report.skip(record.line, Skip::Log(*error)),
+            Err(error) => return self.skip(record.line, record.text, error, error.hint()),
         };
         if message.args.contains('\0') {
-            return self.report.skip(record.line, Skip::Nul);
+            return self.skip(record.line, record.text, &NUL, NUL_HINT);
         }
         self.report.used += 1;
         let mut counts = Counts::default();
@@ -85,6 +98,10 @@ impl Keys<'_> {
         self.add([name, suffix, "\0", message.args], &counts, &[]);
     }
 
+    fn skip(&mut self, number: u64, line: &[u8], why: &dyn Display, hint: &'static str) {
+        self.report.skipped.add(number, line, why, hint);
+    }
+
     /// Adds a key, whose text is in parts: the name, a NUL, the arguments.
     fn add<const N: usize>(&mut self, key: [&str; N], counts: &Counts, targets: &[String]) {
         self.buffer.clear();
@@ -92,41 +109,20 @@ impl Keys<'_> {
         self.table.add(&self.buffer, counts, targets);
     }
 
-    fn records(
-        &mut self,
-        mut stream: impl BufRead,
-        failed: impl Fn(io::Error) -> HarvestError,
-    ) -> Result<(), HarvestError> {
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            let mut limited = stream.by_ref().take(MAX_RECORD_BYTES);
-            if limited.read_until(b'\n', &mut line).map_err(&failed)? == 0 {
-                return Ok(());
+    /// Reads a line of a harvest. Log tools may have written before the key.
+    fn line(&mut self, number: u64, line: &[u8]) {
+        let record = key_begins(line).and_then(|at| serde_json::from_slice(&line[at..]).ok());
+        let Some(KeyRecord { key, counts, targets }) = record else {
+            if !line.trim_ascii().is_empty() {
+                self.skip(number, line, &RECORD, RECORD_HINT);
             }
-            self.report.lines += 1;
-            if line.len() as u64 == MAX_RECORD_BYTES && !line.ends_with(b"\n") {
-                self.report.skip(self.report.lines, Skip::Record);
-                stream.skip_until(b'\n').map_err(&failed)?;
-                continue;
-            }
-            if line.trim_ascii().is_empty() {
-                continue;
-            }
-            match serde_json::from_slice::<KeyRecord>(&line) {
-                Ok(record) => self.record(&record),
-                Err(_) => self.report.skip(self.report.lines, Skip::Record),
-            }
-            self.options.check()?;
-        }
-    }
-
-    fn record(&mut self, KeyRecord { key, counts, targets }: &KeyRecord) {
+            return;
+        };
         if key.kernel_name.contains('\0') || key.kernel_args.contains('\0') {
-            return self.report.skip(self.report.lines, Skip::Nul);
+            return self.skip(number, line, &NUL, NUL_HINT);
         }
         self.report.used += 1;
-        self.add([&key.kernel_name, "\0", &key.kernel_args], counts, targets);
+        self.add([&key.kernel_name, "\0", &key.kernel_args], &counts, &targets);
     }
 
     fn kdb(&mut self, input: &Input) -> Result<(), HarvestError> {
@@ -148,7 +144,8 @@ impl Keys<'_> {
         let read = reader.for_each_key(|key| {
             self.report.lines += 1;
             if key.kernel_name.contains('\0') || key.kernel_args.contains('\0') {
-                self.report.skip(self.report.lines, Skip::Nul);
+                let name = key.kernel_name.as_bytes();
+                self.report.skipped.add(self.report.lines, name, &NUL, NUL_HINT);
                 return Ok(());
             }
             self.report.used += 1;
@@ -161,6 +158,13 @@ impl Keys<'_> {
         self.options.count(*bytes);
         read
     }
+}
+
+/// Where a key begins in a line of a harvest; at its beginning, where no program wrote more.
+#[must_use]
+pub fn key_begins(line: &[u8]) -> Option<usize> {
+    let name = memmem::find(line, b"\"kernel_name\"")?;
+    memchr(b'{', &line[..name])
 }
 
 fn has_extension(path: &Path, extension: &str) -> bool {

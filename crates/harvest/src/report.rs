@@ -1,6 +1,6 @@
 //! Reports on the files that were read.
 
-use crate::log::LogError;
+use std::fmt::Display;
 
 use crate::error::HarvestError;
 
@@ -34,42 +34,81 @@ impl ContentKind {
     }
 }
 
-/// Why a line with a key or command was skipped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+/// Most kinds of reasons that are distinguished; a program that writes more of them has no log.
+const MAX_KINDS: usize = 32;
+/// How much of a line is shown, in characters.
+const SHOWN: (usize, usize) = (90, 30);
+
+/// Lines that can't be read, for one kind of reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Skip {
-    /// A log's line.
-    #[error(transparent)]
-    Log(LogError),
-    /// A line of a harvest.
-    #[error("failed to read the line: it is no JSON object with kernel_name and kernel_args")]
-    Record,
-    /// A key that no kdb can have.
-    #[error("failed to accept the key: it holds a NUL byte")]
-    Nul,
-}
-
-impl Skip {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(self) -> &'static str {
-        match self {
-            Self::Log(error) => error.hint(),
-            Self::Record => "docs/harvest.md describes the lines",
-            Self::Nul => "see whether the file is what its program wrote",
-        }
-    }
-}
-
-/// Lines that were skipped for one reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skipped {
-    /// The reason.
-    pub why: Skip,
+    /// Why the first of them can't be.
+    pub why: String,
+    /// What the user can do about it.
+    pub hint: &'static str,
     /// How many lines.
     pub lines: u64,
     /// Number of the first of these lines, from 1.
     pub first: u64,
+    /// The first of them, shortened, without control characters.
+    pub text: String,
+}
+
+/// The lines of a file that can't be read, by kind of reason.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Skips(Vec<Skipped>);
+
+impl Skips {
+    /// Counts a line. Reasons are of one kind if they differ in numbers and in what they quote.
+    pub fn add(&mut self, number: u64, line: &[u8], why: &dyn Display, hint: &'static str) {
+        let why = why.to_string();
+        let same = |known: &Skipped| kind(&known.why).eq(kind(&why));
+        match self.0.iter().position(same) {
+            Some(place) => self.0[place].lines += 1,
+            None if self.0.len() == MAX_KINDS => self.0[MAX_KINDS - 1].lines += 1,
+            None => {
+                let text = shown(&String::from_utf8_lossy(line));
+                self.0.push(Skipped { why, hint, lines: 1, first: number, text });
+            }
+        }
+    }
+
+    /// Adds the lines of another part of the file.
+    pub fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+        self.0.sort_by_key(|skipped| skipped.first);
+    }
+
+    /// Each kind, in the order of the first lines.
+    pub fn iter(&self) -> std::slice::Iter<'_, Skipped> {
+        self.0.iter()
+    }
+
+    /// Number of all lines.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.0.iter().map(|skipped| skipped.lines).sum()
+    }
+}
+
+/// A reason without its numbers and quotations.
+fn kind(why: &str) -> impl Iterator<Item = char> {
+    let unquoted = why.split('`').step_by(2).flat_map(str::chars);
+    unquoted.filter(|c| !c.is_ascii_digit())
+}
+
+fn shown(line: &str) -> String {
+    let (head, tail) = SHOWN;
+    let text = line.trim();
+    let count = text.chars().count();
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
+    if count <= head + tail + 1 {
+        return text.chars().map(escaped).collect();
+    }
+    let begin: String = text.chars().take(head).map(escaped).collect();
+    let end: String = text.chars().skip(count - tail).map(escaped).collect();
+    format!("{begin}…{end}")
 }
 
 /// Report on one file.
@@ -84,22 +123,17 @@ pub struct FileReport {
     pub lines: u64,
     /// Number of those with a key or command that was read.
     pub used: u64,
-    /// Lines with a key or command that was skipped.
-    pub skipped: Vec<Skipped>,
+    /// Lines with a key or command that can't be read.
+    pub skipped: Skips,
+    /// Whether the file has messages of MIOpen.
+    pub has_messages: bool,
     /// The error that ended reading.
     pub error: Option<HarvestError>,
 }
 
 impl FileReport {
     pub(crate) fn new(name: String) -> Self {
-        let kind = ContentKind::Log;
-        Self { name, kind, lines: 0, used: 0, skipped: Vec::new(), error: None }
-    }
-
-    pub(crate) fn skip(&mut self, line: u64, why: Skip) {
-        match self.skipped.iter_mut().find(|skipped| skipped.why == why) {
-            Some(skipped) => skipped.lines += 1,
-            None => self.skipped.push(Skipped { why, lines: 1, first: line }),
-        }
+        let (kind, skipped) = (ContentKind::Log, Skips::default());
+        Self { name, kind, lines: 0, used: 0, skipped, has_messages: false, error: None }
     }
 }

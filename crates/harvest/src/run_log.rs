@@ -176,7 +176,7 @@ impl InProgress {
         if summary.databases.is_none() {
             summary.databases = databases(line);
         }
-        if let Ok(Some(command)) = DriverCommand::in_line(line, false) {
+        for command in DriverCommand::in_line(line, false).into_iter().flatten() {
             let (layer, input) = layer_and_input(command.as_str());
             self.shapes.entry(layer).or_default().insert(input);
         }

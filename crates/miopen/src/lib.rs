@@ -33,7 +33,7 @@ pub use library::{MIOPEN, cache_version, installed_cache_version};
 pub use networks::{NetworkError, NetworkName, Selection, network_names, network_problems};
 pub use problem::{Convolution, DataType, Directions, Layout, MAX_SIZE, Problem, ProblemError};
 pub use problems::{
-    BadLine, KeyError, LineError, MAX_PROBLEMS, ProblemFile, Problems, ProblemsError, ReadOptions,
+    KeyError, LineError, MAX_PROBLEMS, ProblemFile, Problems, ProblemsError, ReadOptions,
     read_problems,
 };
 pub use sources::{Sources, SourcesError, is_left_out_by_debian};

@@ -9,15 +9,15 @@ mod text;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use gfxpack_harvest::log::Lines;
+use gfxpack_harvest::log::{Joined, Lines};
 use gfxpack_harvest::{HarvestError, Input, Options, list, read_text};
 use gfxpack_tuning::sqlite_keys;
 
 use crate::problem::Problem;
-use text::TextProblems;
+use text::{TextProblems, begins_command};
 
 pub use self::problem_file::ProblemFile;
-pub use error::{BadLine, KeyError, LineError, MAX_PROBLEMS, ProblemsError};
+pub use error::{KeyError, LineError, MAX_PROBLEMS, ProblemsError};
 
 /// The problems of some files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,6 +36,8 @@ pub struct ReadOptions<'a> {
     pub read: Option<&'a (dyn Fn(u64) + Sync)>,
     /// Called often; reading ends if it returns true.
     pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
+    /// Whether a line that can't be read is an error.
+    pub strict: bool,
 }
 
 /// Reads problems from files, which may be packed by gzip, zstd or xz; `-` is the standard input,
@@ -43,11 +45,11 @@ pub struct ReadOptions<'a> {
 /// stored once.
 ///
 /// Records of databases that are for no convolution, or for one that can't be computed, are skipped
-/// and counted: MIOpen never looks these up.
+/// and counted: MIOpen never looks these up. Lines that can't be read are counted too.
 ///
 /// # Errors
-/// [`ProblemsError`]: a file that can't be read, a line that should be a problem but is none, a
-/// file without problems, or more than [`MAX_PROBLEMS`].
+/// [`ProblemsError`]: a file that can't be read, a file of which no line can be read, a file without
+/// problems, or more than [`MAX_PROBLEMS`].
 pub fn read_problems(
     paths: &[PathBuf],
     options: ReadOptions<'_>,
@@ -56,11 +58,8 @@ pub fn read_problems(
     for input in list(paths)? {
         let file = read(&input, options, &mut all.problems)?;
         let named = matches!(input, Input::Stdin | Input::File { named: true, .. });
-        if named && file.used == 0 {
-            return Err(ProblemsError::Nothing {
-                name: file.name,
-                passed_over: file.first_passed_over,
-            });
+        if (named && file.used == 0) || options.strict {
+            file.check()?;
         }
         all.files.push(file);
     }
@@ -76,18 +75,23 @@ fn read(
     streams.read = options.read;
     streams.cancelled = options.cancelled;
     let mut text_problems = TextProblems::new(input.name(), problems);
-    let mut lines = Lines::all();
+    let (mut lines, mut joined) = (Lines::all(), Joined::default());
     let mut each = |number, line: &[u8], cut| text_problems.line(number, line, cut);
+    let mut join = |number, line: &[u8], cut| {
+        joined.push((number, line, cut), begins_command, &mut each);
+    };
     // An error in a problem is reported when the stream ends; no more problems are added.
-    if read_text(input, &streams, |piece| lines.push(piece, &mut each))? {
-        let lines = lines.finish(&mut each);
-        return text_problems.finish(Some(lines));
+    if read_text(input, &streams, |piece| lines.push(piece, &mut join))? {
+        let is_log = lines.has_messages();
+        let lines = lines.finish(&mut join);
+        joined.finish(&mut each);
+        return text_problems.finish(Some(lines), is_log);
     }
     let Input::File { path, .. } = input else {
         return Err(HarvestError::PackedKdb { name: input.name() }.into());
     };
     sqlite_keys(path, |key| text_problems.row(key))?;
-    text_problems.finish(None)
+    text_problems.finish(None, false)
 }
 
 #[cfg(test)]

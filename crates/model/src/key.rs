@@ -46,6 +46,11 @@ pub enum KeyError {
     /// The name does not end in `.o` after a known source extension.
     #[error("failed to accept kernel name `{0}`: it is no source name with `.o` after it")]
     Name(String),
+    /// The device has features, as `gfx90a:sramecc+:xnack-`.
+    #[error(
+        "failed to accept the arguments of `{0}`: they are of MIOpen before 3.0, with features in -mcpu="
+    )]
+    Features(String),
     /// The arguments do not end in ` -mcpu=<device>`.
     #[error("failed to accept the arguments of `{0}`: they do not end in ` -mcpu=<device>`")]
     Device(String),
@@ -59,6 +64,9 @@ impl KeyError {
             Self::Quote(_) => "write string defines with \" quotes, or without quotes",
             Self::Nul(_) => "check how the keys were written: no option holds a NUL byte",
             Self::Name(_) => "MIOpen's kernel names look like conv.cpp.o, conv.cl.o or conv.s.o",
+            Self::Features(_) => {
+                "no later MIOpen looks it up: take the keys from the log of a current one"
+            }
             Self::Device(_) => {
                 "MIOpen appends the device to the options of every kernel; take the key from its log \
                  or database unchanged"
@@ -134,6 +142,12 @@ impl KernelKey {
         plain.then_some((options, device))
     }
 
+    /// Whether the device has features, as `gfx90a:sramecc+:xnack-`: so MIOpen asked before 3.0.
+    #[must_use]
+    pub fn has_features(&self) -> bool {
+        self.kernel_args.rsplit_once(" -mcpu=").is_some_and(|(_, device)| device.contains(':'))
+    }
+
     /// The options, without the device; empty if there is no device.
     #[must_use]
     pub fn options(&self) -> &str {
@@ -151,10 +165,11 @@ impl KernelKey {
         let is_path = self.kernel_name.contains(['/', '\\']);
         let language = self.source_name().filter(|_| !is_path).and_then(Language::of_source);
         let language = language.ok_or_else(|| KeyError::Name(self.kernel_name.clone()))?;
-        if self.split_device().is_none() {
-            return Err(KeyError::Device(self.kernel_name.clone()));
+        match self.split_device() {
+            Some(_) => Ok(language),
+            None if self.has_features() => Err(KeyError::Features(self.kernel_name.clone())),
+            None => Err(KeyError::Device(self.kernel_name.clone())),
         }
-        Ok(language)
     }
 
     /// The part of [`KernelKey::check`] that applies to every row of a kdb,

@@ -19,6 +19,7 @@ use crate::options::LibraryOptions;
 use crate::progress::{Event, Progress, Step, Unit};
 use crate::refused_list::SkipList;
 use crate::rocfft::RocfftAnswer;
+use crate::skipped_lines;
 use crate::stock_library::{self, LibraryQuery};
 use crate::text::{counted, file_name, joined};
 
@@ -70,7 +71,7 @@ impl LibraryAnswer {
 /// If problems can't be read, there is no library, or it can't be asked.
 pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<MiopenAnswer> {
     let cache = query.cache.directory()?;
-    let (problems, lists, problem_facts) = read(query.lists, progress)?;
+    let (problems, lists, problem_facts) = read(query.lists, query.strict, progress)?;
     let library = stock_library::locate(&MIOPEN, query.library, &cache, progress)?;
     let scratch = temporary_dir()?;
     let sources = Sources::in_library(&library)?;
@@ -303,12 +304,12 @@ fn check_is_file(path: &Path) -> Result<()> {
 /// Reads lists of problems.
 ///
 /// # Errors
-/// If a list can't be read.
-pub fn read(paths: &[PathBuf], progress: &dyn Progress) -> Result<Lists> {
+/// If a list can't be read, or with `strict` one of its lines.
+pub fn read(paths: &[PathBuf], strict: bool, progress: &dyn Progress) -> Result<Lists> {
     let step = Step::new(progress, "reading", Unit::Bytes, 0);
     let add = |bytes| step.add(bytes);
     let cancelled = || progress.cancel().is_cancelled();
-    let options = ReadOptions { read: Some(&add), cancelled: Some(&cancelled) };
+    let options = ReadOptions { read: Some(&add), cancelled: Some(&cancelled), strict };
     let mut all: BTreeSet<Problem> = BTreeSet::new();
     let mut by_list = Vec::new();
     for path in paths {
@@ -322,6 +323,7 @@ pub fn read(paths: &[PathBuf], progress: &dyn Progress) -> Result<Lists> {
                     counted(file.passed_over as usize, "record")
                 ));
             }
+            skipped_lines::report(&file.name, &file.skipped, false, progress)?;
         }
         all.extend(read.problems.iter().cloned());
         by_list.push((path, read.problems));

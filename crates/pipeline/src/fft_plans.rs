@@ -10,6 +10,7 @@ use gfxpack_rocfft::{FftPlan, ListError, LoggedKernels, LoggedPlans, read_rtc_lo
 use serde_json::{Value, json};
 
 use crate::error::{self, Result};
+use crate::skipped_lines;
 use crate::text::counted;
 use crate::text_file::open;
 
@@ -78,21 +79,26 @@ impl FftLogs {
     }
 }
 
-/// The plans of several logs, without duplicates, in their order. `-` is standard
-/// input.
+/// The plans of several logs, without duplicates, in their order, and warnings about
+/// lines that can't be read. `-` is standard input.
 ///
 /// # Errors
-/// If a log can't be read.
-pub fn harvest(logs: &[PathBuf]) -> Result<LoggedPlans> {
-    let mut all = LoggedPlans::default();
+/// If a log can't be read, or with `strict` a line.
+pub fn harvest(logs: &[PathBuf], strict: bool) -> Result<(LoggedPlans, Vec<String>)> {
+    let (mut all, mut warnings) = (LoggedPlans::default(), Vec::new());
     let mut seen: HashSet<FftPlan> = HashSet::new();
     for log in logs {
-        let one = read_trace(&log.display().to_string(), open(log)?)?;
+        let name = log.display().to_string();
+        let one = read_trace(&name, open(log)?)?;
+        if strict {
+            skipped_lines::refuse(&name, &one.skipped)?;
+        }
+        warnings.extend(one.skipped.iter().map(|skipped| skipped_lines::warning(&name, skipped)));
         all.plans.extend(one.plans.into_iter().filter(|plan| seen.insert(plan.clone())));
         all.unsupported += one.unsupported;
-        all.damaged += one.damaged;
+        all.skipped.extend(one.skipped);
     }
-    Ok(all)
+    Ok((all, warnings))
 }
 
 /// A list of plans, one per line, as `--plans` reads it.
@@ -109,10 +115,10 @@ pub fn warnings(found: &LoggedPlans) -> Vec<String> {
             counted(found.unsupported, "plan")
         ));
     }
-    if found.damaged > 0 {
+    if found.skipped.lines() > 0 {
         warnings.push(format!(
             "{} cut short, or written into by two threads: run the program again for these plans",
-            counted(found.damaged, "line")
+            counted(found.skipped.lines(), "line")
         ));
     }
     warnings
@@ -125,7 +131,7 @@ impl FftRun {
         json!({
             "plans": plans.plans.len(), "found": kernels.found.len(),
             "compiled": kernels.compiled.len(), "unsupported": plans.unsupported,
-            "damaged": plans.damaged,
+            "damaged": plans.skipped.lines(),
         })
     }
 

@@ -17,6 +17,8 @@ pub struct HarvestSums {
     missed: u64,
     /// Keys that can't be compiled.
     uncompilable: u64,
+    /// Those of them with features after the processor.
+    with_features: u64,
     devices: BTreeMap<String, u64>,
 }
 
@@ -35,6 +37,7 @@ impl HarvestSums {
         self.keys += 1;
         self.missed += u64::from(record.counts.was_missing());
         self.uncompilable += u64::from(record.key.check().is_err());
+        self.with_features += u64::from(record.key.has_features());
         let device = record.key.split_device().map_or("", |(_, device)| device);
         *self.devices.entry(device.to_owned()).or_default() += 1;
         true
@@ -63,10 +66,18 @@ impl HarvestSums {
             joined(devices),
             self.missed
         )];
-        if self.uncompilable > 0 {
+        let of_no_source = self.uncompilable - self.with_features;
+        if of_no_source > 0 {
             remarks.push(format!(
-                "{} of them are of no source file that gfxpack compiles",
-                self.uncompilable
+                "{of_no_source} of them are of no source file that gfxpack compiles, or for no \
+                 processor"
+            ));
+        }
+        if self.with_features > 0 {
+            remarks.push(format!(
+                "{} of them are of MIOpen before 3.0, with features in -mcpu= \
+                 (`gfx90a:sramecc+:xnack-`): no later one looks them up",
+                self.with_features
             ));
         }
         remarks

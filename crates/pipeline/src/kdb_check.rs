@@ -56,7 +56,7 @@ pub fn check_kdbs(
         targets = files.iter().map(target).collect::<Result<_>>()?;
     }
     let cache = query.cache.directory()?;
-    let (problems, ..) = ask::read(query.lists, progress)?;
+    let (problems, ..) = ask::read(query.lists, query.strict, progress)?;
     let library = stock_library::locate(&MIOPEN, query.library, &cache, progress)?;
     let compilable = ask::compilable(&Sources::in_library(&library)?, query)?;
     let check = KdbCheck {

@@ -60,6 +60,7 @@ pub mod report;
 pub mod rocfft;
 pub mod shards;
 mod shipped_databases;
+pub mod skipped_lines;
 pub mod source_tree;
 pub mod stock_library;
 pub mod text;

@@ -61,6 +61,8 @@ pub struct InputOptions {
     /// Lists of FFT plans for librocfft, which is then asked instead of libMIOpen;
     /// `-` is standard input.
     pub fft_plans: Vec<PathBuf>,
+    /// Whether a line of these lists that can't be read is an error.
+    pub strict: bool,
     /// Directories in which the sources of keys are looked up by name.
     pub source_dirs: Vec<PathBuf>,
     /// GPUs.

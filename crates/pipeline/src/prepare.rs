@@ -165,6 +165,7 @@ fn ask_library(options: &PrepareOptions, progress: &dyn Progress) -> Result<Libr
     let judged = |asked: Result<()>| if inputs.allow_partial { Ok(()) } else { asked };
     let query = |lists| LibraryQuery {
         lists,
+        strict: inputs.strict,
         library: &inputs.library,
         targets: &targets,
         jobs: options.jobs,

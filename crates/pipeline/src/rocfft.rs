@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use gfxpack_compile::Cancel;
@@ -18,6 +18,7 @@ use crate::error::{self, Error, Result};
 use crate::kernel_library::{ProblemsFact, RocfftFacts};
 use crate::options::LibraryOptions;
 use crate::progress::Progress;
+use crate::skipped_lines;
 use crate::stock_library::{self, LibraryQuery};
 use crate::text::{counted, display};
 use crate::text_file::open;
@@ -60,7 +61,7 @@ pub struct AskedKernel {
 /// If plans can't be read, there is no library, or it can't be asked.
 pub fn ask_rocfft(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<RocfftAnswer> {
     let cache = query.cache.directory()?;
-    let (plans, lists) = read(query.lists)?;
+    let (plans, lists) = read(query, progress)?;
     query.targets.iter().try_for_each(check_target)?;
     let library = locate(query.library, &cache, progress)?;
     let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
@@ -210,10 +211,14 @@ fn check_target(target: &Target) -> Result<()> {
 
 /// All plans of the lists, without duplicates, sorted, and what manifests record
 /// of the lists.
-fn read(lists: &[PathBuf]) -> Result<(Vec<FftPlan>, Vec<ProblemsFact>)> {
+fn read(
+    query: &LibraryQuery<'_>,
+    progress: &dyn Progress,
+) -> Result<(Vec<FftPlan>, Vec<ProblemsFact>)> {
     let (mut all, mut facts) = (BTreeSet::new(), Vec::new());
-    for path in lists {
-        let own = read_plans(&display(path), open(path)?)?;
+    for path in query.lists {
+        let (own, skipped) = read_plans(&display(path), open(path)?)?;
+        skipped_lines::report(&display(path), &skipped, query.strict, progress)?;
         let own: BTreeSet<FftPlan> = own.into_iter().collect();
         facts.push(ProblemsFact::of_list(path, &own));
         all.extend(own);

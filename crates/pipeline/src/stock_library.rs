@@ -20,6 +20,8 @@ const PROBE: &str = "gfxpack-miopen-probe";
 pub struct LibraryQuery<'a> {
     /// Lists of problems or plans; `-` is standard input.
     pub lists: &'a [PathBuf],
+    /// Whether a line of them that can't be read is an error.
+    pub strict: bool,
     /// The library.
     pub library: &'a LibraryOptions,
     /// GPUs. For one without compute units, libMIOpen is asked for each known

@@ -18,15 +18,10 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
 /// The whole text of a file.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
     let bytes = std::fs::read(path).map_err(error::io("read", path))?;
-    as_text(path, bytes, 0)
-}
-
-/// The bytes as text. `lines` is the number of lines before them in the file.
-pub(crate) fn as_text(path: &Path, bytes: Vec<u8>, lines: usize) -> Result<String> {
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let before = &error.as_bytes()[..valid];
-        let line = 1 + lines + before.iter().filter(|&&byte| byte == b'\n').count();
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
         error::usage(
             format!("{}:{line}: failed to read text: it is not UTF-8", path.display()),
             "save the file as UTF-8",

@@ -52,6 +52,8 @@ pub struct KeyList {
     /// Keys that no compiler can build, or that MIOpen could never find, with the reason and the
     /// line. MIOpen writes such keys too; the others of the list are used.
     pub unusable: Vec<(KernelKey, InputError)>,
+    /// The first line that is no key, and the number of such lines.
+    pub unread: Option<(InputError, usize)>,
 }
 
 /// Reads the keys of a JSON Lines list: one object per line with `kernel_name` and `kernel_args`,
@@ -60,8 +62,6 @@ pub struct KeyList {
 #[derive(Debug)]
 pub struct KeyReader {
     file: Arc<str>,
-    /// The number of lines so far.
-    lines: usize,
     /// Each key with its line.
     seen: HashMap<Arc<KernelKey>, usize>,
     /// Names of sources, each held once for all its keys.
@@ -75,46 +75,58 @@ impl KeyReader {
     pub fn new(file: &str) -> Self {
         Self {
             file: file.into(),
-            lines: 0,
             seen: HashMap::new(),
             sources: HashSet::new(),
-            list: KeyList { keys: Vec::new(), unusable: Vec::new() },
+            list: KeyList { keys: Vec::new(), unusable: Vec::new(), unread: None },
         }
     }
 
-    /// Reads whole lines.
+    /// Reads lines, each with its number from 1.
     ///
     /// # Errors
-    /// [`InputError`] with the line that is no such object or repeats a key.
-    pub fn add(&mut self, text: &str, workers: &impl Workers) -> Result<(), InputError> {
-        // Editors write a byte-order mark before UTF-8, which JSON does not allow.
-        let text = if self.lines == 0 { text.trim_start_matches('\u{feff}') } else { text };
-        let lines: Vec<&str> = text.lines().collect();
+    /// [`InputError`] with the line that repeats a key.
+    pub fn add(
+        &mut self,
+        lines: &[(usize, impl AsRef<str> + Sync)],
+        workers: &impl Workers,
+    ) -> Result<(), InputError> {
         for lines in lines.chunks(KEYS_AT_ONCE) {
-            let parsed = workers.map(lines, |line| {
+            let parsed = workers.map(lines, |(number, line)| {
+                let line = line.as_ref();
                 let record = || serde_json::from_str::<KeyRecord>(line).map(|record| record.key);
-                (!line.trim().is_empty()).then(record)
+                (*number, (!line.trim().is_empty()).then(record))
             });
-            for key in parsed {
-                self.lines += 1;
-                if let Some(key) = key {
-                    self.add_key(key)?;
+            for (number, key) in parsed {
+                match key {
+                    Some(Ok(key)) => self.add_key(number, key)?,
+                    Some(Err(error)) => self.unread(number, &error),
+                    None => {}
                 }
             }
         }
         Ok(())
     }
 
-    fn add_key(&mut self, key: serde_json::Result<KernelKey>) -> Result<(), InputError> {
-        let location = Location { file: Arc::clone(&self.file), line: self.lines };
-        let key = Arc::new(key.map_err(|error| {
-            location.fault(
-                format!("failed to parse: {}", in_its_line(&error)),
+    fn location(&self, line: usize) -> Location {
+        Location { file: Arc::clone(&self.file), line }
+    }
+
+    fn unread(&mut self, line: usize, error: &serde_json::Error) {
+        let location = self.location(line);
+        let first = || {
+            let error = location.fault(
+                format!("failed to parse: {}", in_its_line(error)),
                 "write one key a line, as {\"kernel_name\": \"NAME.cl.o\", \"kernel_args\": \
                  \" -DX=1 -mcpu=gfx906\"}; docs/manifest.md has more",
-            )
-        })?);
-        if let Some(line) = self.seen.insert(Arc::clone(&key), self.lines) {
+            );
+            (error, 0)
+        };
+        self.list.unread.get_or_insert_with(first).1 += 1;
+    }
+
+    fn add_key(&mut self, line: usize, key: KernelKey) -> Result<(), InputError> {
+        let (location, key) = (self.location(line), Arc::new(key));
+        if let Some(line) = self.seen.insert(Arc::clone(&key), line) {
             let first = Location { file: Arc::clone(&self.file), line };
             return Err(location.error(InputFault::duplicate(&key, &first)));
         }
@@ -134,9 +146,18 @@ impl KeyReader {
     }
 
     /// All keys that were read.
-    #[must_use]
-    pub fn finish(self) -> KeyList {
-        self.list
+    ///
+    /// # Errors
+    /// [`InputError`] with the first line, if no line is a key.
+    pub fn finish(self) -> Result<KeyList, InputError> {
+        match self.list {
+            KeyList { keys, unusable, unread: Some((first, _)) }
+                if keys.is_empty() && unusable.is_empty() =>
+            {
+                Err(first)
+            }
+            list => Ok(list),
+        }
     }
 }
 
@@ -146,8 +167,8 @@ impl KeyReader {
 /// As [`KeyReader::add`].
 pub fn parse_keys(file: &str, text: &str) -> Result<KeyList, InputError> {
     let mut reader = KeyReader::new(file);
-    reader.add(text, &InTurn)?;
-    Ok(reader.finish())
+    reader.add(&(1..).zip(text.lines()).collect::<Vec<_>>(), &InTurn)?;
+    reader.finish()
 }
 
 /// The message of the JSON parser about a line, which it counts as the first one.
@@ -178,8 +199,12 @@ mod tests {
         let twice = format!("{text}{}", text.lines().next().unwrap());
         assert_eq!(parse_keys("k.jsonl", &twice).unwrap_err().location.line, 4);
         let mut parts = KeyReader::new("k.jsonl");
-        text.split_inclusive('\n').for_each(|line| parts.add(line, &InTurn).unwrap());
-        assert_eq!(parts.finish().keys, keys);
+        (1..).zip(text.lines()).for_each(|line| parts.add(&[line], &InTurn).unwrap());
+        assert_eq!(parts.finish().unwrap().keys, keys);
+        let damaged = format!("<<<<<<< HEAD\n{text}\n=======\n");
+        let KeyList { keys, unread, .. } = parse_keys("k.jsonl", &damaged).unwrap();
+        let (first, lines) = unread.unwrap();
+        assert_eq!((keys.len(), first.location.line, lines), (2, 1, 2));
         let unknown = "{\"kernel_name\":\"a.cl.o\",\"kernel_args\":\" -mcpu=gfx906\",\"x\":1}";
         assert!(parse_keys("k.jsonl", unknown).is_err());
     }
@@ -190,7 +215,7 @@ mod tests {
 {"kernel_name":"r.mlir.o","kernel_args":" --arch gfx906","seen":1}
 {"kernel_name":"a.cl.o","kernel_args":" -DX='a' -mcpu=gfx906"}
 "#;
-        let KeyList { keys, unusable } = parse_keys("k.jsonl", text).unwrap();
+        let KeyList { keys, unusable, .. } = parse_keys("k.jsonl", text).unwrap();
         assert_eq!(keys.len(), 1);
         let lines: Vec<usize> = unusable.iter().map(|(_, error)| error.location.line).collect();
         assert_eq!(lines, [2, 3]);

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! let list = "c2c sp ip 1024x1024 batch 8\nr2c dp op 336\n";
-//! let plans = gfxpack_rocfft::read_plans("list", list.as_bytes())?;
+//! let (plans, _) = gfxpack_rocfft::read_plans("list", list.as_bytes())?;
 //! assert_eq!(plans[0].to_string(), "c2c sp ip 1024x1024 batch 8");
 //! # Ok::<(), gfxpack_rocfft::ListError>(())
 //! ```

@@ -1,11 +1,10 @@
 //! Reads lists of plans, and logs, line by line.
 
-use std::io::{self, BufRead, Read as _};
+use std::io::{self, BufRead};
 
-use crate::plan::PlanError;
+use gfxpack_harvest::Skipped;
+use gfxpack_harvest::log::Lines;
 
-/// The longest line, in bytes.
-const MAX_LINE: u64 = 1 << 16;
 /// The most distinct plans or kernels in one file.
 pub(crate) const MAX_ENTRIES: usize = 1 << 20;
 
@@ -21,23 +20,13 @@ pub enum ListError {
         /// The error of the file system.
         source: io::Error,
     },
-    /// A line is neither a plan nor a comment nor empty.
-    #[error("failed to read `{name}:{line}`")]
+    /// No line is a plan, or all have to be.
+    #[error("failed to read `{name}:{}`: {}", .first.first, .first.why)]
     Line {
         /// The file.
         name: String,
-        /// From 1.
-        line: u64,
-        /// The problem.
-        source: PlanError,
-    },
-    /// A line is too long, or no text.
-    #[error("failed to read `{name}:{line}`: it is no text, or has more than {MAX_LINE} bytes")]
-    NoText {
-        /// The file.
-        name: String,
-        /// From 1.
-        line: u64,
+        /// The first lines that are none.
+        first: Skipped,
     },
     /// The file contains no plan.
     #[error("failed to find a plan in `{name}`")]
@@ -59,8 +48,8 @@ impl ListError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Io { .. } => "check the path and its permissions",
-            Self::Line { source, .. } => source.hint(),
-            Self::NoText { .. } | Self::Nothing { .. } => {
+            Self::Line { first, .. } => first.hint,
+            Self::Nothing { .. } => {
                 "every line is a plan, `c2c sp ip 1024x1024 batch 8`, a comment (#) or empty"
             }
             Self::TooMany { .. } => "check the file, or ask for the plans in several runs",
@@ -68,27 +57,30 @@ impl ListError {
     }
 }
 
-/// Calls a function with each line and its number, from 1, without the line break; with `None` for
-/// a line that is too long or no text.
+/// Calls a function with each line that is not empty and its number, from 1.
 pub(crate) fn for_each_line(
     name: &str,
     mut from: impl BufRead,
-    mut each: impl FnMut(u64, Option<&str>) -> Result<(), ListError>,
+    mut each: impl FnMut(u64, &[u8]) -> Result<(), ListError>,
 ) -> Result<(), ListError> {
-    let (mut piece, mut is_start, mut number) = (Vec::new(), true, 0);
+    let mut ended = Ok(());
+    let mut line = |number, line: &[u8], _| {
+        if ended.is_ok() {
+            ended = each(number, line);
+        }
+    };
+    let mut lines = Lines::all();
     loop {
-        piece.clear();
-        let read = from.by_ref().take(MAX_LINE).read_until(b'\n', &mut piece);
-        let read = read.map_err(|source| ListError::Io { name: name.to_owned(), source })?;
-        if read == 0 {
-            return Ok(());
-        }
-        let has_end = piece.ends_with(b"\n");
-        if std::mem::replace(&mut is_start, has_end) {
-            number += 1;
-            let is_whole = has_end || (read as u64) < MAX_LINE;
-            let line = str::from_utf8(&piece).ok().filter(|_| is_whole);
-            each(number, line.map(|line| line.trim_end_matches(['\r', '\n'])))?;
-        }
+        let piece = match from.fill_buf() {
+            Ok([]) => break,
+            Ok(piece) => piece,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(source) => return Err(ListError::Io { name: name.to_owned(), source }),
+        };
+        lines.push(piece, &mut line);
+        let read = piece.len();
+        from.consume(read);
     }
+    lines.finish(&mut line);
+    ended
 }

@@ -29,7 +29,7 @@ pub struct LoggedKernels {
 pub fn read_rtc_log(name: &str, from: impl BufRead) -> Result<LoggedKernels, ListError> {
     let mut kernels = LoggedKernels::default();
     for_each_line(name, from, |_, line| {
-        let line = line.unwrap_or_default();
+        let line = str::from_utf8(line).unwrap_or_default();
         for (mark, names) in [(BEGIN, &mut kernels.compiled), (HIT, &mut kernels.found)] {
             let kernel = line.strip_prefix(mark).map(str::trim_end);
             if let Some(kernel) = kernel.filter(|kernel| is_name(kernel)) {

@@ -9,6 +9,8 @@
 use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
 
+use gfxpack_harvest::Skips;
+
 use crate::bench_line::precision_of;
 use crate::lines::{ListError, MAX_ENTRIES, for_each_line};
 use crate::plan::{Direction, FftPlan, GivenLayout, Placement, Transform, number};
@@ -22,7 +24,7 @@ pub struct LoggedPlans {
     /// Lines about plans that a list of plans can't express: with a factor, or for several GPUs.
     pub unsupported: u64,
     /// Lines about plans that are cut off, or mixed with those of another thread.
-    pub damaged: u64,
+    pub skipped: Skips,
 }
 
 /// The properties that a program sets before it creates a plan.
@@ -32,6 +34,12 @@ struct Description {
     is_unsupported: bool,
 }
 
+/// The beginning of the functions about plans, before which log tools and MPI may write.
+const FUNCTION: &str = "rocfft_plan_";
+const DAMAGED: &str =
+    "failed to read the call: it is cut short, or another thread wrote into its line";
+const DAMAGED_HINT: &str = "run the program again for these plans, each process with its own log";
+
 /// Reads the plans of a log. `name` is the log's name in errors.
 ///
 /// # Errors
@@ -40,12 +48,13 @@ pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans, ListErr
     let (mut found, mut seen) = (LoggedPlans::default(), HashSet::new());
     // By address, which is reused after a description is destroyed.
     let mut descriptions: HashMap<String, Description> = HashMap::new();
-    for_each_line(name, from, |_, line| {
-        let Some((function, arguments)) = line.and_then(|line| line.split_once(',')) else {
+    for_each_line(name, from, |number, line| {
+        let text = String::from_utf8_lossy(line);
+        let call = text.find(FUNCTION).and_then(|at| text[at + FUNCTION.len()..].split_once(','));
+        let Some((about, arguments)) = call.filter(|(about, _)| is_about_plans(about)) else {
             return Ok(());
         };
-        let about = function.strip_prefix("rocfft_plan_");
-        let Some(about) = about.filter(|about| is_about_plans(about)) else { return Ok(()) };
+        let mut damaged = || found.skipped.add(number, line, &DAMAGED, DAMAGED_HINT);
         let arguments = Arguments::parse(arguments);
         let address = arguments.get("description").map(str::to_owned);
         match about {
@@ -56,14 +65,14 @@ pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans, ListErr
                     }
                 }
                 Some(None) => found.unsupported += 1,
-                None => found.damaged += 1,
+                None => damaged(),
             },
             "description_create" | "description_destroy" => {
                 address.map(|address| descriptions.remove(&address));
             }
             _ => {
                 let Some(address) = address else {
-                    found.damaged += 1;
+                    damaged();
                     return Ok(());
                 };
                 let description = descriptions.entry(address).or_default();
@@ -72,7 +81,7 @@ pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans, ListErr
                         description.is_unsupported = true;
                     }
                     Some(layout) => description.layout = layout,
-                    None => found.damaged += 1,
+                    None => damaged(),
                 }
             }
         }

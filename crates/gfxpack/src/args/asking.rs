@@ -18,6 +18,9 @@ pub(crate) struct ProblemArgs {
     /// database; - reads stdin; repeatable.
     #[arg(long, value_name = "FILE")]
     pub(crate) problems: Vec<PathBuf>,
+    /// Fail if a line of a list or log can't be read, in place of a warning
+    #[arg(long, hide_short_help = true)]
+    pub(crate) strict: bool,
     #[command(flatten)]
     pub(crate) library: LibraryArgs,
     #[command(flatten)]

@@ -53,6 +53,9 @@ pub(crate) struct HarvestPlans {
     /// The logs; `-` is the standard input
     #[arg(value_name = "LOG", required = true)]
     pub(crate) logs: Vec<PathBuf>,
+    /// Fail if a line can't be read, in place of a warning
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// Where to write the plans [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
@@ -81,6 +84,9 @@ pub(crate) struct Sources {
     /// Skip damaged parts of files
     #[arg(long)]
     pub(crate) keep_going: bool,
+    /// Fail if a line can't be read, in place of a warning
+    #[arg(long, conflicts_with = "keep_going")]
+    pub(crate) strict: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -26,6 +26,9 @@ pub(crate) struct CheckKdb {
     /// find database. - reads stdin; repeatable
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     pub(crate) problems: Vec<PathBuf>,
+    /// Fail if a line of these can't be read, in place of a warning
+    #[arg(long, help_heading = "Input")]
+    pub(crate) strict: bool,
     /// The GPU that MIOpen is to find; repeatable, or with commas [default: as
     /// the kdbs' names say, with every known compute-unit count]
     #[arg(long, short, value_name = "TARGET", value_parser = parse_targets)]

@@ -22,6 +22,9 @@ pub(crate) struct ProblemsCommand {
     /// gzip, zstd or xz too; `-` is the standard input; repeatable
     #[arg(long, value_name = "FILE", group = "what")]
     pub(crate) problems: Vec<PathBuf>,
+    /// Fail if a line of these can't be read, in place of a warning
+    #[arg(long, requires = "problems")]
+    pub(crate) strict: bool,
     /// Batch size: images at a time; repeatable or with commas
     #[arg(
         long, value_name = "N", value_delimiter = ',', default_value = "1", requires = "names",

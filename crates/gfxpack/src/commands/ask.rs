@@ -34,9 +34,10 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
             "say which GPU to ask for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
-    let ProblemArgs { problems, library, rocfft } = &args.asking;
+    let ProblemArgs { problems, strict, library, rocfft } = &args.asking;
     let query = LibraryQuery {
         lists: problems,
+        strict: *strict,
         library: &library_options(library, environment),
         targets: &inputs::distinct(&TargetList::of(&args.target))?,
         jobs: processes(args.jobs),

@@ -9,7 +9,7 @@ use gfxpack_pipeline::fft_plans;
 use gfxpack_pipeline::harvest_sums::HarvestSums;
 use gfxpack_pipeline::line_file::LineFile;
 
-use self::sources::{names, read};
+use self::sources::{names, nothing_hint, read};
 use crate::args::{Harvest, HarvestCommand, HarvestKeys, HarvestPlans, Sources};
 use crate::context::Context;
 use crate::fail::{self, Result};
@@ -25,13 +25,17 @@ pub(crate) fn run(args: &Harvest, context: &Context) -> Result {
 }
 
 fn plans(args: &HarvestPlans, output: &Output) -> Result {
-    let found = fft_plans::harvest(&args.logs)?;
-    let (plans, unsupported, damaged) = (&found.plans, found.unsupported, found.damaged);
+    let (found, warnings) = fft_plans::harvest(&args.logs, args.strict)?;
+    let (plans, unsupported, damaged) = (&found.plans, found.unsupported, found.skipped.lines());
     if plans.is_empty() {
-        return Err(fail::usage(
-            "failed to find a plan in these logs",
+        warnings.iter().for_each(|warning| output.warn(warning));
+        warnings.iter().for_each(|warning| output.warn(warning));
+        fft_plans::warnings(&found).iter().for_each(|warning| output.warn(warning));
+        let hint = found.skipped.iter().next().map_or(
             "have rocFFT log its calls: ROCFFT_LAYER=1 ROCFFT_LOG_TRACE_PATH=FILE program",
-        ));
+            |skipped| skipped.hint,
+        );
+        return Err(fail::usage("failed to find a plan in these logs", hint));
     }
     let out = to_file(args.out.as_ref());
     match out {
@@ -45,6 +49,7 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
     message!(output, "harvested-plans", {
         "file": out.map(display), "plans": plans.len(), "unsupported": unsupported, "damaged": damaged,
     });
+    warnings.iter().for_each(|warning| output.warn(warning));
     fft_plans::warnings(&found).iter().for_each(|warning| output.warn(warning));
     output.info(&format!("{} of rocFFT", counted(plans.len(), "plan")));
     Ok(())
@@ -69,15 +74,18 @@ fn keys(args: &HarvestKeys, context: &Context) -> Result {
     if sums.read == 0 {
         return Err(fail::usage(
             format!("failed to find a key in {}", names(&args.sources)),
-            "MIOpen writes keys into its log where MIOPEN_LOG_LEVEL is 6 or more, and since 3.5.1 into \
-             miopen_error_PID.log in TMPDIR when something fails",
+            nothing_hint(
+                &files,
+                "MIOpen writes keys into its log where MIOPEN_LOG_LEVEL is 6 or more, and since \
+                 3.5.1 into miopen_error_PID.log in TMPDIR when something fails",
+            ),
         ));
     }
     if let Some(out) = out {
         out.finish()?;
     }
     let file = to_file(args.out.as_ref()).map(display);
-    output.message("harvested", &sums.message(file, files));
+    output.message("harvested", &sums.message(file, files.len()));
     sums.remarks().iter().for_each(|remark| output.info(remark));
     Ok(())
 }
@@ -88,12 +96,15 @@ fn keys(args: &HarvestKeys, context: &Context) -> Result {
 /// If an input can't be read, or there is no command.
 pub(super) fn gather_commands(sources: &Sources, context: &Context) -> Result<Vec<SeenCommand>> {
     let Context { output, .. } = context;
-    let (found, _) =
+    let (found, files) =
         read(sources, context, |inputs, options| gfxpack_harvest::commands(inputs, &options))?;
     if found.is_empty() {
         return Err(fail::usage(
             format!("failed to find a driver command in {}", names(sources)),
-            "MIOpen writes them into its log where MIOPEN_ENABLE_LOGGING_CMD is 1",
+            nothing_hint(
+                &files,
+                "MIOpen writes them into its log where MIOPEN_ENABLE_LOGGING_CMD is 1",
+            ),
         ));
     }
     for SeenCommand { command, seen, .. } in &found {

@@ -10,6 +10,7 @@ use gfxpack_miopen::{
 
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::error;
+use gfxpack_pipeline::skipped_lines;
 use gfxpack_pipeline::torch_program::TorchProgram;
 
 use super::run::exit_code;
@@ -25,7 +26,8 @@ pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
         return list(output);
     }
     let cancelled = || cancel.is_cancelled();
-    let options = ReadOptions { cancelled: Some(&cancelled), ..ReadOptions::default() };
+    let options =
+        ReadOptions { cancelled: Some(&cancelled), strict: args.strict, ..ReadOptions::default() };
     let read = read_problems(&args.problems, options)?;
     read.files.iter().for_each(|file| report_file(file, output));
     let mut problems = read.problems;
@@ -103,7 +105,16 @@ fn report_file(file: &ProblemFile, output: &Output) {
         "file": display(&file.name), "lines": file.lines, "told": file.used, "added": file.added,
         "passed_over": file.passed_over, "first_passed_over": first.map(|(line, _)| line),
         "reason": first.map(|(_, error)| error.to_string()),
+        "skipped": skipped_lines::message(&file.skipped),
     });
+    if file.comments > 0 {
+        let commands = counted(file.comments, "command");
+        output.info(&format!("{}: {commands} left out, after a `#`", file.name));
+    }
+    for skipped in file.skipped.iter() {
+        output.show_warning(&skipped_lines::warning(&file.name, skipped));
+        output.info(&format!("hint: {}", skipped.hint));
+    }
     if let Some((line, error)) = first {
         let records = counted(file.passed_over, "record");
         output.show_warning(&format!(

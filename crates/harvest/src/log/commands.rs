@@ -5,7 +5,7 @@ use std::fmt;
 
 use memchr::memmem;
 
-use super::line_fault::{BEGIN, LogError};
+use super::line_fault::{BEGIN, LogError, MAX_LINE_BYTES};
 
 const DRIVER: &[u8] = DriverCommand::PROGRAM.as_bytes();
 
@@ -77,46 +77,165 @@ impl DriverCommand {
     /// The program's name, which identifies lines with commands.
     pub const PROGRAM: &'static str = "MIOpenDriver";
 
-    /// The command in a line, if there is one; `cut` means that the line was
-    /// longer.
+    /// The commands in a line, as MIOpen logs them, as shells take them, or as a
+    /// list of Python; `cut` means that the line was longer. What a command in
+    /// a shell has beside its options is left out: redirections, pipes, quotes.
     ///
-    /// # Errors
-    /// [`LogError`] if the line has a command that can't be parsed.
-    pub fn in_line(line: &[u8], cut: bool) -> Result<Option<Self>, LogError> {
-        let Some(arguments) = arguments(line.trim_ascii()) else { return Ok(None) };
-        if memmem::find(arguments, BEGIN).is_some() {
+    /// Instead of a command that can't be parsed, there is a [`LogError`].
+    #[must_use]
+    pub fn in_line(line: &[u8], cut: bool) -> Vec<Result<Self, LogError>> {
+        let mut found = Vec::new();
+        let line = line.trim_ascii();
+        // A command in a comment is not meant.
+        let mut rest = if line.starts_with(b"#") { &[][..] } else { line };
+        let mut before = None;
+        while let Some(at) = memmem::find(rest, DRIVER) {
+            before = rest[..at].last().copied().or(before);
+            rest = &rest[at + DRIVER.len()..];
+            let next = memmem::find(rest, DRIVER);
+            let is_name = |b: u8| b.is_ascii_alphanumeric() || b"_-.".contains(&b);
+            if !before.is_some_and(is_name) {
+                let mut own = &rest[..next.unwrap_or(rest.len())];
+                if next.is_some() {
+                    // The directory of the next.
+                    let ends = |b: &u8| b.is_ascii_whitespace() || b";|&".contains(b);
+                    own = &own[..own.iter().rposition(ends).map_or(0, |at| at + 1)];
+                }
+                found.extend(Self::parse(own, cut && next.is_none()).transpose());
+                if memmem::find(own, b" #").is_some() {
+                    break;
+                }
+            }
+            before = DRIVER.last().copied();
+        }
+        found
+    }
+
+    /// The command whose text after the program's name this is.
+    fn parse(text: &[u8], cut: bool) -> Result<Option<Self>, LogError> {
+        let text = text.strip_prefix(b".exe").unwrap_or(text);
+        let (quote, unquoted) = match text {
+            [quote @ (b'"' | b'\''), rest @ ..] => (Some(*quote as char), rest),
+            _ => (None, text),
+        };
+        let is_list = quote.is_some() && unquoted.starts_with(b",");
+        if !is_list && !unquoted.starts_with(b" ") && !unquoted.starts_with(b"\t") {
+            return Ok(None);
+        }
+        if memmem::find(text, BEGIN).is_some() {
             return Err(LogError::Interleaved);
         }
         if cut {
             return Err(LogError::TooLong);
         }
-        let text = str::from_utf8(arguments).map_err(|_| LogError::NotUtf8)?;
-        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let text = str::from_utf8(unquoted).map_err(|_| LogError::NotUtf8)?;
+        let words = match quote.filter(|_| is_list) {
+            // `['MIOpenDriver', 'conv', '-n', '1']`
+            Some(quote) => {
+                let end = text.find(']').unwrap_or(text.len());
+                text[..end].split(quote).skip(1).step_by(2).collect()
+            }
+            None => shell_words(text)?,
+        };
         let [operation, first, ..] = words[..] else { return Ok(None) };
         // `MIOpenDriver failed`, in prose.
         if !first.starts_with('-') {
             return Ok(None);
         }
-        let plain = |word: &&str| {
-            word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.,:=+-".contains(&b))
-        };
         let is_name = operation.starts_with(|c: char| c.is_ascii_alphabetic());
-        if !is_name || !words.iter().all(plain) {
+        if !is_name || !words.iter().all(|word| word.chars().all(is_plain)) {
             return Err(LogError::Command);
         }
         Ok(Some(Self(words.join(" "))))
     }
 }
 
-/// The text after the program's name in a line that runs it.
-fn arguments(line: &[u8]) -> Option<&[u8]> {
-    let at = memmem::find(line, DRIVER)?;
-    let before = line[..at].last();
-    let rest = &line[at + DRIVER.len()..];
-    let rest = rest.strip_prefix(b".exe").unwrap_or(rest);
-    // The name alone or at the end of a path; not in a comment.
-    let is_program = before.is_none_or(|byte| b"/\\ \t".contains(byte));
-    (!line.starts_with(b"#") && is_program && rest.starts_with(b" ")).then_some(rest)
+/// Whether words of commands have the character, which no shell interprets.
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_.,:=+-".contains(c)
+}
+
+/// The words of a command, up to what ends it: `;`, `|`, `&`, a comment, or the end of a quotation.
+fn shell_words(text: &str) -> Result<Vec<&str>, LogError> {
+    let mut words = Vec::new();
+    let mut all = text.split_ascii_whitespace();
+    while let Some(word) = all.next() {
+        let quoted = |quote| word.strip_prefix(quote)?.strip_suffix(quote);
+        let word = quoted('"').or_else(|| quoted('\'')).unwrap_or(word);
+        // `2>&1`, `> FILE`, `</dev/null`
+        let redirected = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '&');
+        if redirected.starts_with('>') || word.starts_with('<') {
+            match redirected.trim_start_matches(['<', '>', '&']) {
+                "" => drop(all.next()),
+                file if file.ends_with([';', '|', '&', ')', '"', '\'', '`']) => break,
+                _ => {}
+            }
+            continue;
+        }
+        let end = word.find(|c| !is_plain(c)).unwrap_or(word.len());
+        let (plain, after) = word.split_at(end);
+        let ends = match after.chars().next() {
+            None => false,
+            Some(';' | '|' | '&' | ')' | ']' | '}' | '*' | '#' | '\\' | '<' | '>') => true,
+            Some('"' | '\'' | '`') if !plain.is_empty() || word.len() == 1 => true,
+            Some(_) => return Err(LogError::Command),
+        };
+        if !plain.is_empty() {
+            words.push(plain);
+        }
+        if ends {
+            break;
+        }
+    }
+    Ok(words)
+}
+
+/// Joins lines that a shell joins: a command, and what follows it after a `\` at the end of its
+/// line. Of the joined line, [`MAX_LINE_BYTES`] are kept.
+#[derive(Debug, Default)]
+pub struct Joined {
+    line: Vec<u8>,
+    /// The number of its first line.
+    first: u64,
+}
+
+impl Joined {
+    /// Calls `each` for the line, or for what it ends; `begins` says whether the line may be the
+    /// beginning of a command.
+    pub fn push(
+        &mut self,
+        (number, line, cut): (u64, &[u8], bool),
+        begins: impl FnOnce(&[u8]) -> bool,
+        each: &mut impl FnMut(u64, &[u8], bool),
+    ) {
+        let line = line.trim_ascii_end();
+        let open = line.strip_suffix(b"\\").or_else(|| line.strip_suffix(b" ^"));
+        let open = open.filter(|open| open.len() + self.line.len() < MAX_LINE_BYTES && !cut);
+        if self.line.is_empty() && open.is_none_or(|open| !begins(open)) {
+            return each(number, line, cut);
+        }
+        if self.line.is_empty() {
+            self.first = number;
+        }
+        // The shell's own prompt.
+        let line = open.unwrap_or(line);
+        let own =
+            if self.line.is_empty() { line } else { line.strip_prefix(b"> ").unwrap_or(line) };
+        let room = MAX_LINE_BYTES.saturating_sub(self.line.len());
+        self.line.extend_from_slice(&own[..own.len().min(room)]);
+        self.line.push(b' ');
+        if open.is_none() {
+            each(self.first, &self.line, cut || own.len() > room);
+            self.line.clear();
+        }
+    }
+
+    /// Calls `each` for a line whose continuation is missing.
+    pub fn finish(self, each: &mut impl FnMut(u64, &[u8], bool)) {
+        if !self.line.is_empty() {
+            each(self.first, &self.line, false);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -127,15 +246,20 @@ mod tests {
     fn parsed(text: &str, piece: usize) -> Vec<(u64, Result<String, LogError>)> {
         let mut parsed = Vec::new();
         let mut each = |number, line: &[u8], cut| {
-            if let Some(command) = DriverCommand::in_line(line, cut).transpose() {
+            for command in DriverCommand::in_line(line, cut) {
                 parsed.push((number, command.map(|command| command.to_string())));
             }
         };
-        let mut lines = Lines::with(DRIVER);
+        let (mut lines, mut joined) = (Lines::all(), Joined::default());
+        let begins = |line: &[u8]| memmem::find(line, DRIVER).is_some();
+        let mut join = |number, line: &[u8], cut| {
+            joined.push((number, line, cut), begins, &mut each);
+        };
         for piece in text.as_bytes().chunks(piece) {
-            lines.push(piece, &mut each);
+            lines.push(piece, &mut join);
         }
-        assert_eq!(lines.finish(&mut each), text.lines().count() as u64);
+        assert_eq!(lines.finish(&mut join), text.lines().count() as u64);
+        joined.finish(&mut each);
         parsed
     }
 
@@ -179,11 +303,38 @@ mod tests {
         ] {
             check(line, &[]);
         }
-        for evil in ["conv -n $(reboot)", "conv -n 1; reboot", "conv -n `x`", "conv -n 1 > /x"] {
+        for evil in ["conv -n $(reboot)", "conv -n `x`", "conv -n \"$n\"", "conv -n 'a b'"] {
             check(&format!("./bin/MIOpenDriver {evil}"), &[Err(LogError::Command)]);
         }
         check("./bin/MIOpenDriver -n -c", &[Err(LogError::Command)]);
         check("./bin/MIOpenDriver conv -n 12MIOpen(HIP): x", &[Err(LogError::Interleaved)]);
+    }
+
+    #[test]
+    fn commands_are_taken_out_of_what_shells_and_people_write() {
+        let one = [Ok("conv -n 1 -F 1")];
+        for line in [
+            "MIOPEN_FIND_MODE=1 ./bin/MIOpenDriver conv -n 1 -F 1 2>&1 | tee log",
+            "> ./bin/MIOpenDriver conv -n 1 > log -F 1 2>/dev/null; echo",
+            "\"./bin/MIOpenDriver conv -n 1 -F 1\"",
+            "subprocess.run('MIOpenDriver conv -n 1 -F 1', shell=True)",
+            "bash -c \"MIOpenDriver conv \"-n\" '1' -F 1\" &",
+            "$ **./bin/MIOpenDriver conv -n 1 -F 1**",
+            "| `MIOpenDriver conv -n 1 -F 1` | 0.5 ms |",
+            "<pre>MIOpenDriver conv -n 1 -F 1</pre>",
+            "MIOpenDriver conv -n 1 -F 1 # MIOpenDriver conv -n 2",
+            "{\"cmd\":\"MIOpenDriver conv -n 1 -F 1\\n\"}",
+            "['/opt/rocm/bin/MIOpenDriver', 'conv', '-n', '1', '-F', '1']",
+            "Popen(args=[\"MIOpenDriver\",\"conv\",\"-n\",\"1\",\"-F\",\"1\"], shell=\"x\")",
+            "MIOpenDriver conv -n 1 \\\n  -F 1 \\\n",
+            "$ MIOpenDriver conv \\\r\n> -n 1 \\\r\n> -F 1\r\n",
+        ] {
+            check(line, &one);
+        }
+        check(
+            "MIOpenDriver conv -n 1 && ./bin/MIOpenDriver pool -n 2;/x/MIOpenDriver lrn -n $N",
+            &[Ok("conv -n 1"), Ok("pool -n 2"), Err(LogError::Command)],
+        );
     }
 
     #[test]

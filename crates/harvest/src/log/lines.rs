@@ -1,48 +1,76 @@
-//! Finds the lines with a mark in a text that is read in pieces.
+//! Takes the lines with a mark from a text that is read in pieces, whatever was put around them.
 
-use memchr::{memchr, memchr_iter, memmem, memrchr};
+use memchr::{memchr_iter, memchr2, memmem, memrchr2};
 
-use super::line_fault::MAX_LINE_BYTES;
+use super::line_fault::{BEGIN, MAX_LINE_BYTES};
+use super::text::{Text, begin, unwrapped, without_written_escapes};
 
-/// Finds the lines with a mark in a text that is read in pieces of any size.
-/// Memory is bounded by the longest line, of which [`MAX_LINE_BYTES`] are kept.
-#[derive(Debug)]
+/// The lines with a mark of a text that is read in pieces of any size: in UTF-8 or UTF-16, with any
+/// line ends, coloured, in JSON. Memory is bounded by the longest line, of which
+/// [`MAX_LINE_BYTES`] are kept. All readers of logs and lists take their lines from here.
+#[derive(Debug, Default)]
 pub struct Lines {
     mark: &'static [u8],
-    /// Number of complete lines so far.
+    text: Text,
+    /// Number of newlines so far.
     count: u64,
     /// The beginning of an incomplete line.
     pub(super) carry: Vec<u8>,
     /// Whether that line was longer than the kept part.
     cut: bool,
+    /// Whether there is text after the last newline.
+    is_open: bool,
+    /// Whether the text begins as JSON does, which may hide the mark.
+    is_json: Option<bool>,
+    has_messages: bool,
 }
 
 impl Lines {
-    /// All lines.
+    /// All lines but empty ones.
     #[must_use]
     pub fn all() -> Self {
-        Self::with(b"")
+        Self::default()
     }
 
     /// Lines that contain these bytes.
     #[must_use]
     pub fn with(mark: &'static [u8]) -> Self {
-        Self { mark, count: 0, carry: Vec::new(), cut: false }
+        Self { mark, ..Self::default() }
+    }
+
+    /// Whether the text so far has a message of MIOpen.
+    #[must_use]
+    pub fn has_messages(&self) -> bool {
+        self.has_messages
     }
 
     /// Reads the next piece. Calls `each` for every line with the mark that
-    /// ends in it: with its number, its text without newline, and whether the
-    /// text was cut at [`MAX_LINE_BYTES`].
+    /// ends in it: with its number, its text without line end, and whether the
+    /// text was cut at [`MAX_LINE_BYTES`]. A carriage return ends a line too,
+    /// but only newlines are counted.
     pub fn push(&mut self, piece: &[u8], each: &mut impl FnMut(u64, &[u8], bool)) {
+        let mut text = std::mem::take(&mut self.text);
+        self.clean_piece(&text.clean(piece), each);
+        self.text = text;
+    }
+
+    fn clean_piece(&mut self, piece: &[u8], each: &mut impl FnMut(u64, &[u8], bool)) {
+        let Some(last) = piece.last() else { return };
+        self.is_open = *last != b'\n';
+        self.has_messages |= !self.has_messages && memmem::find(piece, BEGIN).is_some();
+        if self.is_json.is_none() {
+            self.is_json = begin(piece).trim_ascii_start().first().map(|first| *first == b'{');
+        }
         let mut rest = piece;
         if !self.carry.is_empty() || self.cut {
-            let end = memchr(b'\n', rest);
+            let end = memchr2(b'\n', b'\r', rest);
             self.carry(&rest[..end.unwrap_or(rest.len())]);
             let Some(end) = end else { return };
             self.end_carried(each);
+            self.count += u64::from(rest[end] == b'\n');
             rest = &rest[end + 1..];
         }
-        let whole = memrchr(b'\n', rest).map_or(0, |end| end + 1);
+        let whole = memrchr2(b'\n', b'\r', rest).map_or(0, |end| end + 1);
         let (lines, tail) = rest.split_at(whole);
         self.whole_lines(lines, each);
         self.carry(tail);
@@ -51,43 +79,53 @@ impl Lines {
     /// Calls `each` for the last line, which may lack its newline. Returns the
     /// number of lines.
     pub fn finish(mut self, each: &mut impl FnMut(u64, &[u8], bool)) -> u64 {
-        if !self.carry.is_empty() {
-            self.end_carried(each);
-        }
-        self.count
+        let held = self.text.finish();
+        self.clean_piece(&held, each);
+        self.end_carried(each);
+        self.count + u64::from(self.is_open)
     }
 
     fn carry(&mut self, bytes: &[u8]) {
+        let bytes = if self.carry.is_empty() { begin(bytes) } else { bytes };
         let room = MAX_LINE_BYTES - self.carry.len();
         self.carry.extend_from_slice(&bytes[..bytes.len().min(room)]);
         self.cut |= bytes.len() > room;
     }
 
     fn end_carried(&mut self, each: &mut impl FnMut(u64, &[u8], bool)) {
-        self.count += 1;
-        if memmem::find(&self.carry, self.mark).is_some() {
-            each(self.count, &self.carry, self.cut);
-        }
+        give(self.mark, self.count + 1, &self.carry, self.cut, each);
         self.carry.clear();
         self.cut = false;
     }
 
     fn whole_lines(&mut self, lines: &[u8], each: &mut impl FnMut(u64, &[u8], bool)) {
         let newlines = |bytes: &[u8]| memchr_iter(b'\n', bytes).count() as u64;
-        let finder = memmem::Finder::new(self.mark);
+        let mark = if self.is_json == Some(true) { b"" } else { self.mark };
+        let finder = memmem::Finder::new(mark);
         let mut rest = lines;
-        while let Some(mark) = finder.find(rest).filter(|_| !rest.is_empty()) {
-            let start = memrchr(b'\n', &rest[..mark]).map_or(0, |end| end + 1);
-            let end = mark + memchr(b'\n', &rest[mark..]).expect("lines that end");
-            self.count += newlines(&rest[..start]) + 1;
-            let line = &rest[start..end];
-            let kept = &line[..line.len().min(MAX_LINE_BYTES)];
-            if mark + self.mark.len() - start <= kept.len() {
-                each(self.count, kept, kept.len() < line.len());
-            }
+        while let Some(at) = finder.find(rest).filter(|_| !rest.is_empty()) {
+            let start = memrchr2(b'\n', b'\r', &rest[..at]).map_or(0, |end| end + 1);
+            let end = at + memchr2(b'\n', b'\r', &rest[at..]).expect("lines that end");
+            self.count += newlines(&rest[..start]);
+            give(self.mark, self.count + 1, &rest[start..end], false, each);
+            self.count += u64::from(rest[end] == b'\n');
             rest = &rest[end + 1..];
         }
         self.count += newlines(rest);
+    }
+}
+
+/// Calls `each` for a line, if it has the mark, or for the lines that it holds in JSON or in quotes.
+fn give(mark: &[u8], number: u64, line: &[u8], cut: bool, each: &mut impl FnMut(u64, &[u8], bool)) {
+    let line = begin(line);
+    let kept = &line[..line.len().min(MAX_LINE_BYTES)];
+    let cut = cut || kept.len() < line.len();
+    if let Some(text) = unwrapped(kept, mark) {
+        // Each is shorter than this line, and nested ones have twice as many backslashes.
+        text.split(|byte| b"\r\n".contains(byte))
+            .for_each(|part| give(mark, number, part, cut, each));
+    } else if !kept.is_empty() && memmem::find(kept, mark).is_some() {
+        each(number, &without_written_escapes(kept), cut);
     }
 }
 
@@ -95,22 +133,111 @@ impl Lines {
 mod tests {
     use super::*;
 
+    fn lines(text: &[u8], mark: &'static [u8], size: usize) -> (Vec<(u64, String)>, u64) {
+        let mut given = Vec::new();
+        let mut each = |number: u64, line: &[u8], cut: bool| {
+            assert!(!cut);
+            given.push((number, String::from_utf8_lossy(line).into_owned()));
+        };
+        let mut lines = Lines::with(mark);
+        text.chunks(size).for_each(|piece| lines.push(piece, &mut each));
+        let count = lines.finish(&mut each);
+        (given, count)
+    }
+
+    #[track_caller]
+    fn check(text: &[u8], mark: &'static [u8], expected: &[(u64, &str)]) {
+        for size in 1..=text.len() {
+            let given = lines(text, mark, size).0;
+            let given: Vec<_> = given.iter().map(|(number, line)| (*number, &**line)).collect();
+            assert_eq!(given, expected, "{} in pieces of {size}", text.escape_ascii());
+        }
+    }
+
+    fn utf16(text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+        text.encode_utf16().flat_map(bytes).collect()
+    }
+
     #[test]
     fn all_lines_are_found_whatever_the_pieces() {
         let text = b"a\n\n  b \r\nc";
-        for size in 1..=text.len() {
-            let mut given: Vec<(u64, Vec<u8>)> = Vec::new();
-            let mut each = |number: u64, line: &[u8], cut: bool| {
-                assert!(!cut);
-                given.push((number, line.to_vec()));
-            };
-            let mut lines = Lines::all();
-            text.chunks(size).for_each(|piece| lines.push(piece, &mut each));
-            assert_eq!(lines.finish(&mut each), 4);
-            // Empty lines may be left out.
-            given.retain(|(_, line)| !line.is_empty());
-            let expected = [(1, b"a".to_vec()), (3, b"  b \r".to_vec()), (4, b"c".to_vec())];
-            assert_eq!(given, expected, "pieces of {size}");
+        check(text, b"", &[(1, "a"), (3, "  b "), (4, "c")]);
+        assert_eq!(lines(text, b"", 2).1, 4);
+        assert_eq!(
+            (lines(b"", b"", 1).1, lines(b"\n", b"", 1).1, lines(b"a", b"", 1).1),
+            (0, 1, 1)
+        );
+        // Only newlines are counted: progress bars are in one line.
+        check(b" 10%\r 20%\rM x\r\r\nM y\rz\n", b"M", &[(1, "M x"), (2, "M y")]);
+    }
+
+    #[test]
+    fn encodings_are_removed() {
+        let text = "a \u{4e0a}\u{1f600}\r\nb";
+        let expected = [(1, "a \u{4e0a}\u{1f600}"), (2, "b")];
+        for mark in ["\u{feff}", ""] {
+            let marked = format!("{mark}{text}");
+            check(marked.as_bytes(), b"", &expected);
+            check(&utf16(&marked, u16::to_le_bytes), b"", &expected);
+            check(&utf16(&marked, u16::to_be_bytes), b"", &expected);
         }
+        // A log that was emptied while a program wrote it, and files that were joined.
+        check(b"\0\0\0a\n\0\0b\n\xef\xbb\xbfc", b"", &[(1, "a"), (2, "b"), (3, "c")]);
+        check(b"a\0\0b\xff", b"", &[(1, "a\0\0b\u{fffd}")]);
+    }
+
+    #[test]
+    fn colours_and_links_are_removed() {
+        check(b"\x1b[1;33mM\x1b[0m x\x1b[K\n", b"M x", &[(1, "M x")]);
+        check(
+            b"\x1b]0;title\x07\x1b(BM \x1b]8;;http://a/\x1b\\x\x1b]8;;\x1b\\",
+            b"M",
+            &[(1, "M x")],
+        );
+        check(b"\x1b]0;no end\nM\x1b[31\nM", b"M", &[(2, "M"), (3, "M")]);
+        for written in ["#033[33mM#033[0m", "^[[33mM^[[0m", "\\x1b[1mM\\x1b[K", "\\e[mM"] {
+            check(written.as_bytes(), b"M", &[(1, "M")]);
+        }
+        check(b"[33m M [0] ^[x", b"M", &[(1, "[33m M [0] ^[x")]);
+    }
+
+    #[test]
+    fn json_and_quotes_are_removed() {
+        let text = r#"M "x"; y"#;
+        for (line, expected) in [
+            (r#"{"log":"M \"x\"; y\n","stream":"stderr","time":"2026"}"#, text),
+            (r#"{"time": "2026", "log": "\u001b[33mM \"x\"; y\u001b[0m"}"#, text),
+            (r#"{"MESSAGE":[27,91,51,51,109,77,32,120],"_PID":"7"}"#, "M x"),
+            (r#"{"jsonPayload":{"message":"M \"x\"; y"}}"#, text),
+            (r#"{"log":"{\"msg\":\"M \\\"x\\\"; y\"}\n"}"#, text),
+            (r#"2026 {"unknown":{"deep":["M \"x\"; y"]}}"#, text),
+            (r#"time=2026 level=info msg="M \"x\"; y""#, text),
+            (r#"["M \"x\"; y", "z"]"#, text),
+            (r#"2026,"M ""x""; y",7"#, text),
+            // Cut by a log service.
+            (r#"{"log":"M \"x\"; y"#, text),
+            (r#"a "b" M "x"; y"#, r#"a "b" M "x"; y"#),
+            (r#"7" M "x"; y"#, r#"7" M "x"; y"#),
+        ] {
+            check(line.as_bytes(), b"M", &[(1, expected)]);
+        }
+        check(br#"{"log":"a\r\nM b\nM c\n"}"#, b"M", &[(1, "M b"), (1, "M c")]);
+        check(b"{\"log\":\"a\"}\n{\"x\":1}", b"", &[(1, "a"), (2, "{\"x\":1}")]);
+    }
+
+    #[test]
+    fn a_line_without_end_takes_no_memory() {
+        let mut lines = Lines::with(b"M");
+        let mut cut = Vec::new();
+        let mut each = |number: u64, line: &[u8], is_cut: bool| {
+            cut.push((number, line.len(), is_cut));
+        };
+        lines.push(&[0; 99], &mut each);
+        for _ in 0..64 {
+            lines.push(&[b'M'; 1 << 16], &mut each);
+            assert!(lines.carry.len() <= MAX_LINE_BYTES);
+        }
+        lines.push(b"\nM\n", &mut each);
+        assert_eq!(cut, [(1, MAX_LINE_BYTES, true), (2, 1, false)]);
     }
 }

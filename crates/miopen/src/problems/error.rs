@@ -1,7 +1,7 @@
 //! Errors of reading problems.
 
-use gfxpack_harvest::HarvestError;
 use gfxpack_harvest::log::LogError;
+use gfxpack_harvest::{HarvestError, Skipped};
 use gfxpack_tuning::ReadError;
 
 use crate::problem::ProblemError;
@@ -20,17 +20,14 @@ pub enum ProblemsError {
     #[error(transparent)]
     Database(#[from] ReadError),
     /// Lines that should be problems but are none.
-    #[error(
-        "failed to read `{}:{}`{}",
-        .first.name, .first.line, and_more(*.more)
-    )]
+    #[error("failed to read `{name}:{}`{}: {}", .first.first, and_more(*.more), .first.why)]
     Lines {
-        /// The first such line.
-        first: BadLine,
-        /// The number of further ones in the file.
+        /// The file as the user named it.
+        name: String,
+        /// The lines of the first kind.
+        first: Skipped,
+        /// The number of further lines in the file.
         more: u64,
-        /// The error of the first.
-        source: LineError,
     },
     /// A file without problems.
     #[error("failed to find a problem in `{name}`")]
@@ -39,6 +36,10 @@ pub enum ProblemsError {
         name: String,
         /// The first record of a database that was skipped.
         passed_over: Option<(u64, KeyError)>,
+        /// Whether the file has a text.
+        is_empty: bool,
+        /// Whether it has messages of MIOpen.
+        is_log: bool,
     },
     /// More than [`MAX_PROBLEMS`].
     #[error("failed to take all problems of `{name}`: there are more than {}", MAX_PROBLEMS)]
@@ -46,15 +47,6 @@ pub enum ProblemsError {
         /// The file with which there were too many.
         name: String,
     },
-}
-
-/// The position of a line.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadLine {
-    /// The file as the user named it.
-    pub name: String,
-    /// From 1.
-    pub line: u64,
 }
 
 /// Why a line is no problem.
@@ -70,6 +62,12 @@ pub enum LineError {
     /// The file is a list, and the line is neither a command nor a comment.
     #[error("failed to find a command of MIOpenDriver in the line")]
     Other,
+    /// The file is a database, and the line is no record.
+    #[error("failed to read the record: it is damaged")]
+    Damaged,
+    /// Two records are in one line, and where the second begins can't be told.
+    #[error("failed to read the second of two records in one line: they were torn")]
+    Torn,
 }
 
 /// Why a database's record gives no problem.
@@ -101,13 +99,22 @@ impl ProblemsError {
         match self {
             Self::File(error) => error.hint().to_owned(),
             Self::Database(error) => error.hint(),
-            Self::Lines { source, .. } => source.hint().to_owned(),
+            Self::Lines { first, .. } => first.hint.to_owned(),
             Self::Nothing { passed_over: Some((line, error)), .. } => {
                 format!("the first record that was skipped is in line {line}: {error}")
             }
+            Self::Nothing { is_empty: true, .. } => {
+                "the file is empty, or has nothing but NUL bytes: get it again, or look where its \
+                 program writes"
+                    .to_owned()
+            }
+            Self::Nothing { is_log: true, .. } => {
+                "MIOpen writes problems into its log where MIOPEN_ENABLE_LOGGING_CMD is 1"
+                    .to_owned()
+            }
             Self::Nothing { .. } => {
-                "MIOpen writes problems into its log where MIOPEN_ENABLE_LOGGING_CMD is 1; lists \
-                 have lines as `MIOpenDriver conv -n 1 -c 64 …`"
+                "no line is of MIOpen: give the log of a run with MIOPEN_ENABLE_LOGGING_CMD=1, a \
+                 list of lines as `MIOpenDriver conv -n 1 -c 64 …`, or a database"
                     .to_owned()
             }
             Self::TooMany { .. } => "ask for the files in several runs".to_owned(),
@@ -116,11 +123,12 @@ impl ProblemsError {
 }
 
 impl LineError {
-    fn hint(&self) -> &'static str {
+    pub(super) fn hint(&self) -> &'static str {
         match self {
             Self::Log(error) => error.hint(),
             Self::Problem(error) => error.hint(),
             Self::Other => "in a list, every line is a command, a comment (#) or empty",
+            Self::Damaged | Self::Torn => "`gfxpack perfdb lint FILE` lists what is wrong with it",
         }
     }
 }

@@ -1,6 +1,8 @@
 //! A file with problems, and statistics of reading it.
 
-use super::error::KeyError;
+use gfxpack_harvest::Skips;
+
+use super::error::{KeyError, ProblemsError};
 
 /// Statistics of reading one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,4 +20,32 @@ pub struct ProblemFile {
     pub passed_over: u64,
     /// The first skipped record, and why.
     pub first_passed_over: Option<(u64, KeyError)>,
+    /// Commands of MIOpenDriver in comments.
+    pub comments: u64,
+    /// Lines that should be problems or records but can't be read.
+    pub skipped: Skips,
+    /// Whether no line has a text.
+    pub is_empty: bool,
+    /// Whether the file has messages of MIOpen.
+    pub is_log: bool,
+}
+
+impl ProblemFile {
+    /// Fails for the first line that can't be read, or if there is nothing to read.
+    pub(super) fn check(&self) -> Result<(), ProblemsError> {
+        let name = self.name.clone();
+        match self.skipped.iter().next() {
+            Some(first) => {
+                let (first, more) = (first.clone(), self.skipped.lines() - 1);
+                Err(ProblemsError::Lines { name, first, more })
+            }
+            None if self.used > 0 => Ok(()),
+            None => Err(ProblemsError::Nothing {
+                name,
+                passed_over: self.first_passed_over.clone(),
+                is_empty: self.is_empty,
+                is_log: self.is_log,
+            }),
+        }
+    }
 }

@@ -32,13 +32,21 @@ fn texts(name: &str, text: &str) -> Vec<String> {
     read.problems.iter().map(ToString::to_string).collect()
 }
 
-/// The error of one file, with its cause and its hint, without the directory.
-fn refusal(name: &str, text: &str) -> [String; 3] {
+/// The error of one file and its hint, without the directory.
+fn refusal(name: &str, text: impl AsRef<[u8]>) -> [String; 2] {
     let dir = Dir::new();
     let error = read_files(&[&dir.write(name, text)]).expect_err("refused");
-    let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-    let message = error.to_string().replace(&format!("{}/", dir.0.path().display()), "");
-    [message, source, error.hint()]
+    [error.to_string().replace(&format!("{}/", dir.0.path().display()), ""), error.hint()]
+}
+
+/// The number of problems in one file with this name and text, and by kind the lines that can't be
+/// read: how many, the first, and its text.
+fn skips(name: &str, text: impl AsRef<[u8]>) -> (usize, Vec<(u64, u64, String)>) {
+    let dir = Dir::new();
+    let read = read_files(&[&dir.write(name, text)]).unwrap_or_else(|error| panic!("{error}"));
+    let skipped = read.files[0].skipped.iter();
+    let skipped = skipped.map(|one| (one.lines, one.first, one.text.clone())).collect();
+    (read.problems.len(), skipped)
 }
 
 const A: &str =
@@ -75,27 +83,97 @@ fn lists_and_logs_give_the_same_sorted_problems() {
 }
 
 #[test]
-fn invalid_lines_are_reported_with_their_number() {
-    let [message, source, hint] = refusal("list", &format!("{A}\nconv -n 0\n{B}\nconv -x\n"));
-    assert_eq!(message, "failed to read `list:2` and 1 further line");
-    assert_eq!(source, "failed to accept the problem: batchsize is 0");
+fn lines_that_cannot_be_read_are_counted_by_kind() {
+    let list = format!("{A}\nconv -n 0\n{B}\nresnet50\nconv -I CHWN\nconv -O CHWN\nconv -n 0 -c 2");
+    let expected = [(2, 2, "conv -n 0"), (1, 4, "resnet50"), (2, 5, "conv -I CHWN")];
+    let expected = expected.map(|(lines, first, text)| (lines, first, text.to_owned())).to_vec();
+    assert_eq!(skips("list", &list), (2, expected));
+    // Without any problem, and if it is to be strict, the first is an error.
+    let [message, hint] = refusal("list", "conv -n 0\nconv -x\n");
+    assert_eq!(
+        message,
+        "failed to read `list:1` and 1 further line: failed to accept the problem: batchsize is 0"
+    );
     assert!(hint.contains("from 1"), "{hint}");
-    let [message, source, _] = refusal("list", &format!("{A}\nresnet50\n"));
-    assert_eq!(message, "failed to read `list:2`");
-    assert_eq!(source, "failed to find a command of MIOpenDriver in the line");
+    let dir = Dir::new();
+    let strict = ReadOptions { strict: true, ..ReadOptions::default() };
+    let error = read_problems(&[dir.write("list", &list)], strict).expect_err("strict");
+    assert!(error.to_string().contains("list:2` and 4 further lines: "), "{error}");
+    read_problems(&[dir.write("list", A)], strict).expect("all is read");
     let interleaved = "MIOpen(HIP): C [L] ./bin/MIOpenDriver conv -n 1MIOpen(HIP): I [x] y";
-    let [message, _, hint] = refusal("log", interleaved);
-    assert_eq!(message, "failed to read `log:1`");
+    let [message, hint] = refusal("log", interleaved);
+    assert!(message.starts_with("failed to read `log:1`: "), "{message}");
     assert!(hint.contains("its own log"), "{hint}");
-    let [message, source, _] = refusal("log", "./bin/MIOpenDriver conv -n 1 | tee x");
-    assert_eq!(message, "failed to read `log:1`");
-    assert!(source.contains("it has shell syntax"), "{source}");
+}
+
+#[test]
+fn a_list_is_read_with_what_log_tools_write_before_it() {
+    for line in [
+        format!("2026-09-01T10:11:12.3Z {A}"),
+        format!("[1,0]<stdout>:{A}"),
+        format!("[rank1]: {A} # twice"),
+        format!("\u{feff}{A}\r"),
+        format!("{{\"log\":\"{A}\\n\",\"stream\":\"stdout\"}}"),
+        format!("MIOPEN_FIND_MODE=1 MIOpenDriver {} 2>&1 | tee log", A.replace(" -k", " \\\n -k")),
+        A.replace(" -k", " \\\r\n -k"),
+        "0: 576-4-5-1x3-192-4-5-8-0x1-1x1-1x1-0-NCHW-FP32-F=S:0.5,0,a".to_owned(),
+        "> 576-4-5-1x3-192-4-5-8-0x1-1x1-1x1-0-NCHW-FP32-F=S:0.5,0,a".to_owned(),
+        "+576-4-5-1x3-192-4-5-8-0x1-1x1-1x1-0-NCHW-FP32-F=S:0.5,0,a".to_owned(),
+        "x.fdb.txt:576-4-5-1x3-192-4-5-8-0x1-1x1-1x1-0-NCHW-FP32-F=S:0.5,0,a".to_owned(),
+    ] {
+        assert_eq!(skips("x", &line), (1, vec![]), "{line}");
+    }
+    let dir = Dir::new();
+    let commented = format!("# MIOpenDriver {A} ;\\\nMIOpenDriver {A}");
+    let read = read_files(&[&dir.write("x", commented)]).expect("one");
+    assert_eq!((read.problems.len(), read.files[0].comments), (1, 1));
+    for prose in ["Epoch 1: sum", "all of conv", "the pool -"] {
+        assert!(refusal("x", prose)[0].starts_with("failed to find a problem"), "{prose}");
+    }
+}
+
+#[test]
+fn a_damaged_database_gives_its_other_records() {
+    let key = |channels: u32| format!("{channels}-16-16-3x3-64-16-16-2-1x1-1x1-1x1-0-NCHW-FP32-F");
+    let record = |channels| format!("{}=S:0.5,0,miopenConvolutionFwdAlgoDirect", key(channels));
+    let name = "gfx1030_18.HIP.3_4_0_.ufdb.txt";
+    for damaged in [
+        &b"128-16-16-3x3-64-16-16-4-1x1-1x1-1x1-0-NCHW-FP"[..],
+        b"=S:0.5,0,a",
+        b"12\08-16-16-3x3-64-16-16-4-1x1-1x1-1x1-0-NCHW-FP32-F=S:1,0,a",
+        b"128-\xe9-16-3x3-64-16-16-4-1x1-1x1-1x1-0-NCHW-FP32-F=S:1,0,a",
+        b"<<<<<<< HEAD",
+    ] {
+        let text = [record(128).as_bytes(), b"\n", damaged, b"\n", record(64).as_bytes()].concat();
+        let (problems, skipped) = skips(name, &text);
+        assert_eq!(problems, 2, "{}", text.escape_ascii());
+        assert_eq!((skipped.len(), skipped[0].0, skipped[0].1), (1, 1, 2));
+        let [message, hint] = refusal(name, damaged);
+        assert!(message.contains("1`: failed to read the record: it is damaged"), "{message}");
+        assert!(hint.contains("perfdb lint"), "{hint}");
+    }
+    // Two records in one line: where the second begins is sometimes known.
+    let torn = |before: &str| format!("{}=S:0.5,0,{before}{}", key(128), record(64));
+    assert_eq!(skips(name, torn("miopenConvolutionFwdAlgoDirect")), (2, vec![]));
+    assert_eq!(skips(name, torn("miop")), (2, vec![]));
+    for before in ["", "miopenConvolutionFwdAlgoDirect;T:0.5,0", "miopenX;ConvWrW5"] {
+        let (problems, skipped) = skips(name, torn(before));
+        assert_eq!((problems, skipped.len()), (1, 1), "{before}");
+    }
+    for (text, expected) in [("", "the file is empty"), ("\0\0\0\0", "the file is empty")] {
+        let [message, hint] = refusal(name, text);
+        assert_eq!(message, format!("failed to find a problem in `{name}`"));
+        assert!(hint.starts_with(expected), "{hint}");
+    }
+    let [message, hint] = refusal(name, "version https://git-lfs.github.com/spec/v1\noid sha256:0");
+    assert!(message.ends_with("it is a pointer of Git LFS, not the file"), "{message}");
+    assert!(hint.contains("git lfs pull"), "{hint}");
 }
 
 #[test]
 fn a_file_without_problems_is_refused_unless_its_directory_was_named() {
-    for text in ["", "# nothing\n", "Epoch 1\nEpoch 2\n", "MIOpen(HIP): Info x\n"] {
-        let [message, _, hint] = refusal("log", text);
+    for text in ["# nothing\n", "Epoch 1\nEpoch 2\n", "MIOpen(HIP): Info x\n"] {
+        let [message, hint] = refusal("log", text);
         assert_eq!(message, "failed to find a problem in `log`", "{text}");
         assert!(hint.contains("MIOPEN_ENABLE_LOGGING_CMD"), "{hint}");
     }
@@ -229,7 +307,7 @@ fn records_of_other_primitives_are_skipped_and_counted() {
         KeyError::TooManyInputs(9801),
     );
     check("2x64x5x5x1x1x1x1x256x32x0x0x0x2147483648x1x0x1x1x0x0x1xNCHWxFP32xB", KeyError::Form);
-    let [message, _, hint] = refusal("x.udb.txt", "variant1gx256=A:1\n");
+    let [message, hint] = refusal("x.udb.txt", "variant1gx256=A:1\n");
     assert_eq!(message, "failed to find a problem in `x.udb.txt`");
     assert!(hint.contains("line 1: failed to read the key"), "{hint}");
 }

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeSet;
 
+use gfxpack_harvest::Skips;
 use gfxpack_harvest::log::{DriverCommand, LogError};
 use memchr::memmem;
 
-use super::error::{BadLine, LineError, MAX_PROBLEMS, ProblemsError};
+use super::error::{LineError, MAX_PROBLEMS, ProblemsError};
 use super::keys;
 use super::problem_file::ProblemFile;
 use crate::problem::{Convolution, Problem, ProblemError, read_unchecked};
 
 /// The beginning of a message in MIOpen's log, which other text may precede.
 const MESSAGE: &[u8] = b"MIOpen(";
+/// How many words log tools may write before a command.
+const MAX_WORDS_BEFORE: usize = 16;
 
 /// The problems read so far from one text, line by line, or from one database.
 pub(super) struct TextProblems<'a> {
@@ -21,11 +24,10 @@ pub(super) struct TextProblems<'a> {
     is_database: bool,
     /// Whether the text contains more than problems.
     is_log: bool,
-    /// The first line that is no problem.
-    first_other: Option<u64>,
-    /// The first line that should be a problem but is none.
-    first_bad: Option<(u64, LineError)>,
-    bad: u64,
+    /// Whether it is a database, by its name or because it has records.
+    has_records: bool,
+    /// Lines that are no problems, which matter unless it is a log.
+    others: Skips,
     too_many: bool,
 }
 
@@ -34,15 +36,15 @@ impl<'a> TextProblems<'a> {
         // Records of databases have keys of any form.
         let unpacked = [".gz", ".zst", ".xz"].iter().find_map(|end| name.strip_suffix(end));
         let unpacked = unpacked.unwrap_or(&name);
-        let is_database = unpacked.ends_with(".db.txt") || unpacked.ends_with(".udb.txt");
+        let is_database =
+            [".db.txt", "fdb.txt", ".udb.txt"].iter().any(|end| unpacked.ends_with(end));
         Self {
-            file: ProblemFile { name, ..ProblemFile::default() },
+            file: ProblemFile { name, is_empty: true, ..ProblemFile::default() },
             problems,
             is_database,
+            has_records: is_database,
             is_log: false,
-            first_other: None,
-            first_bad: None,
-            bad: 0,
+            others: Skips::default(),
             too_many: false,
         }
     }
@@ -50,27 +52,34 @@ impl<'a> TextProblems<'a> {
     /// Reads a line; `cut` means that it is longer than given.
     pub(super) fn line(&mut self, number: u64, line: &[u8], cut: bool) {
         let line = line.trim_ascii();
+        self.file.is_empty &= line.is_empty();
+        if line.starts_with(b"#") {
+            self.file.comments += u64::from(has_command(line));
+        }
         if line.is_empty() || line.starts_with(b"#") || self.too_many {
             return;
         }
         let is_message = memmem::find(line, MESSAGE).is_some();
-        if is_message || memmem::find(line, DriverCommand::PROGRAM.as_bytes()).is_some() {
+        if is_message || has_command(line) {
             self.is_log = true;
-            match DriverCommand::in_line(without_comment(line), cut) {
-                Ok(Some(command)) => self.command(number, command.as_str(), is_message),
-                Ok(None) => {}
-                Err(error) => self.bad(number, LineError::Log(error)),
+            for command in DriverCommand::in_line(line, cut) {
+                match command {
+                    Ok(command) => self.command((number, line), command.as_str(), is_message),
+                    Err(error) => self.bad(number, line, &LineError::Log(error)),
+                }
             }
-        } else if let Some(key) = self.record(line) {
+        } else if let Some((key, after)) = self.record(line) {
             self.key(number, key);
-        } else if is_bare(line) {
-            match str::from_utf8(without_comment(line)) {
-                _ if cut => self.bad(number, LineError::Log(LogError::TooLong)),
-                Ok(command) => self.command(number, command, false),
-                Err(_) => self.bad(number, LineError::Log(LogError::NotUtf8)),
+            self.torn((number, line), after);
+        } else if let Some(bare) = bare(line) {
+            match str::from_utf8(without_comment(bare)) {
+                _ if cut => self.bad(number, line, &LineError::Log(LogError::TooLong)),
+                Ok(command) => self.command((number, line), command, false),
+                Err(_) => self.bad(number, line, &LineError::Log(LogError::NotUtf8)),
             }
         } else {
-            self.first_other.get_or_insert(number);
+            let why = if self.has_records { LineError::Damaged } else { LineError::Other };
+            self.others.add(number, line, &why, why.hint());
         }
     }
 
@@ -80,23 +89,51 @@ impl<'a> TextProblems<'a> {
         self.key(self.file.lines, key);
     }
 
-    /// The key of a database's record: `2x64x…=…`, `64-56-…=…`. Keys of convolutions begin with a
-    /// number.
-    fn record<'l>(&self, line: &'l [u8]) -> Option<&'l str> {
+    /// The key of a database's record, `2x64x…=…`, `64-56-…=…`, and what is after it. Keys of
+    /// convolutions begin with a number. Log tools may have written before.
+    fn record<'l>(&self, line: &'l [u8]) -> Option<(&'l str, &'l [u8])> {
+        let line = memmem::find(line, b".txt:").map_or(line, |at| &line[at + 5..]);
+        let line = line.strip_prefix(b"+").unwrap_or(line);
         let end = memchr::memchr(b'=', line)?;
-        let key = str::from_utf8(&line[..end]).ok()?;
-        let one_word = !key.is_empty() && !key.contains(|c: char| c.is_ascii_whitespace());
+        let begin = line[..end].iter().rposition(|b| b.is_ascii_whitespace() || b">]|".contains(b));
+        let key = str::from_utf8(&line[begin.map_or(0, |at| at + 1)..end]).ok()?;
         let begins = key.starts_with(|c: char| c.is_ascii_digit()) || self.is_database;
-        (one_word && begins).then_some(key)
+        let is_text = !key.is_empty() && !key.contains(char::is_control);
+        (is_text && begins).then_some((key, &line[end + 1..]))
     }
 
-    fn command(&mut self, number: u64, command: &str, logged: bool) {
+    /// Reads the further records of a line in which newlines are missing. A key is taken if it is
+    /// told from a number before it.
+    fn torn(&mut self, (number, line): (u64, &[u8]), after: &[u8]) {
+        let mut rest = after;
+        while let Some(end) = memchr::memchr(b'=', rest) {
+            let is_of_key = |b: &u8| b.is_ascii_alphanumeric() || b"-_".contains(b);
+            let begin = rest[..end].iter().rposition(|b| !is_of_key(b));
+            let words =
+                str::from_utf8(&rest[begin.map_or(0, |at| at + 1)..end]).unwrap_or_default();
+            // `…,miopenConvolutionFwdAlgoDirect128-16-…`: other names may end in digits.
+            let digit = words.find(|c: char| c.is_ascii_digit()).unwrap_or(words.len());
+            let (algorithm, key) = words.split_at(digit);
+            let is_told = match begin.map(|at| rest[at]) {
+                Some(b',') => "miopen".starts_with(&algorithm[..digit.min(6)]) && digit > 0,
+                // `<unused>`
+                last => last == Some(b'>') && digit == 0,
+            };
+            match Some(key).filter(|_| is_told).filter(|key| keys::convolutions(key).is_ok()) {
+                Some(key) => self.key(number, key),
+                None => self.bad(number, line, &LineError::Torn),
+            }
+            rest = &rest[end + 1..];
+        }
+    }
+
+    fn command(&mut self, (number, line): (u64, &[u8]), command: &str, logged: bool) {
         match problems(command, logged) {
             Ok(problems) => {
                 self.file.used += 1;
                 problems.into_iter().for_each(|problem| self.add(problem));
             }
-            Err(error) => self.bad(number, LineError::Problem(error)),
+            Err(error) => self.bad(number, line, &LineError::Problem(error)),
         }
     }
 
@@ -107,6 +144,7 @@ impl<'a> TextProblems<'a> {
         match keys::convolutions(key) {
             Ok(convolutions) => {
                 self.file.used += 1;
+                self.has_records = true;
                 convolutions.into_iter().for_each(|one| self.add(Problem::Convolution(one)));
             }
             Err(error) => {
@@ -124,36 +162,38 @@ impl<'a> TextProblems<'a> {
         }
     }
 
-    fn bad(&mut self, number: u64, error: LineError) {
-        self.bad += 1;
-        self.first_bad.get_or_insert((number, error));
+    fn bad(&mut self, number: u64, line: &[u8], why: &LineError) {
+        self.file.skipped.add(number, line, why, why.hint());
     }
 
     /// The statistics of a text with this many lines, or of a database.
-    pub(super) fn finish(mut self, lines: Option<u64>) -> Result<ProblemFile, ProblemsError> {
+    pub(super) fn finish(
+        mut self,
+        lines: Option<u64>,
+        has_messages: bool,
+    ) -> Result<ProblemFile, ProblemsError> {
         self.file.lines = lines.unwrap_or(self.file.lines);
-        let name = self.file.name.clone();
+        self.file.is_empty &= lines.is_some();
+        self.file.is_log = has_messages;
         if self.too_many {
-            return Err(ProblemsError::TooMany { name });
+            return Err(ProblemsError::TooMany { name: self.file.name });
         }
         // A log may contain anything besides commands, a list may not.
-        if let Some(line) = self.first_other
-            && !self.is_log
-            && (self.file.used > 0 || self.bad > 0)
-        {
-            self.bad += 1;
-            if self.first_bad.as_ref().is_none_or(|(bad, _)| line < *bad) {
-                self.first_bad = Some((line, LineError::Other));
-            }
+        let is_list = self.file.used > 0 || self.file.skipped.lines() > 0 || self.has_records;
+        if is_list && !self.is_log {
+            self.file.skipped.extend(self.others);
         }
-        match self.first_bad {
-            Some((line, source)) => {
-                let first = BadLine { name, line };
-                Err(ProblemsError::Lines { first, more: self.bad - 1, source })
-            }
-            None => Ok(self.file),
-        }
+        Ok(self.file)
     }
+}
+
+/// Whether a line that the next one continues may be the beginning of a command.
+pub(super) fn begins_command(line: &[u8]) -> bool {
+    !line.starts_with(b"#") && (has_command(line) || bare(line).is_some())
+}
+
+fn has_command(line: &[u8]) -> bool {
+    memmem::find(line, DriverCommand::PROGRAM.as_bytes()).is_some()
 }
 
 /// A line without a comment that begins with ` #`.
@@ -162,9 +202,16 @@ fn without_comment(line: &[u8]) -> &[u8] {
     line[..end].trim_ascii_end()
 }
 
-/// Whether a line is a command without the program's name.
-fn is_bare(line: &[u8]) -> bool {
-    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+/// The command in a line without the program's name. Log tools may have written before it.
+fn bare(line: &[u8]) -> Option<&[u8]> {
+    let is_begin = |at: usize| at == 0 || b" \t>]|:".contains(&line[at - 1]);
+    let mut begins = (0..line.len()).filter(|at| is_begin(*at)).take(MAX_WORDS_BEFORE);
+    begins.find(|at| is_bare(&line[*at..], *at == 0)).map(|at| &line[at..])
+}
+
+/// Whether a text is a command without the program's name, and maybe without options.
+fn is_bare(line: &[u8], alone: bool) -> bool {
+    let mut words = line.split(u8::is_ascii_whitespace);
     let operation = words.next().and_then(|word| str::from_utf8(word).ok());
     // `cat` has the options `-1` to `-8` for tensors.
     let is_option = |word: &[u8]| match word {
@@ -173,7 +220,8 @@ fn is_bare(line: &[u8]) -> bool {
         }
         _ => false,
     };
-    operation.is_some_and(Problem::is_operation) && words.next().is_none_or(is_option)
+    operation.is_some_and(Problem::is_operation)
+        && words.find(|word| !word.is_empty()).map_or(alone, is_option)
 }
 
 /// The problems of a command: one, except for transposed convolutions with groups. MIOpen logs the

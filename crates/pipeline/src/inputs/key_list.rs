@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gfxpack_compile::SourceDirs;
+use gfxpack_harvest::key_begins;
+use gfxpack_harvest::log::Lines;
 use gfxpack_model::{KernelKey, processors};
 use gfxpack_plan::key_list::{KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::{InputError, InputFault, arguments};
@@ -16,8 +18,8 @@ use super::source_search::{FoundSource, SourceSearch};
 use crate::error::{self, Error, Result};
 use crate::options::InputOptions;
 use crate::rayon_workers::RayonWorkers;
-use crate::text::joined;
-use crate::text_file::{as_text, open};
+use crate::text::{if_any, joined};
+use crate::text_file::open;
 use crate::unbuildable::Reason;
 
 /// How many lines of a key list are in memory beside the keys.
@@ -47,21 +49,23 @@ fn read_keys(path: &Path, name: &str) -> Result<KeyList> {
         ));
     }
     let mut reader = KeyReader::new(name);
-    let mut lines = 0;
+    let (mut lines, mut part) = (Lines::all(), Vec::new());
     loop {
-        let mut part = Vec::new();
-        let mut ended = false;
-        for _ in 0..LINES_AT_ONCE {
-            let read = file.read_until(b'\n', &mut part);
-            ended = read.map_err(error::io("read", path))? == 0;
-            if ended {
-                break;
-            }
+        let piece = file.fill_buf().map_err(error::io("read", path))?;
+        let (read, mut line) = (piece.len(), |number, line: &[u8], _| {
+            // Log tools may have written before it.
+            let key = &line[key_begins(line).unwrap_or(0)..];
+            part.push((number as usize, str::from_utf8(key).unwrap_or("\u{fffd}").to_owned()));
+        });
+        if read == 0 {
+            lines.finish(&mut line);
+            reader.add(&part, &RayonWorkers)?;
+            return Ok(reader.finish()?);
         }
-        reader.add(&as_text(path, part, lines)?, &RayonWorkers)?;
-        lines += LINES_AT_ONCE;
-        if ended {
-            return Ok(reader.finish());
+        lines.push(piece, &mut line);
+        file.consume(read);
+        if part.len() >= LINES_AT_ONCE {
+            reader.add(&std::mem::take(&mut part), &RayonWorkers)?;
         }
     }
 }
@@ -120,7 +124,14 @@ impl InputCollector {
         } else {
             file.display().to_string()
         };
-        let list = read_keys(file, &name)?;
+        let mut list = read_keys(file, &name)?;
+        if let Some((first, lines)) = list.unread.take() {
+            if inputs.strict {
+                return Err(first.into());
+            }
+            let more = if_any(lines - 1, |_| format!(" ({lines} such lines)"));
+            self.inputs.warnings.push(format!("{first}{more}"));
+        }
         // Where nothing was missed, the list is empty.
         if !(list.keys.is_empty() && list.unusable.is_empty()) {
             let search = SourceSearch::new(vec![dirs], inputs.dfsg);
@@ -135,7 +146,7 @@ impl InputCollector {
     /// # Errors
     /// If the list has no key for a target.
     fn add_key_list(&mut self, name: &str, list: KeyList, search: SourceSearch<'_>) -> Result<()> {
-        let KeyList { keys, unusable } = list;
+        let KeyList { keys, unusable, .. } = list;
         let keys: Vec<Arc<KeyRequest>> = keys.into_iter().map(Arc::new).collect();
         let all = keys.iter().map(|key| &*key.key).chain(unusable.iter().map(|(key, _)| key));
         let devices: BTreeSet<&str> =

@@ -16,9 +16,9 @@ fn found_and_compiled_kernels_are_read_from_a_log() {
 
 #[track_caller]
 fn trace(log: &str) -> (Vec<String>, [u64; 2]) {
-    let LoggedPlans { plans, unsupported, damaged, .. } =
+    let LoggedPlans { plans, unsupported, skipped, .. } =
         read_trace("log", log.as_bytes()).unwrap();
-    (plans.iter().map(ToString::to_string).collect(), [unsupported, damaged])
+    (plans.iter().map(ToString::to_string).collect(), [unsupported, skipped.lines()])
 }
 
 /// A line as rocFFT 1.0.32 wrote it, with these values.
@@ -58,6 +58,25 @@ fn plans_are_read_from_a_log_of_calls() {
     let (plans, others) = trace(&log.concat());
     let expected = ["c2c sp ip 64 fwd", "c2r dp op 12x16x20 batch 5", "c2c half ip 64 inv"];
     assert_eq!((plans, others), (expected.map(str::to_owned).to_vec(), [0, 0]));
+}
+
+#[test]
+fn plans_are_read_whatever_is_written_before_the_calls() {
+    let plain = layout(COMPLEX, ["1,32", ""], [400, 0])
+        + &create(["notinplace", "complex_forward", "single", "2"], "20,12", 3, "0xd");
+    let expected = trace(&plain).0;
+    assert_eq!(expected.len(), 1);
+    for before in
+        ["[rank1]: ", "0: ", "[1,0]<stderr>:", "2026-09-01T10:11:12.3Z stderr F ", "\u{1b}[33m"]
+    {
+        let log: String =
+            plain.lines().map(|line| format!("{before}{line}\u{1b}[0m\r\n")).collect();
+        assert_eq!(trace(&log), (expected.clone(), [0, 0]), "{before}");
+    }
+    let json: String = plain.lines().map(|line| format!("{{\"log\":\"{line}\\n\"}}\n")).collect();
+    assert_eq!(trace(&json), (expected.clone(), [0, 0]));
+    let several = "3: rocfft_plan_description_set_comm,description,0xd,comm_type,mpi\n";
+    assert_eq!(trace(&format!("{several}3: {plain}")), (vec![], [1, 0]));
 }
 
 #[test]

@@ -139,18 +139,29 @@ fn invalid_plans_are_reported_with_the_word() {
 fn a_list_gives_each_plan_once_and_errors_have_their_line() {
     let list =
         "# from a program\nc2c sp ip 8\n\n--length 8 # the same, forward\r\nc2c sp ip 8 both\n";
-    let plans = read_plans("plans", list.as_bytes()).unwrap();
+    let (plans, skipped) = read_plans("plans", list.as_bytes()).unwrap();
+    assert_eq!(skipped.lines(), 0);
     let lines: Vec<_> = plans.iter().map(FftPlan::to_string).collect();
     assert_eq!(lines, ["c2c sp ip 8", "c2c sp ip 8 fwd"]);
     assert_eq!(plans[0].transform_types(), [0, 1]);
+    let utf16: Vec<u8> = list.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    assert_eq!(read_plans("plans", &utf16[..]).unwrap().0, plans);
+    let prefixed = b"2026-09-01T10:11:12Z c2c sp ip 8\r[0] rocfft-bench --length 8";
+    assert_eq!(read_plans("plans", &prefixed[..]).unwrap().0, plans);
 
-    let error = read_plans("plans", "c2c sp ip 8\n\nc2c sp\n".as_bytes()).unwrap_err();
-    assert!(matches!(&error, ListError::Line { line: 3, .. }), "{error:?}");
-    assert_eq!(error.to_string(), "failed to read `plans:3`");
-    assert!(error.hint().contains("c2c sp ip"));
+    let (one, skipped) =
+        read_plans("plans", &b"c2c sp ip 8\n\nc2c sp\nx\xff\nc2c dp\n"[..]).unwrap();
+    assert_eq!(one.len(), 1);
+    let skipped: Vec<_> = skipped.iter().map(|one| (one.first, one.lines, &*one.text)).collect();
+    assert_eq!(skipped, [(3, 2, "c2c sp"), (4, 1, "x\u{fffd}")]);
 
     let refused = |bytes: &[u8]| read_plans("x", bytes).unwrap_err();
     assert!(matches!(refused(b"# none\n"), ListError::Nothing { .. }));
-    assert!(matches!(refused(b"c2c \xff"), ListError::NoText { line: 1, .. }));
-    assert!(matches!(refused(&vec![b' '; 1 << 20]), ListError::NoText { line: 1, .. }));
+    let error = refused(b"\nc2c sp\n");
+    assert_eq!(
+        error.to_string(),
+        "failed to read `x:2`: failed to read the plan: `ip` or `op` expected at its end"
+    );
+    assert!(error.hint().contains("c2c sp ip"));
+    assert!(matches!(refused(&vec![b' '; 1 << 20]), ListError::Nothing { .. }));
 }

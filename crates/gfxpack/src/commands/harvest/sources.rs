@@ -3,14 +3,14 @@
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
-use gfxpack_harvest::{ContentKind, FileReport, HarvestError, Input, Options, Skipped, list};
+use gfxpack_harvest::{ContentKind, FileReport, HarvestError, Input, Options, list};
 use gfxpack_pipeline::progress::{Step, Unit};
-use serde_json::{Value, json};
+use gfxpack_pipeline::skipped_lines;
 
 use crate::args::Sources;
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, display, if_any, joined, message};
+use crate::output::{Output, display, joined, message};
 use crate::progress::Reporter;
 
 /// The files below the given paths, or standard input.
@@ -36,12 +36,12 @@ fn inputs(sources: &Sources) -> Result<Vec<Input>> {
 /// Reads the inputs with a progress bar, and reports on each file.
 ///
 /// # Errors
-/// If files can't be read, unless `keep_going` is set.
+/// If files can't be read, unless `keep_going` is set, or with `strict` lines.
 pub(super) fn read<T>(
     sources: &Sources,
     context: &Context,
     read: impl FnOnce(&[Input], Options<'_>) -> Result<(T, Vec<FileReport>), HarvestError>,
-) -> Result<(T, usize)> {
+) -> Result<(T, Vec<FileReport>)> {
     let Context { cancel, output, .. } = context;
     let inputs = inputs(sources)?;
     let known = !inputs.contains(&Input::Stdin);
@@ -54,8 +54,8 @@ pub(super) fn read<T>(
     options.cancelled = Some(&cancelled);
     let (found, files) = read(&inputs, options)?;
     drop(step);
-    report_files(&files, sources.keep_going, output)?;
-    Ok((found, files.len()))
+    report_files(&files, sources, output)?;
+    Ok((found, files))
 }
 
 /// The given paths, for display.
@@ -66,22 +66,33 @@ pub(super) fn names(sources: &Sources) -> String {
     }
 }
 
+/// What helps if nothing was found in the files; `otherwise` if nothing else is wrong with them.
+pub(super) fn nothing_hint(files: &[FileReport], otherwise: &str) -> String {
+    if let Some(skipped) = files.iter().find_map(|file| file.skipped.iter().next()) {
+        return skipped.hint.to_owned();
+    }
+    if files.iter().all(|file| file.lines == 0) {
+        return "nothing is in there: see where the program writes, or get the file again"
+            .to_owned();
+    }
+    if !files.iter().any(|file| file.has_messages) {
+        return format!("no line is of MIOpen: see whether stderr is in it, 2>&1; {otherwise}");
+    }
+    otherwise.to_owned()
+}
+
 /// Reports on each file.
 ///
 /// # Errors
-/// If files could not be read, unless `keep_going` is set.
-fn report_files(files: &[FileReport], keep_going: bool, output: &Output) -> Result {
+/// If files could not be read, unless `keep_going` is set, or with `strict` lines.
+fn report_files(files: &[FileReport], sources: &Sources, output: &Output) -> Result {
     for file in files {
-        let skipped: Vec<Value> = file
-            .skipped
-            .iter()
-            .map(|Skipped { why, lines, first, .. }| {
-                json!({ "reason": why.to_string(), "lines": lines, "first_line": first })
-            })
-            .collect();
+        if sources.strict {
+            skipped_lines::refuse(&file.name, &file.skipped)?;
+        }
         message!(output, "harvested-file", {
             "file": display(&file.name), "kind": file.kind.name(), "lines": file.lines, "told": file.used,
-            "skipped": skipped, "error": file.error.as_ref().map(|error| fail::in_full(error)),
+            "skipped": skipped_lines::message(&file.skipped), "error": file.error.as_ref().map(|error| fail::in_full(error)),
         });
         if output.verbose {
             let unit = if matches!(file.kind, ContentKind::Kdb | ContentKind::Ukdb) {
@@ -97,14 +108,13 @@ fn report_files(files: &[FileReport], keep_going: bool, output: &Output) -> Resu
                 file.lines
             ));
         }
-        for Skipped { why, lines, first, .. } in &file.skipped {
-            let more = if_any(lines.saturating_sub(1), |_| format!(" ({lines} such lines)"));
-            output.show_warning(&format!("{}:{first}: {why}{more}", file.name));
-            output.info(&format!("hint: {}", why.hint()));
+        for skipped in file.skipped.iter() {
+            output.show_warning(&skipped_lines::warning(&file.name, skipped));
+            output.info(&format!("hint: {}", skipped.hint));
         }
     }
     let mut errors = files.iter().filter_map(|file| file.error.as_ref());
-    let fatal = if keep_going { None } else { errors.next() };
+    let fatal = if sources.keep_going { None } else { errors.next() };
     errors.for_each(|error| output.warn(&fail::in_full(error)));
     fatal.map_or(Ok(()), |error| Err(fail::usage(fail::in_full(error), error.hint())))
 }

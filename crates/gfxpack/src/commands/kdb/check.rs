@@ -27,6 +27,7 @@ pub(super) fn run(args: &CheckKdb, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let query = LibraryQuery {
         lists: &args.problems,
+        strict: args.strict,
         library: &library_options(&args.library, environment),
         targets: &TargetList::of(&args.target),
         jobs: processes(args.jobs),
