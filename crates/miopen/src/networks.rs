@@ -66,9 +66,11 @@ impl NetworkError {
     pub fn hint(&self) -> String {
         match self.nearest {
             Some(name) => format!("`{name}` is there; `gfxpack problems --list` lists all"),
-            None => "`gfxpack problems --list` lists all; --problems FILE reads a log or a list, and \
+            None => {
+                "`gfxpack problems --list` lists all; --problems FILE reads a log or a list, and \
                      `-- python train.py` records a program"
-                .to_owned(),
+                    .to_owned()
+            }
         }
     }
 }
