@@ -24,6 +24,7 @@ pub(crate) use deb::deb_member;
 use outcome::{Outcome, Stop};
 pub use outcome::{PackageDescription, Report, SignedHeader, Visitor};
 use readers::Limited;
+pub(crate) use rpm::check_rpm_headers;
 pub(crate) use wheel::{wheel_record, wheel_text};
 
 /// Maximum number of bytes read from an index, a signature or a key file. An

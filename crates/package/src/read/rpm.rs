@@ -69,16 +69,10 @@ struct Entry {
 
 /// Source: rpm 4.18, docs/manual/format_v4.md; cpio(5), "New ASCII Format".
 pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Result<(), Stop> {
-    let failed = |error: io::Error| damaged("the header", &error);
-    let mut lead = Vec::new();
-    exactly(&mut file, LEAD, &mut lead).map_err(failed)?;
-    if lead[..4] != LEAD_MAGIC {
+    let headers = headers(&mut file).map_err(|error| damaged("the header", &error))?;
+    let Some((signatures, main)) = headers else {
         return Err(Stop::Damaged("it is no .rpm".to_owned()));
-    }
-    let signatures = Header::read(&mut file).map_err(failed)?;
-    let padding = signatures.bytes.len().next_multiple_of(8) - signatures.bytes.len();
-    exactly(&mut file, padding, &mut Vec::new()).map_err(failed)?;
-    let main = Header::read(&mut file).map_err(failed)?;
+    };
     if signatures.text(HEADER_SHA256) != Digest::of(&main.bytes).to_string() {
         outcome.finding("its header is not what its digest says");
     }
@@ -128,6 +122,31 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
         header: main.bytes,
     });
     read
+}
+
+/// The header with signatures and digests, and the main one; `None` if the file is no .rpm.
+fn headers(file: &mut impl BufRead) -> io::Result<Option<(Header, Header)>> {
+    let mut lead = Vec::new();
+    exactly(file, LEAD, &mut lead)?;
+    if lead[..4] != LEAD_MAGIC {
+        return Ok(None);
+    }
+    let signatures = Header::read(file)?;
+    let padding = signatures.bytes.len().next_multiple_of(8) - signatures.bytes.len();
+    exactly(file, padding, &mut Vec::new())?;
+    Ok(Some((signatures, Header::read(file)?)))
+}
+
+/// Checks that a library which trusts headers may parse those of an .rpm.
+///
+/// # Errors
+/// If they are damaged, or the file can't be read.
+pub(crate) fn check_rpm_headers(file: &mut impl BufRead) -> io::Result<()> {
+    let sound = headers(file)?.filter(|(signatures, main)| {
+        let digest = Digest::of(&main.bytes).to_string();
+        signatures.is_sound() && main.is_sound() && signatures.text(HEADER_SHA256) == digest
+    });
+    sound.map(drop).ok_or_else(|| io::Error::other("its header is not what its digest says"))
 }
 
 /// The files that a header lists, as far as it does.

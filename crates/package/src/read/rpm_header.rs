@@ -46,6 +46,16 @@ impl Header {
         Some((number(entry, 4), number(entry, 12), data.get(number(entry, 8)..)?))
     }
 
+    /// Whether the values of all tags begin among the data, and may be there in their number.
+    pub(super) fn is_sound(&self) -> bool {
+        let (index, data) = self.bytes.split_at(self.data);
+        let mut entries = index[INTRO..].chunks_exact(ENTRY);
+        entries.all(|entry| {
+            let left = data.len().checked_sub(number(entry, 8));
+            left.is_some_and(|left| number(entry, 12) <= left)
+        })
+    }
+
     pub(super) fn has(&self, tag: u32) -> bool {
         self.value(tag).is_some()
     }

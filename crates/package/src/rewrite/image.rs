@@ -118,7 +118,7 @@ impl Image {
         let mut blobs = Blobs::default();
         let mut index = self.json("index.json")?;
         let mut layers = Layers { image: self, output, threads, rewriter, blobs: &mut blobs };
-        layers.index(&mut index)?;
+        layers.index(&mut index, true)?;
         Ok((index.to_string().into_bytes(), blobs))
     }
 
@@ -152,8 +152,8 @@ struct Layers<'a, 'r, 's> {
 }
 
 impl Layers<'_, '_, '_> {
-    fn index(&mut self, index: &mut Value) -> io::Result<()> {
-        let Some(manifests) = index["manifests"].as_array_mut() else {
+    fn index(&mut self, index: &mut Value, is_first: bool) -> io::Result<()> {
+        let Some(manifests) = index.get_mut("manifests").and_then(Value::as_array_mut) else {
             return Err(io::Error::other("its index lists no manifests"));
         };
         manifests.retain(|it| {
@@ -166,8 +166,8 @@ impl Layers<'_, '_, '_> {
                 continue;
             }
             let mut value = self.image.json(&name)?;
-            if value.get("manifests").is_some() {
-                self.index(&mut value)?;
+            if is_first && value.get("manifests").is_some() {
+                self.index(&mut value, false)?;
             } else {
                 self.manifest(&mut value)?;
             }
@@ -199,12 +199,14 @@ impl Layers<'_, '_, '_> {
             let Some((digest, size, archive)) = self.layer(layer)? else { continue };
             layer["digest"] = format!("sha256:{digest}").into();
             layer["size"] = size.into();
-            let diff = config["rootfs"]["diff_ids"].get_mut(index);
+            let diffs = config.get_mut("rootfs").and_then(|it| it.get_mut("diff_ids"));
+            let diff = diffs.and_then(|it| it.get_mut(index));
             let diff = diff.ok_or_else(|| io::Error::other("its configuration lacks layers"))?;
             *diff = format!("sha256:{archive}").into();
             is_changed = true;
         }
-        if is_changed && let Some(history) = config["history"].as_array_mut() {
+        if is_changed && let Some(history) = config.get_mut("history").and_then(Value::as_array_mut)
+        {
             let created = history.last().map(|it| it["created"].clone()).unwrap_or_default();
             history.push(json!({
                 "created": created, "created_by": "gfxpack slim", "empty_layer": true,

@@ -14,7 +14,7 @@ use super::{Rewriter, cut_short, plain};
 use crate::compress::Compression;
 use crate::error::Error;
 use crate::output::{Hashing, Output, Written};
-use crate::read::{open, unpacked};
+use crate::read::{check_rpm_headers, open, unpacked};
 
 /// Tags with one value for each file.
 ///
@@ -69,6 +69,8 @@ struct Changes {
 impl Rpm {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let mut file = BufReader::new(open(path)?);
+        check_rpm_headers(&mut file)?;
+        file.rewind()?;
         let metadata = PackageMetadata::parse(&mut file).map_err(io::Error::other)?;
         let payload = file.stream_position()?;
         let entries = metadata.header.get_all_entries().map_err(io::Error::other)?;
@@ -311,7 +313,9 @@ impl Rpm {
     fn append(&mut self, tag: u32, index: usize, suffix: &str) {
         match self.entries.get_mut(&tag) {
             Some(IndexData::StringTag(text)) => *text += suffix,
-            Some(IndexData::StringArray(texts)) => texts[index] += suffix,
+            Some(IndexData::StringArray(texts)) => {
+                texts.iter_mut().skip(index).take(1).for_each(|text| *text += suffix);
+            }
             _ => {}
         }
     }
@@ -352,27 +356,24 @@ impl Rpm {
 impl Changes {
     /// Has a tag's values say what there is now.
     fn apply(&self, tag: u32, data: &mut IndexData) {
-        for (index, (size, digest)) in &self.smaller {
-            match data {
-                IndexData::Int32(sizes) if tag == IndexTag::RPMTAG_FILESIZES as u32 => {
-                    sizes[*index] = u32::try_from(*size).unwrap_or(u32::MAX);
-                }
-                IndexData::Int64(sizes) if tag == IndexTag::RPMTAG_LONGFILESIZES as u32 => {
-                    sizes[*index] = *size;
-                }
-                IndexData::StringArray(digests) if tag == IndexTag::RPMTAG_FILEDIGESTS as u32 => {
-                    digests[*index].clone_from(digest);
-                }
-                _ => {}
-            }
-        }
+        let less = |size: u64| size.saturating_sub(self.less);
         match data {
             IndexData::Int32(sizes) if tag == IndexTag::RPMTAG_SIZE as u32 => {
-                let less = u32::try_from(self.less).unwrap_or(u32::MAX);
-                sizes[0] = sizes[0].saturating_sub(less);
+                for size in sizes {
+                    *size = u32::try_from(less(u64::from(*size))).unwrap_or(0);
+                }
             }
             IndexData::Int64(sizes) if tag == IndexTag::RPMTAG_LONGSIZE as u32 => {
-                sizes[0] = sizes[0].saturating_sub(self.less);
+                sizes.iter_mut().for_each(|size| *size = less(*size));
+            }
+            IndexData::Int32(sizes) if tag == IndexTag::RPMTAG_FILESIZES as u32 => {
+                self.put(sizes, |(size, _)| u32::try_from(*size).unwrap_or(u32::MAX));
+            }
+            IndexData::Int64(sizes) if tag == IndexTag::RPMTAG_LONGFILESIZES as u32 => {
+                self.put(sizes, |(size, _)| *size);
+            }
+            IndexData::StringArray(digests) if tag == IndexTag::RPMTAG_FILEDIGESTS as u32 => {
+                self.put(digests, |(_, digest)| digest.clone());
             }
             _ => {}
         }
@@ -384,6 +385,14 @@ impl Changes {
                 IndexData::Int64(values) => self.keep(values),
                 IndexData::StringArray(values) => self.keep(values),
                 _ => {}
+            }
+        }
+    }
+
+    fn put<T>(&self, values: &mut [T], new: impl Fn(&(u64, String)) -> T) {
+        for (index, value) in values.iter_mut().enumerate() {
+            if let Some(smaller) = self.smaller.get(&index) {
+                *value = new(smaller);
             }
         }
     }
