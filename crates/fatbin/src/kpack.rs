@@ -126,3 +126,65 @@ pub fn normal(path: &Path) -> PathBuf {
     }
     normal
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    fn text(text: &str) -> Vec<u8> {
+        [&[0xa0 | text.len() as u8], text.as_bytes()].concat()
+    }
+
+    fn number(number: u64) -> Vec<u8> {
+        [&[0xcf][..], &number.to_be_bytes()].concat()
+    }
+
+    fn map(pairs: &[(&str, Vec<u8>)]) -> Vec<u8> {
+        let pairs = pairs.iter().map(|(name, value)| [text(name), value.clone()].concat());
+        [vec![0x80 | pairs.len() as u8], pairs.collect::<Vec<_>>().concat()].concat()
+    }
+
+    /// An archive with two blobs, whose table has these objects: name, target, ordinal.
+    fn archive(objects: &[(&str, &str, u64)]) -> Result<Archive, Error> {
+        let blob = |at| map(&[("offset", number(at)), ("size", number(64))]);
+        let blobs = [vec![0x92], blob(64), blob(128)].concat();
+        let codes = |name: &str| {
+            let codes = objects.iter().filter(|(it, ..)| *it == name);
+            map(&codes
+                .map(|(_, target, it)| (*target, map(&[("ordinal", number(*it))])))
+                .collect::<Vec<_>>())
+        };
+        let names: BTreeSet<&str> = objects.iter().map(|(name, ..)| *name).collect();
+        let toc = map(&names.iter().map(|name| (*name, codes(name))).collect::<Vec<_>>());
+        let table = map(&[("blobs", blobs), ("toc", toc)]);
+        let file = tempfile::tempfile().expect("a file");
+        let header = [&MAGIC[..], &1_u32.to_le_bytes(), &192_u64.to_le_bytes()].concat();
+        file.write_all_at(&header, 0).expect("written");
+        file.write_all_at(&table, 192).expect("written");
+        Archive::read(&file)
+    }
+
+    #[test]
+    fn objects_that_no_archive_has_are_named() {
+        let paths = [vec![0x91], text("../k/x_@GFXARCH@.kpack")].concat();
+        let reference = map(&[("kernel_name", text("lib/x.so")), ("kpack_search_paths", paths)]);
+        let reference = Reference::parse(&reference).expect("a reference");
+        let check = |objects: &[(&str, &str, u64)], device: &str, expected: &[u32]| {
+            let device: TargetId = device.parse().expect("a target");
+            let path = PathBuf::from(format!("a/k/x_{}.kpack", device.processor()));
+            let archives = [(path, archive(objects).expect("sound"))].into();
+            let missing = reference.missing(Path::new("a/lib/x.so"), &[0, 1], &device, &archives);
+            assert_eq!(missing, expected, "{device}");
+        };
+        let both = [("lib/x.so#0", "gfx90a:xnack-", 0), ("lib/x.so#1", "gfx90a", 1)];
+        check(&both, "gfx90a:xnack-", &[]);
+        check(&both, "gfx90a:xnack+", &[0]);
+        check(&both[1..], "gfx90a:xnack-", &[0]);
+        check(&both, "gfx1030", &[0, 1]);
+        // An object that is not in the file.
+        let wrong = archive(&[("lib/x.so#0", "gfx90a", 2)]);
+        assert!(matches!(wrong, Err(Error::Layout(_))), "{wrong:?}");
+    }
+}

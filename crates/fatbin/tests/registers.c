@@ -4,14 +4,22 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Without RDC, nobody else sees the bundles. */
+#ifdef RDC
+#define VISIBLE "default"
+__asm__(".globl first, second\n");
+#else
+#define VISIBLE "hidden"
+#endif
+
 __asm__(".section .hip_fatbin,\"a\",@progbits\n"
         ".p2align 12\n"
         "first:\n.incbin \"" FIRST "\"\n"
         ".p2align 12\n"
         "second:\n.incbin \"" SECOND "\"\n"
         ".text\n");
-extern const unsigned char first[] __attribute__((visibility("hidden")));
-extern const unsigned char second[] __attribute__((visibility("hidden")));
+extern const unsigned char first[] __attribute__((visibility(VISIBLE)));
+extern const unsigned char second[] __attribute__((visibility(VISIBLE)));
 
 struct wrapper { uint32_t magic, version; const unsigned char *bundle; void *reserved; };
 __attribute__((section(".hipFatBinSegment"), used))

@@ -10,8 +10,13 @@ use gfxpack_model::TargetId;
 use tempfile::TempDir;
 
 /// `EF_AMDGPU_MACH` of the code in the bundles, by target.
-const MACHS: [(&str, u32); 4] =
-    [("gfx906", 0x2f), ("gfx1030", 0x36), ("gfx1100", 0x41), ("gfx11-generic", 0x54)];
+const MACHS: [(&str, u32); 5] = [
+    ("gfx906", 0x2f),
+    ("gfx1030", 0x36),
+    ("gfx1100", 0x41),
+    ("gfx11-generic", 0x54),
+    ("amdgcnspirv", 0),
+];
 
 fn targets(text: &str) -> Vec<TargetId> {
     text.split(',').map(|target| target.parse().expect("a target")).collect()
@@ -206,6 +211,40 @@ fn no_address_outside_of_the_bundles_changes() {
     assert_eq!(none, None);
     let first = fs::read(&smaller).unwrap();
     assert_eq!(first, fs::read(built.slim(&library, "gfx906,gfx1030")).unwrap());
+}
+
+/// As clang does for -fgpu-rdc: wrappers lead to symbols that the library exports.
+#[test]
+fn exported_bundles_are_found_by_their_symbols() {
+    let built = plain();
+    let library = built.build("libshow.so", &["-shared", "-fPIC", "-DLIBRARY", "-DRDC"]);
+    let smaller = built.slim(&library, "gfx1030");
+    let main = built.path("main.c");
+    fs::write(&main, "int show(void); int main(void) { return show(); }").unwrap();
+    let shown = |library: &Path| {
+        let program = library.with_file_name("main");
+        let words = [&program, &main, library].map(|path| path.to_str().unwrap());
+        let words = ["-Wl,-rpath,$ORIGIN", "-o", words[0], words[1], words[2]];
+        output(Path::new("cc"), &words, built.0.path());
+        output(&program, &[], built.0.path())
+    };
+    let kept = about(&shown(&library), &["gfx1030"]);
+    assert_eq!(kept.len(), 4);
+    assert_eq!(shown(&smaller).lines().collect::<Vec<_>>(), kept);
+}
+
+#[test]
+fn spirv_serves_every_gpu() {
+    let code = bundle(&["gfx906", "gfx1030", "amdgcnspirv"], 1);
+    let built = Built::new(&code, &code);
+    let program = built.build("program", &["-pie", "-fPIE"]);
+    let before = output(&program, &[], built.0.path());
+    for (wanted, kept) in
+        [("gfx1201", &["amdgcnspirv"][..]), ("gfx906", &["gfx906", "amdgcnspirv"])]
+    {
+        let after = output(&built.slim(&program, wanted), &[], built.0.path());
+        assert_eq!(after.lines().collect::<Vec<_>>(), about(&before, kept), "{wanted}");
+    }
 }
 
 #[test]
