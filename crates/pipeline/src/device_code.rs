@@ -6,6 +6,7 @@ mod owner;
 mod packages;
 mod slim;
 
+pub(crate) use check::add_tree;
 pub use check::{Checked, check};
 pub use owner::owner;
 pub use packages::slim_packages;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use clap::builder::styling::AnsiColor;
 use gfxpack_pipeline::doctor::{
-    Finding, Findings, InstalledFiles, Level, check_compilers, check_devices, check_installed,
-    check_libraries, check_rocfft, check_target, check_variables,
+    Finding, Findings, InstalledFiles, Level, check_compilers, check_device_code, check_devices,
+    check_installed, check_libraries, check_rocfft, check_target, check_variables,
 };
 use gfxpack_runtime::Environment;
 
@@ -39,6 +39,7 @@ pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
     check_variables(&environment, &mut findings);
     let libraries = lookup::miopen_places(&args.asked).libraries(machine.rocm_path.as_deref())?;
     let versions = check_libraries(&libraries, &mut findings);
+    check_device_code(machine.rocm_path.as_deref(), &targets, &mut findings);
     check_rocfft(
         machine.rocm_path.as_deref(),
         &targets,

@@ -32,12 +32,13 @@ pub fn check(path: &Path, devices: &[TargetId]) -> Result<Checked> {
     let mut checker = Checker::new(devices);
     match PackageKind::from_name(path).filter(|_| path.is_file()) {
         Some(kind) => package(path, kind, &mut checker)?,
-        None => tree(path, &mut checker)?,
+        None => add_tree(path, &mut checker)?,
     }
     Ok(Checked { with_code: checker.with_code, gaps: checker.finish() })
 }
 
-fn tree(root: &Path, checker: &mut Checker<'_>) -> Result {
+/// Has all files below a directory checked, or a file.
+pub(crate) fn add_tree(root: &Path, checker: &mut Checker<'_>) -> Result {
     for entry in entries(root) {
         let entry = entry?;
         let path = entry.path();

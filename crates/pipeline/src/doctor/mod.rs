@@ -4,6 +4,7 @@
 
 mod compilers;
 mod databases;
+mod device_code;
 mod devices;
 mod directories;
 mod finding;
@@ -15,6 +16,7 @@ mod user_cache;
 mod variables;
 
 pub use compilers::check_compilers;
+pub use device_code::check_device_code;
 pub use devices::{check_devices, check_target};
 pub use finding::{Finding, Findings, Level};
 pub use installed::InstalledFiles;
