@@ -10,8 +10,6 @@ use gfxpack_debian::{Archive, Event, KEYS, Options, Package, Progress, Proxies};
 use gfxpack_tests::fat::bundle;
 use gfxpack_tests::project::{Project, command, finish, tool, workspace};
 
-/// Shared with the other suites that fetch from Debian.
-const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/libmiopen-cache");
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
 struct Ignored;
@@ -20,10 +18,22 @@ impl Progress for Ignored {
     fn event(&self, _event: Event<'_>) {}
 }
 
-/// The directories of a package of sid and of all that it depends on; `None` if Debian's archive
-/// can't be reached.
-#[expect(clippy::print_stderr, reason = "a test that is not run says so")]
-fn unpacked(package: &str) -> Option<BTreeMap<String, PathBuf>> {
+/// What `cargo xtask test --setup` fetches: rocRAND of sid and all that it depends on.
+fn rocrand() -> PathBuf {
+    workspace().join("target/tools/rocrand")
+}
+
+/// The directories of these packages, by name.
+fn unpacked() -> BTreeMap<String, PathBuf> {
+    let list = fs::read_to_string(rocrand().join("packages"));
+    let list = list.expect("`cargo xtask test --setup` fetches it");
+    let lines = list.lines().filter_map(|line| line.split_once(' '));
+    lines.map(|(name, dir)| (name.to_owned(), rocrand().join(dir))).collect()
+}
+
+#[test]
+#[ignore = "`cargo xtask test --setup` runs it"]
+fn fetch_debians_rocrand() {
     let options = Options {
         mirror: None,
         apt: PathBuf::from("/etc/apt"),
@@ -31,28 +41,23 @@ fn unpacked(package: &str) -> Option<BTreeMap<String, PathBuf>> {
         proxies: Proxies::default(),
         architecture: Some("amd64".to_owned()),
     };
-    let archive = Archive::new(Path::new(CACHE), options, &Ignored);
-    let suite = match archive.suite("sid") {
-        Ok(suite) => suite,
-        Err(error) if error.is_unreachable() => {
-            eprintln!("skipped: {error}");
-            return None;
-        }
-        Err(error) => panic!("{error}"),
-    };
+    let archive = Archive::new(&rocrand(), options, &Ignored);
+    let suite = archive.suite("sid").unwrap();
     let all = suite.packages(&|name| name.starts_with("lib") || name == "zlib1g").unwrap();
     let all: BTreeMap<String, Package> =
         all.into_iter().map(|package| (package.pin.name.clone(), package)).collect();
-    let (mut found, mut left) = (BTreeMap::new(), vec![package.to_owned()]);
+    let (mut found, mut left) = (BTreeMap::new(), vec!["librocrand1".to_owned()]);
     while let Some(name) = left.pop() {
         let Some(package) = all.get(&name).filter(|_| !name.ends_with("-dev")) else { continue };
         if found.contains_key(&name) {
             continue;
         }
         left.extend(package.depends.iter().flatten().map(|relation| relation.name.clone()));
-        found.insert(name, archive.unpacked(&package.pin).unwrap());
+        let dir = archive.unpacked(&package.pin).unwrap();
+        found.insert(name, dir.strip_prefix(rocrand()).unwrap().display().to_string());
     }
-    Some(found)
+    let list: String = found.iter().map(|(name, dir)| format!("{name} {dir}\n")).collect();
+    fs::write(rocrand().join("packages"), list).unwrap();
 }
 
 /// What HIP would load from a library, a line for each wrapper and target.
@@ -72,7 +77,7 @@ fn asked(packages: &BTreeMap<String, PathBuf>, program: &Path, library: &Path) -
 
 #[test]
 fn hip_finds_the_same_code_in_debians_rocrand() {
-    let Some(packages) = unpacked("librocrand1") else { return };
+    let packages = unpacked();
     let project = Project::small();
     let root = &packages["librocrand1"];
     let name = "librocrand.so.1";
@@ -144,6 +149,17 @@ fn files_of_other_gpus_are_taken_out_and_gaps_named() {
     let gaps = project.run(&verify).expect_code(101).of_type("gap");
     let detail = "it names `TensileLibrary_Type_HH_gfx1030.co`, which is not there";
     assert_eq!(gaps.iter().map(|gap| &gap["detail"]).collect::<Vec<_>>(), [detail]);
+
+    // If they are installed, doctor says so in a line.
+    fs::create_dir(project.path().join("rocm")).unwrap();
+    fs::rename(project.path().join("out"), project.path().join("rocm/lib")).unwrap();
+    for gpu in ["gfx1030", "gfx90a"] {
+        let mut doctor = project.command(&["doctor", "--target", gpu, "--json", "-"]);
+        doctor.env("ROCM_PATH", project.path().join("rocm"));
+        let checks = finish(doctor).of_type("check");
+        let of_code: Vec<_> = checks.iter().filter(|it| it["about"] == "device code").collect();
+        assert!(of_code.len() == 1 && of_code[0]["level"] == "warning", "{gpu}: {checks:?}");
+    }
 }
 
 #[test]

@@ -103,7 +103,23 @@ impl Test {
 pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, &[dist::NEEDS, &[dist::NEWER_CLANG], NEEDS].concat(), install)?;
     PYTHON.iter().try_for_each(|tool| python_tool(sh, tool, install))?;
-    WHEELS.iter().try_for_each(|one| wheel(sh, one, install))
+    WHEELS.iter().try_for_each(|one| wheel(sh, one, install))?;
+    rocrand(sh, install)
+}
+
+/// Debian's rocRAND, HIP, comgr and loader: the smallest of ROCm's libraries that are real.
+fn rocrand(sh: &Shell, install: bool) -> anyhow::Result<()> {
+    let dir = root().join("target/tools/rocrand");
+    if dir.join("packages").is_file() {
+        return Ok(());
+    }
+    let what = "rocRAND of Debian sid, whose device code is taken out";
+    ensure!(install, "{what}: missing\nhint: give --setup to have it put into {dir:?}");
+    print(&format!("missing: {what}: putting it into {dir:?}"));
+    let fetch = ["--test", "slim", "--", "--ignored", "fetch_debians_rocrand"];
+    command(sh, fetch.map(OsString::from).to_vec())
+        .run()
+        .with_context(|| format!("failed to fetch {what}"))
 }
 
 /// Programs from a wheel on PyPI, which no distribution has, or not in a
