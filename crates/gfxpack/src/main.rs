@@ -50,7 +50,10 @@ fn written_twice(matches: &ArgMatches) -> Option<&PathBuf> {
     }
     let given = |id| leaf.try_get_one::<PathBuf>(id).ok().flatten();
     let files: Vec<_> = WRITTEN.into_iter().filter_map(given).collect();
-    files.iter().enumerate().find_map(|(at, file)| files[..at].contains(file).then_some(*file))
+    // `./r` is `r`.
+    let whole = |file: &&PathBuf| std::path::absolute(file).unwrap_or_else(|_| (*file).clone());
+    let is_again = |at: usize| files[..at].iter().any(|one| whole(one) == whole(&files[at]));
+    (0..files.len()).find(|at| is_again(*at)).map(|at| files[at])
 }
 
 /// The options that write a file each.
