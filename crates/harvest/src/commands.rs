@@ -95,7 +95,7 @@ fn read(
     };
     let mut lines = Lines::all();
     if read_text(input, options, |piece| lines.push(piece, &mut join))? {
-        report.has_messages = lines.has_messages();
+        report.seen = lines.seen();
         report.lines = lines.finish(&mut join);
         joined.finish(&mut each);
     } else {

@@ -31,7 +31,7 @@ use memchr::{memchr, memmem};
 pub(crate) use self::line_fault::BEGIN;
 pub use self::line_fault::{LogError, MAX_LINE_BYTES};
 pub use commands::{DriverCommand, Joined};
-pub use lines::Lines;
+pub use lines::{Lines, Seen};
 pub(crate) use text::Text;
 
 /// The end of `[LoadBinary] ` and `[SaveBinary] `.
@@ -112,10 +112,10 @@ impl Log {
         self.lines.push(piece, &mut |number, line, cut| parse_line(number, line, cut, each));
     }
 
-    /// Whether the text so far has a message of MIOpen.
+    /// What the text so far has.
     #[must_use]
-    pub fn has_messages(&self) -> bool {
-        self.lines.has_messages()
+    pub fn seen(&self) -> Seen {
+        self.lines.seen()
     }
 
     /// Calls `each` for the last line, which may lack its newline. Returns the

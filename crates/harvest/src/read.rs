@@ -73,7 +73,7 @@ impl Keys<'_> {
             log.push(piece, &mut |record| self.log_record(&record));
             options.check()
         })?;
-        self.report.has_messages = log.has_messages();
+        self.report.seen = log.seen();
         self.report.lines = log.finish(&mut |record| self.log_record(&record));
         Ok(())
     }

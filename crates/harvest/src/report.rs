@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use crate::error::HarvestError;
+use crate::log::Seen;
 
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -125,8 +126,8 @@ pub struct FileReport {
     pub used: u64,
     /// Lines with a key or command that can't be read.
     pub skipped: Skips,
-    /// Whether the file has messages of MIOpen.
-    pub has_messages: bool,
+    /// What a log has.
+    pub seen: Seen,
     /// The error that ended reading.
     pub error: Option<HarvestError>,
 }
@@ -134,6 +135,6 @@ pub struct FileReport {
 impl FileReport {
     pub(crate) fn new(name: String) -> Self {
         let (kind, skipped) = (ContentKind::Log, Skips::default());
-        Self { name, kind, lines: 0, used: 0, skipped, has_messages: false, error: None }
+        Self { name, kind, lines: 0, used: 0, skipped, seen: Seen::Nothing, error: None }
     }
 }

@@ -9,7 +9,7 @@ mod text;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use gfxpack_harvest::log::{Joined, Lines};
+use gfxpack_harvest::log::{Joined, Lines, Seen};
 use gfxpack_harvest::{HarvestError, Input, Options, list, read_text};
 use gfxpack_tuning::sqlite_keys;
 
@@ -82,16 +82,16 @@ fn read(
     };
     // An error in a problem is reported when the stream ends; no more problems are added.
     if read_text(input, &streams, |piece| lines.push(piece, &mut join))? {
-        let is_log = lines.has_messages();
+        let seen = lines.seen();
         let lines = lines.finish(&mut join);
         joined.finish(&mut each);
-        return text_problems.finish(Some(lines), is_log);
+        return text_problems.finish(Some(lines), seen);
     }
     let Input::File { path, .. } = input else {
         return Err(HarvestError::PackedKdb { name: input.name() }.into());
     };
     sqlite_keys(path, |key| text_problems.row(key))?;
-    text_problems.finish(None, false)
+    text_problems.finish(None, Seen::Text)
 }
 
 #[cfg(test)]

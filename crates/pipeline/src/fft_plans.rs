@@ -93,7 +93,7 @@ pub fn harvest(logs: &[PathBuf], strict: bool) -> Result<(LoggedPlans, Vec<Strin
         if strict {
             skipped_lines::refuse(&name, &one.skipped)?;
         }
-        warnings.extend(one.skipped.iter().map(|skipped| skipped_lines::warning(&name, skipped)));
+        warnings.extend(self::warnings(&name, &one));
         all.plans.extend(one.plans.into_iter().filter(|plan| seen.insert(plan.clone())));
         all.unsupported += one.unsupported;
         all.skipped.extend(one.skipped);
@@ -106,22 +106,16 @@ pub fn list(plans: &[FftPlan]) -> String {
     plans.iter().map(|plan| format!("{plan}\n")).collect()
 }
 
-/// Warnings about plans that can't be put on a list: how many there are, and why.
-pub fn warnings(found: &LoggedPlans) -> Vec<String> {
-    let mut warnings = Vec::new();
-    if found.unsupported > 0 {
-        warnings.push(format!(
+/// Warnings about a log's plans that can't be put on a list: how many there are, and why.
+pub fn warnings(log: &str, found: &LoggedPlans) -> Vec<String> {
+    let skipped = found.skipped.iter().map(|skipped| skipped_lines::warning(log, skipped));
+    let unsupported = (found.unsupported > 0).then(|| {
+        format!(
             "{} left out: with a scale factor or for several GPUs, which a list of plans can't have",
             counted(found.unsupported, "plan")
-        ));
-    }
-    if found.skipped.lines() > 0 {
-        warnings.push(format!(
-            "{} cut short, or written into by two threads: run the program again for these plans",
-            counted(found.skipped.lines(), "line")
-        ));
-    }
-    warnings
+        )
+    });
+    skipped.chain(unsupported).collect()
 }
 
 impl FftRun {

@@ -26,11 +26,10 @@ pub(crate) fn run(args: &Harvest, context: &Context) -> Result {
 
 fn plans(args: &HarvestPlans, output: &Output) -> Result {
     let (found, warnings) = fft_plans::harvest(&args.logs, args.strict)?;
+    warnings.iter().for_each(|warning| output.warn(warning));
     let (plans, unsupported, damaged) = (&found.plans, found.unsupported, found.skipped.lines());
     if plans.is_empty() {
         warnings.iter().for_each(|warning| output.warn(warning));
-        warnings.iter().for_each(|warning| output.warn(warning));
-        fft_plans::warnings(&found).iter().for_each(|warning| output.warn(warning));
         let hint = found.skipped.iter().next().map_or(
             "have rocFFT log its calls: ROCFFT_LAYER=1 ROCFFT_LOG_TRACE_PATH=FILE program",
             |skipped| skipped.hint,
@@ -49,8 +48,6 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
     message!(output, "harvested-plans", {
         "file": out.map(display), "plans": plans.len(), "unsupported": unsupported, "damaged": damaged,
     });
-    warnings.iter().for_each(|warning| output.warn(warning));
-    fft_plans::warnings(&found).iter().for_each(|warning| output.warn(warning));
     output.info(&format!("{} of rocFFT", counted(plans.len(), "plan")));
     Ok(())
 }

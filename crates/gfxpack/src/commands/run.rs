@@ -113,7 +113,7 @@ fn report(args: &Run, ran: &ProgramResult, missed: usize, stored: usize, output:
 
 /// Reports the plans that rocFFT created, and how to get a package for them.
 fn report_plans(file: &Path, fft: &FftRun, output: &Output) {
-    fft_plans::warnings(&fft.plans).iter().for_each(|warning| output.warn(warning));
+    fft_plans::warnings("rocFFT's log", &fft.plans).iter().for_each(|warning| output.warn(warning));
     let lines = fft.in_words(file);
     if lines.is_empty() {
         output.warn(

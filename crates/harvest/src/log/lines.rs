@@ -21,8 +21,20 @@ pub struct Lines {
     /// Whether there is text after the last newline.
     is_open: bool,
     /// Whether the text begins as JSON does, which may hide the mark.
-    is_json: Option<bool>,
-    has_messages: bool,
+    is_json: bool,
+    seen: Seen,
+}
+
+/// What a text has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Seen {
+    /// Nothing but blanks and NUL bytes.
+    #[default]
+    Nothing,
+    /// Text.
+    Text,
+    /// Messages of MIOpen.
+    Messages,
 }
 
 impl Lines {
@@ -38,10 +50,10 @@ impl Lines {
         Self { mark, ..Self::default() }
     }
 
-    /// Whether the text so far has a message of MIOpen.
+    /// What the text so far has.
     #[must_use]
-    pub fn has_messages(&self) -> bool {
-        self.has_messages
+    pub fn seen(&self) -> Seen {
+        self.seen
     }
 
     /// Reads the next piece. Calls `each` for every line with the mark that
@@ -57,9 +69,15 @@ impl Lines {
     fn clean_piece(&mut self, piece: &[u8], each: &mut impl FnMut(u64, &[u8], bool)) {
         let Some(last) = piece.last() else { return };
         self.is_open = *last != b'\n';
-        self.has_messages |= !self.has_messages && memmem::find(piece, BEGIN).is_some();
-        if self.is_json.is_none() {
-            self.is_json = begin(piece).trim_ascii_start().first().map(|first| *first == b'{');
+        let is_blank = |b: &u8| b.is_ascii_whitespace() || b"\0\xef\xbb\xbf".contains(b);
+        if self.seen == Seen::Nothing
+            && let Some(first) = piece.iter().find(|b| !is_blank(b))
+        {
+            self.is_json = *first == b'{';
+            self.seen = Seen::Text;
+        }
+        if self.seen == Seen::Text && memmem::find(piece, BEGIN).is_some() {
+            self.seen = Seen::Messages;
         }
         let mut rest = piece;
         if !self.carry.is_empty() || self.cut {
@@ -92,16 +110,22 @@ impl Lines {
         self.cut |= bytes.len() > room;
     }
 
+    /// The mark in lines that may be JSON.
+    fn raw_mark(&self) -> &'static [u8] {
+        if self.is_json { b"" } else { self.mark }
+    }
+
     fn end_carried(&mut self, each: &mut impl FnMut(u64, &[u8], bool)) {
-        give(self.mark, self.count + 1, &self.carry, self.cut, each);
+        if memmem::find(&self.carry, self.raw_mark()).is_some() {
+            give(self.mark, self.count + 1, &self.carry, self.cut, each);
+        }
         self.carry.clear();
         self.cut = false;
     }
 
     fn whole_lines(&mut self, lines: &[u8], each: &mut impl FnMut(u64, &[u8], bool)) {
         let newlines = |bytes: &[u8]| memchr_iter(b'\n', bytes).count() as u64;
-        let mark = if self.is_json == Some(true) { b"" } else { self.mark };
-        let finder = memmem::Finder::new(mark);
+        let finder = memmem::Finder::new(self.raw_mark());
         let mut rest = lines;
         while let Some(at) = finder.find(rest).filter(|_| !rest.is_empty()) {
             let start = memrchr2(b'\n', b'\r', &rest[..at]).map_or(0, |end| end + 1);

@@ -233,6 +233,15 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
         b" -mcpu=gfx906",
         b"\n",
         b"\r\n",
+        b"\r",
+        b"\x1b[33m",
+        b"\x1b]0;",
+        b"^[[0m",
+        b"{\"log\":\"",
+        b"\\n\"}",
+        b"\\\"",
+        b"\xef\xbb\xbf",
+        b"\0",
     ];
     prop_oneof![
         9 => proptest::sample::select(words).prop_map(<[u8]>::to_vec),

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memmem};
+use memchr::{memchr, memchr_iter, memmem};
 use serde_json::Value;
 
 /// The names under which programs keep a line in JSON, or an object with it: docker, journald,
@@ -205,24 +205,25 @@ fn unescaped(text: &[u8], is_table: bool) -> Option<Vec<u8>> {
 
 /// The line without colours that are written in characters.
 pub(crate) fn without_written_escapes(line: &[u8]) -> Cow<'_, [u8]> {
-    let mut kept: Option<Vec<u8>> = None;
-    let mut from = 0;
-    for at in memchr::memchr_iter(b'[', line).filter(|at| *at > 0) {
-        let before = WRITTEN_ESCAPES.iter().find(|written| line[from..at].ends_with(written));
-        let after = &line[at + 1..];
-        let end = after.iter().position(|b| !b.is_ascii_digit() && *b != b';');
-        if let (Some(before), Some(end)) = (before, end)
-            && b"mK".contains(&after[end])
-        {
-            kept.get_or_insert_default().extend(&line[from..at - before.len()]);
-            from = at + 1 + end + 1;
+    let written =
+        |text: &[u8]| WRITTEN_ESCAPES.iter().find(|one| text.ends_with(one)).map(|one| one.len());
+    if !memchr_iter(b'[', line).any(|at| written(&line[..at]).is_some()) {
+        return Cow::Borrowed(line);
+    }
+    let (mut kept, mut rest) = (Vec::new(), line);
+    while let [byte, after @ ..] = rest {
+        let length = written(&kept).filter(|_| *byte == b'[');
+        let end = length.and_then(|_| after.iter().position(|b| !b";0123456789".contains(b)));
+        match (length, end.filter(|end| b"mK".contains(&after[*end]))) {
+            (Some(length), Some(end)) => {
+                kept.truncate(kept.len() - length);
+                rest = &after[end + 1..];
+            }
+            _ => {
+                kept.push(*byte);
+                rest = after;
+            }
         }
     }
-    match kept {
-        Some(mut kept) => {
-            kept.extend(&line[from..]);
-            Cow::Owned(kept)
-        }
-        None => Cow::Borrowed(line),
-    }
+    Cow::Owned(kept)
 }

@@ -1,6 +1,6 @@
 //! Errors of reading problems.
 
-use gfxpack_harvest::log::LogError;
+use gfxpack_harvest::log::{LogError, Seen};
 use gfxpack_harvest::{HarvestError, Skipped};
 use gfxpack_tuning::ReadError;
 
@@ -36,10 +36,8 @@ pub enum ProblemsError {
         name: String,
         /// The first record of a database that was skipped.
         passed_over: Option<(u64, KeyError)>,
-        /// Whether the file has a text.
-        is_empty: bool,
-        /// Whether it has messages of MIOpen.
-        is_log: bool,
+        /// What the file has.
+        seen: Seen,
     },
     /// More than [`MAX_PROBLEMS`].
     #[error("failed to take all problems of `{name}`: there are more than {}", MAX_PROBLEMS)]
@@ -103,12 +101,12 @@ impl ProblemsError {
             Self::Nothing { passed_over: Some((line, error)), .. } => {
                 format!("the first record that was skipped is in line {line}: {error}")
             }
-            Self::Nothing { is_empty: true, .. } => {
+            Self::Nothing { seen: Seen::Nothing, .. } => {
                 "the file is empty, or has nothing but NUL bytes: get it again, or look where its \
                  program writes"
                     .to_owned()
             }
-            Self::Nothing { is_log: true, .. } => {
+            Self::Nothing { seen: Seen::Messages, .. } => {
                 "MIOpen writes problems into its log where MIOPEN_ENABLE_LOGGING_CMD is 1"
                     .to_owned()
             }

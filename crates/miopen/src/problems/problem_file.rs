@@ -1,6 +1,7 @@
 //! A file with problems, and statistics of reading it.
 
 use gfxpack_harvest::Skips;
+use gfxpack_harvest::log::Seen;
 
 use super::error::{KeyError, ProblemsError};
 
@@ -24,10 +25,8 @@ pub struct ProblemFile {
     pub comments: u64,
     /// Lines that should be problems or records but can't be read.
     pub skipped: Skips,
-    /// Whether no line has a text.
-    pub is_empty: bool,
-    /// Whether the file has messages of MIOpen.
-    pub is_log: bool,
+    /// What the file has.
+    pub seen: Seen,
 }
 
 impl ProblemFile {
@@ -43,8 +42,7 @@ impl ProblemFile {
             None => Err(ProblemsError::Nothing {
                 name,
                 passed_over: self.first_passed_over.clone(),
-                is_empty: self.is_empty,
-                is_log: self.is_log,
+                seen: self.seen,
             }),
         }
     }

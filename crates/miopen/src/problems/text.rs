@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use gfxpack_harvest::Skips;
-use gfxpack_harvest::log::{DriverCommand, LogError};
+use gfxpack_harvest::log::{DriverCommand, LogError, Seen};
 use memchr::memmem;
 
 use super::error::{LineError, MAX_PROBLEMS, ProblemsError};
@@ -39,7 +39,7 @@ impl<'a> TextProblems<'a> {
         let is_database =
             [".db.txt", "fdb.txt", ".udb.txt"].iter().any(|end| unpacked.ends_with(end));
         Self {
-            file: ProblemFile { name, is_empty: true, ..ProblemFile::default() },
+            file: ProblemFile { name, ..ProblemFile::default() },
             problems,
             is_database,
             has_records: is_database,
@@ -52,7 +52,6 @@ impl<'a> TextProblems<'a> {
     /// Reads a line; `cut` means that it is longer than given.
     pub(super) fn line(&mut self, number: u64, line: &[u8], cut: bool) {
         let line = line.trim_ascii();
-        self.file.is_empty &= line.is_empty();
         if line.starts_with(b"#") {
             self.file.comments += u64::from(has_command(line));
         }
@@ -170,11 +169,10 @@ impl<'a> TextProblems<'a> {
     pub(super) fn finish(
         mut self,
         lines: Option<u64>,
-        has_messages: bool,
+        seen: Seen,
     ) -> Result<ProblemFile, ProblemsError> {
         self.file.lines = lines.unwrap_or(self.file.lines);
-        self.file.is_empty &= lines.is_some();
-        self.file.is_log = has_messages;
+        self.file.seen = seen;
         if self.too_many {
             return Err(ProblemsError::TooMany { name: self.file.name });
         }

@@ -3,6 +3,7 @@
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
+use gfxpack_harvest::log::Seen;
 use gfxpack_harvest::{ContentKind, FileReport, HarvestError, Input, Options, list};
 use gfxpack_pipeline::progress::{Step, Unit};
 use gfxpack_pipeline::skipped_lines;
@@ -71,11 +72,12 @@ pub(super) fn nothing_hint(files: &[FileReport], otherwise: &str) -> String {
     if let Some(skipped) = files.iter().find_map(|file| file.skipped.iter().next()) {
         return skipped.hint.to_owned();
     }
-    if files.iter().all(|file| file.lines == 0) {
+    let seen = |what| files.iter().any(|file| file.seen == what);
+    if !seen(Seen::Text) && !seen(Seen::Messages) {
         return "nothing is in there: see where the program writes, or get the file again"
             .to_owned();
     }
-    if !files.iter().any(|file| file.has_messages) {
+    if !seen(Seen::Messages) {
         return format!("no line is of MIOpen: see whether stderr is in it, 2>&1; {otherwise}");
     }
     otherwise.to_owned()
