@@ -128,7 +128,7 @@ fn the_library_finds_kernels_built_from_its_own_sources() {
 fn an_invalid_problem_is_reported_with_its_line() {
     let project = Project::new();
     project.write("list.txt", &format!("{FORWARD}\nconv -n 0\n"));
-    let run = project.run(&["ask", "--problems", "list.txt", "--target", "gfx906_60"]);
+    let run = project.run(&["ask", "--problems", "list.txt", "--target", "gfx906_60", "--strict"]);
     let run = run.expect_code(2);
     assert!(run.stderr.contains("list.txt:2"), "{}", run.stderr);
     let none: PathBuf = project.path().join("none");
