@@ -80,6 +80,7 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
     let mut keys = BTreeMap::new();
     let (mut failures, mut unasked) = (Vec::new(), Vec::new());
     let mut used: BTreeSet<DatabaseFile> = BTreeSet::new();
+    let mut finds_no_assembler = false;
     let mut version = library.version.clone().unwrap_or_default();
     let exact: Vec<(&Target, Vec<Target>)> =
         query.targets.iter().map(|target| Ok((target, exact(target)?))).collect::<Result<_>>()?;
@@ -103,6 +104,7 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
             if !answers.version.is_empty() {
                 version = answers.version;
             }
+            finds_no_assembler |= !answers.finds_assembler;
             used.extend(answers.databases);
             failures.extend(answers.failures.into_iter().map(|failure| (one.clone(), failure)));
             for key in answers.keys {
@@ -132,6 +134,7 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
             .collect(),
         problems: problem_facts,
         without_source: Vec::new(),
+        finds_no_assembler,
     };
     Ok(MiopenAnswer {
         library,

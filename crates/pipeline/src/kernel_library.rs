@@ -113,6 +113,10 @@ pub struct MiopenFacts {
     /// by `--dfsg` or for its licence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_source: Vec<KernelKey>,
+    /// Whether it finds no assembler itself: without the user's help, programs then use no kernels
+    /// in assembly.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub finds_no_assembler: bool,
 }
 
 /// A file, identified by its contents.
@@ -166,6 +170,11 @@ impl MiopenFacts {
         let is_assembly = |key: &KernelKey| key.source_name().is_some_and(is_left_out_by_debian);
         let why = match self.without_source.as_slice() {
             [] => return None,
+            keys if self.finds_no_assembler && keys.iter().all(is_assembly) => {
+                let why = "this MIOpen carries no assembly and finds no assembler: programs do \
+                           without these kernels";
+                return Some(why.to_owned());
+            }
             keys if keys.iter().all(is_assembly) => "comes without its assembly",
             _ => "does not carry the sources of these kernels",
         };
@@ -190,10 +199,11 @@ mod tests {
 
     #[test]
     fn what_has_no_source_is_said_with_what_adds_it() {
-        for (names, expected) in [
-            (&[][..], None),
-            (&["conv1x1u.s.o"], Some("comes without its assembly: --source-dir with src/kernels")),
-            (&["conv1x1u.s.o", "x.cl.o"], Some("does not carry the sources of these kernels")),
+        for (names, finds_no_assembler, expected) in [
+            (&[][..], true, None),
+            (&["a.s.o"], false, Some("comes without its assembly: --source-dir with src/kernels")),
+            (&["a.s.o"], true, Some("programs do without these kernels")),
+            (&["a.s.o", "x.cl.o"], true, Some("does not carry the sources of these kernels")),
         ] {
             let key = |name: &&str| KernelKey {
                 kernel_name: (*name).to_owned(),
@@ -207,6 +217,7 @@ mod tests {
                 databases: Vec::new(),
                 problems: Vec::new(),
                 without_source: names.iter().map(key).collect(),
+                finds_no_assembler,
             };
             let why = facts.why_without_source();
             assert_eq!(why.is_some(), expected.is_some());

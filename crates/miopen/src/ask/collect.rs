@@ -32,6 +32,9 @@ pub struct AskReport {
     /// Whether heuristic models of the directories were left out because this version of the
     /// library can't read them.
     pub models_left_out: bool,
+    /// Whether the library finds an assembler itself, without which programs use no kernels in
+    /// assembly.
+    pub finds_assembler: bool,
     /// Problems that no find database contains in all of their directions; empty if they were not
     /// looked up.
     pub unrecorded: Vec<u32>,
@@ -170,6 +173,7 @@ impl<'a> AnswerCollector<'a> {
             databases: facts.databases,
             unused_databases: facts.unused_databases,
             models_left_out: facts.models_left_out,
+            finds_assembler: facts.finds_assembler,
             unrecorded: if self.looked_up { unrecorded.collect() } else { Vec::new() },
             unanswered: self.unanswered.into_iter().collect(),
         }

@@ -181,6 +181,7 @@ impl<'a> Session<'a> {
             databases: Vec::new(),
             unused_databases: Vec::new(),
             models_left_out: self.models_left_out,
+            finds_assembler: self.finds_assembler,
         };
         for (directory, staged) in self.options.databases.iter().zip(&self.staged) {
             match staged {
@@ -334,4 +335,5 @@ pub(crate) struct LibraryFacts {
     /// Directories that contain nothing for the target.
     pub(crate) unused_databases: Vec<PathBuf>,
     pub(crate) models_left_out: bool,
+    pub(crate) finds_assembler: bool,
 }

@@ -123,6 +123,7 @@ fn the_page_says_for_which_networks_and_by_which_library() {
         databases: Vec::new(),
         problems: vec![problems("resnet18.txt"), problems("unet.txt")],
         without_source: Vec::new(),
+        finds_no_assembler: false,
     };
     let library = KernelLibrary { miopen: Some(miopen), ..KernelLibrary::default() };
     let plan = plan(4);
