@@ -262,6 +262,11 @@ fn pip_takes_slim_wheels() {
     let bytes = |name: &str| fs::read(project.path().join(name)).unwrap();
     assert_eq!(bytes(made), bytes(&made.replace("out", "again")));
     project.run(&["verify", made, "--target", "gfx90a"]).expect_code(101);
+    // Without a version in its name, it would be written over itself.
+    fs::copy(project.path().join(whole), project.path().join("x.whl")).unwrap();
+    let slim = ["slim", "x.whl", "--target", "gfx1030", "--out", ".", "--no-hip"];
+    project.run(&slim).expect_code(2);
+    assert_eq!(bytes("x.whl"), bytes(whole));
     let python = workspace().join("target/tools/wheels/bin/python");
     assert!(python.is_file(), "`cargo xtask test --setup` installs pip");
     let pip = ["-m", "pip", "install", "--no-index", "--no-deps", "--target", "site", made];
@@ -311,6 +316,14 @@ fn umoci_and_skopeo_take_slim_images() {
     assert_eq!(fs::read(at(made)).unwrap(), fs::read(at(&made.replace("out", "again"))).unwrap());
     project.run(&["verify", made, "--target", "gfx1030"]).expect_code(0);
     project.run(&["verify", made, "--target", "gfx90a"]).expect_code(101);
+    // Not one over the other, nor once more.
+    fs::create_dir(at("other")).unwrap();
+    fs::copy(at("x.oci.tar"), at("other/x.oci.tar")).unwrap();
+    for images in [&["x.oci.tar", "other/x.oci.tar"][..], &[made]] {
+        let slim = ["slim", "--target", "gfx1030", "--out", "refused", "--no-hip"];
+        project.run(&[&slim[..], images].concat()).expect_code(2);
+    }
+    assert!(!at("refused").exists());
     skopeo(&format!("oci-archive:{made}:1"), "oci:slim:1");
     umoci(&["unpack", "--rootless", "--image", "slim:1", "bundle"]);
     let kept = project.tree("bundle/rootfs");

@@ -76,6 +76,17 @@ impl Package {
         }
     }
 
+    /// The name of its file with the version that it gets.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        match self {
+            Self::Deb(deb) => deb.file_name(),
+            Self::Image(image) => image.file_name(),
+            Self::Rpm(rpm) => rpm.file_name(),
+            Self::Wheel(wheel) => wheel.file_name(),
+        }
+    }
+
     /// Finds out what `rewriter` makes of its files.
     ///
     /// # Errors

@@ -61,6 +61,7 @@ pub(super) fn rewrite(
             out.write_all(header.as_bytes())
         };
         match header.entry_type() {
+            EntryType::Regular if size == 0 && is_whiteout(&path) => begin(&header)?,
             EntryType::Regular | EntryType::Continuous => {
                 let Some(contents) = rewriter.decide(&path, size, &mut entry)? else {
                     changes.kib += size.div_ceil(1024);
@@ -92,7 +93,8 @@ pub(super) fn rewrite(
             }
             EntryType::Link => {
                 let target = plain(link.as_os_str().as_encoded_bytes());
-                if changes.removed.contains(&target) {
+                // The file may also be in a layer below.
+                if changes.removed.contains(&target) || (rewriter.takes_out)(&target) {
                     changes.removed.insert(path);
                     continue;
                 }
@@ -115,6 +117,13 @@ pub(super) fn rewrite(
     io::copy(&mut archive.into_inner(), &mut io::sink())?;
     out.write_all(&[0; 2 * BLOCK as usize])?;
     Ok(changes)
+}
+
+/// Whether a file of a layer says that another one, of a layer below, is no more.
+///
+/// Source: OCI image specification 1.1, "Whiteouts".
+fn is_whiteout(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".wh."))
 }
 
 /// Writes contents and padding, and returns their digest.
@@ -173,5 +182,42 @@ impl Extensions {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Fate;
+    use super::*;
+
+    #[test]
+    fn layers_keep_whiteouts_and_lose_links_to_what_is_taken_out_below() {
+        let mut layer = ::tar::Builder::new(Vec::new());
+        for (name, kind, link) in [
+            (".wh.link_gfx90a.co", EntryType::Regular, "none"),
+            ("x_gfx90a.co", EntryType::Regular, "none"),
+            ("other.co", EntryType::Link, "below_gfx90a.co"),
+            ("kept.co", EntryType::Link, "below.co"),
+        ] {
+            let mut header = Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_link_name(link).expect("short");
+            header.set_size(0);
+            layer.append_data(&mut header, name, &[][..]).expect("written");
+        }
+        let layer = layer.into_inner().expect("whole");
+        let takes_out = |path: &Path| path.to_str().expect("text").ends_with("_gfx90a.co");
+        let mut file = |path: &Path, _: u64, _: &mut dyn Read| {
+            Ok(if takes_out(path) { Fate::TakenOut } else { Fate::Kept(Vec::new()) })
+        };
+        let (mut out, mut rewriter) =
+            (Vec::new(), Rewriter { takes_out: &takes_out, file: &mut file });
+        rewrite(&*layer, &mut out, &mut rewriter).expect("rewritten");
+        let mut archive = ::tar::Archive::new(&*out);
+        let names = archive
+            .entries()
+            .expect("an archive")
+            .map(|entry| entry.expect("whole").path().expect("text").display().to_string());
+        assert_eq!(names.collect::<Vec<_>>(), [".wh.link_gfx90a.co", "kept.co"]);
     }
 }

@@ -5,7 +5,7 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::archive::{self, Changes};
-use super::{Rewriter, cut_short};
+use super::{Rewriter, cut_short, plain};
 use crate::compress::Compression;
 use crate::deb::{member_header, pad};
 use crate::deb822::Paragraph;
@@ -51,6 +51,12 @@ impl Deb {
         Ok(Self { path: path.to_owned(), control, mtime, name, version, new_version })
     }
 
+    pub(super) fn file_name(&self) -> String {
+        let version = self.new_version.split_once(':').map_or(&*self.new_version, |(_, it)| it);
+        let architecture = Paragraph(&self.control).line("Architecture").unwrap_or("all");
+        format!("{}_{version}_{architecture}.deb", self.name)
+    }
+
     pub(super) fn try_out(&self, rewriter: &mut Rewriter<'_>) -> io::Result<()> {
         archive::rewrite(self.files()?.1, &mut io::sink(), rewriter).map(drop)
     }
@@ -62,10 +68,7 @@ impl Deb {
         threads: usize,
         rewriter: &mut Rewriter<'_>,
     ) -> Result<Written, Error> {
-        let version = self.new_version.split_once(':').map_or(&*self.new_version, |(_, it)| it);
-        let architecture = Paragraph(&self.control).line("Architecture").unwrap_or("all");
-        let file_name = format!("{}_{version}_{architecture}.deb", self.name);
-        let mut output = Output::create(dir, &file_name)?;
+        let mut output = Output::create(dir, &self.file_name())?;
         self.write_to(&mut output, threads, rewriter).map_err(|failure| match failure {
             Failure::Output(error) => Error::rewrite(&self.path, error),
             Failure::Other(error) => error,
@@ -186,9 +189,9 @@ impl Deb {
                     control += relation;
                     continue;
                 };
-                let other = others.iter().find(|(it, _)| it == name);
-                let follows = other.is_some_and(|(_, it)| it == version);
-                let is_sibling = other.is_some() || version == self.version;
+                let given = || others.iter().filter(|(it, _)| it == name);
+                let follows = given().any(|(_, it)| it == version);
+                let is_sibling = given().next().is_some() || version == self.version;
                 if !follows && is_sibling && NEEDS.contains(&field) {
                     let (package, needed) = (self.name.clone(), name.to_owned());
                     return Err(Error::NeedsExactly {
@@ -244,12 +247,17 @@ fn compression(codec: &str) -> Compression {
 
 fn changed_sums(sums: &str, changes: &Changes) -> String {
     let line = |line: &str| {
-        let (_, path) = line.split_once("  ")?;
-        if changes.removed.contains(Path::new(path)) {
+        // Some write `./` before names, or `*`, as md5sum does for binary files.
+        let Some((_, name)) = line.split_once([' ', '\t']) else {
+            return Some(format!("{line}\n"));
+        };
+        let path = plain(name.trim_start_matches([' ', '\t', '*']).as_bytes());
+        if changes.removed.contains(&path) {
             return None;
         }
-        let new = changes.digests.get(Path::new(path));
-        Some(new.map_or(format!("{line}\n"), |digest| format!("{digest}  {path}\n")))
+        let new = changes.digests.get(&path);
+        let rest = &line[line.len() - name.len() - 1..];
+        Some(new.map_or(format!("{line}\n"), |digest| format!("{digest}{rest}\n")))
     };
     sums.lines().filter_map(line).collect()
 }
@@ -290,6 +298,10 @@ mod tests {
         assert_eq!(refused(&mut [deb("lib-dev", "1:2-1", needs)]), "lib-dev lib1");
         let other = deb("lib1", "1:2-2", "");
         assert_eq!(refused(&mut [deb("lib-dev", "1:2-1", needs), other]), "lib-dev lib1");
+        // Of several versions, it follows its own.
+        let older = deb("lib1", "1:1-1", "");
+        rename(&mut [deb("lib-dev", "1:2-1", needs), older, deb("lib1", "1:2-1", "")])
+            .expect("it is there");
         // What has a version of its own is no part of it.
         let mut alone = [deb(
             "lib1",
@@ -302,5 +314,18 @@ mod tests {
                 "data (= 7)\nSuggests: lib-doc (= 2)\nX-Rocm-GPU-Architecture: gfx1030\n"
             )
         );
+    }
+
+    #[test]
+    fn checksums_follow_however_names_are_written() {
+        let digests = ["a", "b c"].map(|name| (PathBuf::from(name), "new".to_owned()));
+        let changes = Changes {
+            digests: digests.into(),
+            removed: [PathBuf::from("gone")].into(),
+            ..Changes::default()
+        };
+        let sums = "old  ./a\nold  b c\nold *a\nold *kept\nold  ./gone\nold *gone\nodd\n";
+        let expected = "new  ./a\nnew  b c\nnew *a\nold *kept\nodd\n";
+        assert_eq!(changed_sums(sums, &changes), expected);
     }
 }

@@ -39,8 +39,8 @@ struct Blobs {
     layers: BTreeMap<String, (File, u64)>,
     /// Those that stay.
     kept: BTreeMap<String, (u64, u64)>,
-    /// By digest of a layer: its new digest and size, and that of its archive.
-    known: BTreeMap<String, (String, u64, String)>,
+    /// By path of a layer: its new digest and size, and that of its archive; `None` if it stays.
+    known: BTreeMap<String, Option<(String, u64, String)>>,
 }
 
 impl Image {
@@ -70,6 +70,10 @@ impl Image {
         self.suffix.clone()
     }
 
+    pub(super) fn file_name(&self) -> String {
+        format!("{}{}.oci.tar", self.name, self.suffix)
+    }
+
     pub(super) fn try_out(&self, rewriter: &mut Rewriter<'_>) -> io::Result<()> {
         self.rewrite(None, 1, rewriter).map(drop)
     }
@@ -81,7 +85,7 @@ impl Image {
         threads: usize,
         rewriter: &mut Rewriter<'_>,
     ) -> Result<Written, Error> {
-        let mut output = Output::create(dir, &format!("{}{}.oci.tar", self.name, self.suffix))?;
+        let mut output = Output::create(dir, &self.file_name())?;
         let mut write = || -> io::Result<()> {
             let (index, mut blobs) = self.rewrite(Some(&output), threads, rewriter)?;
             let mut tar = Builder::new(BufWriter::new(&mut output));
@@ -182,6 +186,7 @@ impl Layers<'_, '_, '_> {
         let digest = hex(&Sha256::digest(&bytes));
         descriptor["digest"] = format!("sha256:{digest}").into();
         descriptor["size"] = bytes.len().into();
+        forget(descriptor, "data");
         self.blobs.texts.insert(format!("blobs/sha256/{digest}"), bytes);
     }
 
@@ -199,6 +204,9 @@ impl Layers<'_, '_, '_> {
             let Some((digest, size, archive)) = self.layer(layer)? else { continue };
             layer["digest"] = format!("sha256:{digest}").into();
             layer["size"] = size.into();
+            // Tables of contents of zstd:chunked and eStargz, and digests of what was there.
+            forget(layer, "annotations");
+            forget(layer, "data");
             let diffs = config.get_mut("rootfs").and_then(|it| it.get_mut("diff_ids"));
             let diff = diffs.and_then(|it| it.get_mut(index));
             let diff = diff.ok_or_else(|| io::Error::other("its configuration lacks layers"))?;
@@ -226,7 +234,7 @@ impl Layers<'_, '_, '_> {
     fn layer(&mut self, layer: &Value) -> io::Result<Option<(String, u64, String)>> {
         let name = path_of(layer)?;
         if let Some(known) = self.blobs.known.get(&name) {
-            return Ok(Some(known.clone()));
+            return Ok(known.clone());
         }
         let kind = layer["mediaType"].as_str().unwrap_or_default();
         let (codec, compression) = match kind.rsplit(['.', '+']).next() {
@@ -239,6 +247,7 @@ impl Layers<'_, '_, '_> {
         let from = unpacked(codec, from, u64::MAX)?;
         let Some(output) = self.output else {
             archive::rewrite(from, &mut io::sink(), self.rewriter)?;
+            self.blobs.known.insert(name, None);
             return Ok(None);
         };
         let packed = Hashing::new(BufWriter::new(output.scratch()?));
@@ -258,12 +267,21 @@ impl Layers<'_, '_, '_> {
         };
         if changes.digests.is_empty() && changes.removed.is_empty() {
             self.blobs.kept.insert(name.clone(), self.image.files[&name]);
+            self.blobs.known.insert(name, None);
             return Ok(None);
         }
         let file = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
         self.blobs.layers.insert(format!("blobs/sha256/{digest}"), (file, size));
-        self.blobs.known.insert(name, (digest.clone(), size, archive.clone()));
-        Ok(Some((digest, size, archive)))
+        let new = Some((digest, size, archive));
+        self.blobs.known.insert(name, new.clone());
+        Ok(new)
+    }
+}
+
+/// Takes out what a descriptor says of a blob that is no more.
+fn forget(descriptor: &mut Value, field: &str) {
+    if let Some(fields) = descriptor.as_object_mut() {
+        fields.remove(field);
     }
 }
 

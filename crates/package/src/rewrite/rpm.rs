@@ -92,6 +92,9 @@ impl Rpm {
         if rpm.name.is_empty() || [&rpm.name, &rpm.version].iter().any(|it| it.contains('/')) {
             return Err(io::Error::other("it has no name or no version"));
         }
+        if !rpm.entries.contains_key(&(IndexTag::RPMTAG_SOURCERPM as u32)) {
+            return Err(io::Error::other("it is a package of sources"));
+        }
         let digests = rpm.numbers(IndexTag::RPMTAG_FILEDIGESTALGO as u32);
         if rpm.entries.keys().any(|tag| UNKNOWN.contains(tag)) || digests != [SHA256] {
             return Err(io::Error::other("its header has what can't be written again faithfully"));
@@ -115,10 +118,10 @@ impl Rpm {
                     continue;
                 }
                 let plain = package_of(&name);
-                let other = others.iter().find(|(it, _)| it == plain);
-                if other.is_some_and(|(_, it)| *it == version) {
+                let given = || others.iter().filter(|(it, _)| it == plain);
+                if given().any(|(_, it)| *it == version) {
                     self.append(tags[1], index, suffix);
-                } else if is_needed && (other.is_some() || version == self.version) {
+                } else if is_needed && (given().next().is_some() || version == self.version) {
                     let (package, needed) = (self.name.clone(), plain.to_owned());
                     return Err(Error::NeedsExactly { package, needed, version });
                 }
@@ -139,6 +142,13 @@ impl Rpm {
         format!("{}{}", self.version, self.suffix)
     }
 
+    pub(super) fn file_name(&self) -> String {
+        let [version, release, arch] =
+            [IndexTag::RPMTAG_VERSION, IndexTag::RPMTAG_RELEASE, IndexTag::RPMTAG_ARCH]
+                .map(|tag| self.text(tag));
+        format!("{}-{version}-{release}.{arch}.rpm", self.name)
+    }
+
     pub(super) fn try_out(&self, rewriter: &mut Rewriter<'_>) -> io::Result<()> {
         self.copy(&mut io::sink(), rewriter).map(drop)
     }
@@ -149,11 +159,7 @@ impl Rpm {
         threads: usize,
         rewriter: &mut Rewriter<'_>,
     ) -> Result<Written, Error> {
-        let [version, release, arch] =
-            [IndexTag::RPMTAG_VERSION, IndexTag::RPMTAG_RELEASE, IndexTag::RPMTAG_ARCH]
-                .map(|tag| self.text(tag));
-        let file_name = format!("{}-{version}-{release}.{arch}.rpm", self.name);
-        let mut output = Output::create(dir, &file_name)?;
+        let mut output = Output::create(dir, &self.file_name())?;
         self.write_to(&mut output, threads, rewriter)
             .map_err(|error| Error::rewrite(&self.path, error))?;
         output.commit()

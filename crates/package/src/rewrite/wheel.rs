@@ -32,6 +32,11 @@ pub struct Wheel {
 
 impl Wheel {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let parts = path.file_name().map_or(0, |name| name.to_string_lossy().split('-').count());
+        if !(5..=6).contains(&parts) {
+            let message = "its file's name is not `NAME-VERSION-PYTHON-ABI-PLATFORM.whl`";
+            return Err(io::Error::other(message));
+        }
         let mut archive = archive(path)?;
         let stem = archive.file_names().filter_map(Result::ok).find_map(|name| {
             let stem = name.strip_suffix(".dist-info/METADATA")?;
@@ -84,6 +89,15 @@ impl Wheel {
         local(&self.version, &self.suffix)
     }
 
+    pub(super) fn file_name(&self) -> String {
+        let file_name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let mut parts: Vec<String> = file_name.split('-').map(str::to_owned).collect();
+        if let Some(version) = parts.get_mut(1) {
+            *version = local(version, &self.suffix);
+        }
+        parts.join("-")
+    }
+
     pub(super) fn try_out(&self, rewriter: &mut Rewriter<'_>) -> io::Result<()> {
         let mut archive = archive(&self.path)?;
         (0..archive.len()).try_for_each(|index| decide(&mut archive, index, rewriter).map(drop))
@@ -91,12 +105,7 @@ impl Wheel {
 
     /// Source: PyPA, "Binary distribution format".
     pub(super) fn write(&self, dir: &Path, rewriter: &mut Rewriter<'_>) -> Result<Written, Error> {
-        let file_name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let mut parts: Vec<String> = file_name.split('-').map(str::to_owned).collect();
-        if let Some(version) = parts.get_mut(1) {
-            *version = local(version, &self.suffix);
-        }
-        let mut output = Output::create(dir, &parts.join("-"))?;
+        let mut output = Output::create(dir, &self.file_name())?;
         self.write_to(&mut output, rewriter).map_err(|error| Error::rewrite(&self.path, error))?;
         output.commit()
     }

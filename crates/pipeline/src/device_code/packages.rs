@@ -1,5 +1,6 @@
 //! Makes packages smaller.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -36,7 +37,32 @@ pub fn slim_packages(
     let stays = |gpu: &str| {
         CodeTarget::parse(gpu).is_none_or(|code| targets.iter().any(|target| code.serves(target)))
     };
-    rename(&mut packages, &suffix(targets), &stays)?;
+    let suffix = suffix(targets);
+    if let Some(path) = from.iter().zip(&packages).find_map(|(path, package)| {
+        let of_image =
+            if package.version().is_empty() { package.name() } else { package.version() };
+        is_slim(of_image, &suffix).then_some(path)
+    }) {
+        return Err(usage(
+            format!("failed to make `{}` smaller: it was made so for these GPUs", path.display()),
+            "leave it out, or give the package that it was made from",
+        ));
+    }
+    rename(&mut packages, &suffix, &stays)?;
+    let mut names = BTreeMap::new();
+    for (path, package) in from.iter().zip(&packages) {
+        let name = package.file_name();
+        if let Some(other) = names.insert(name.clone(), path) {
+            return Err(usage(
+                format!(
+                    "failed to write `{name}` of `{}`: that of `{}` has the same name",
+                    path.display(),
+                    other.display()
+                ),
+                "give each package once, and those whose names are equal in commands of their own",
+            ));
+        }
+    }
     if let Some(out) = out {
         fs::create_dir_all(out).map_err(io("write", out))?;
     }
@@ -87,6 +113,12 @@ fn suffix(targets: &[TargetId]) -> String {
     words.sort();
     words.dedup();
     format!("+{}", words.join("."))
+}
+
+/// Whether a version ends with what these GPUs' packages have.
+fn is_slim(version: &str, suffix: &str) -> bool {
+    let local = version.rsplit_once('+').map_or("", |(_, local)| local);
+    local.find("gfx").is_some_and(|at| local[at..] == suffix[1..])
 }
 
 fn threads() -> usize {
@@ -147,5 +179,9 @@ mod tests {
         check(&["gfx1100"], "+gfx1100");
         check(&["gfx1100", "gfx1030", "gfx1100"], "+gfx1030.gfx1100");
         check(&["gfx90a:sramecc+:xnack-"], "+gfx90a.srameccon.xnackoff");
+        let slim = |version| is_slim(version, "+gfx1030.gfx1100");
+        assert!(slim("1.0-1+gfx1030.gfx1100") && slim("1.0+rocm6.4.gfx1030.gfx1100"));
+        assert!(!slim("1.0-1") && !slim("1.0+rocm6.4") && !slim("1.0-1+gfx1100"));
+        assert!(!is_slim("1.0-1+gfx1030.gfx1100", "+gfx1100"));
     }
 }
