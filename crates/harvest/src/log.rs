@@ -35,7 +35,9 @@ pub use lines::{Lines, Seen};
 pub(crate) use text::Text;
 
 /// The end of `[LoadBinary] ` and `[SaveBinary] `.
-const MARK: &[u8] = b"Binary] ";
+pub(crate) const MARK: &[u8] = b"Binary] ";
+/// What is before the device in a key's arguments.
+const DEVICE: &[u8] = b" -mcpu=";
 
 /// What happened to a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -127,21 +129,38 @@ impl Log {
 
 /// Parses one line: usually one message, or several if threads wrote at the
 /// same time.
-fn parse_line(number: u64, line: &[u8], cut: bool, each: &mut impl FnMut(LogRecord<'_>)) {
+pub(crate) fn parse_line(
+    number: u64,
+    line: &[u8],
+    cut: bool,
+    each: &mut impl FnMut(LogRecord<'_>),
+) {
     let mut rest = memmem::find(line, BEGIN).map_or(&[][..], |begin| &line[begin..]);
     while !rest.is_empty() {
         let next = memmem::find(&rest[BEGIN.len()..], BEGIN).map(|at| at + BEGIN.len());
         let (text, after) = rest.split_at(next.unwrap_or(rest.len()));
         if let Some((event, rest)) = event(text) {
-            let message = match (next, cut) {
-                (Some(_), _) => Err(LogError::Interleaved),
-                (None, true) => Err(LogError::TooLong),
-                (None, false) => message(event, rest),
+            let message = match (closed(rest), next, cut) {
+                (Some(whole), ..) => message(event, whole),
+                (None, Some(_), _) => Err(LogError::Interleaved),
+                (None, None, true) => Err(LogError::TooLong),
+                (None, None, false) => message(event, rest),
             };
             each(LogRecord { line: number, text, message });
         }
         rest = after;
     }
+}
+
+/// A message up to its device, if a quote or bracket ends it, or a newline as programs write it in
+/// quotes. Other characters may be written differently there, so it may have no backslash.
+fn closed(text: &[u8]) -> Option<&[u8]> {
+    const ENDS: [&[u8]; 7] = [b"'", b"\"", b"`", b")", b"]", b"\\n", b"\\r"];
+    let device = memmem::rfind(text, DEVICE)? + DEVICE.len();
+    let is_of_device = |b: &u8| b.is_ascii_alphanumeric() || b":+-".contains(b);
+    let end = device + text[device..].iter().position(|b| !is_of_device(b))?;
+    let is_closed = ENDS.iter().any(|one| text[end..].starts_with(one));
+    (is_closed && !text[..end].contains(&b'\\')).then_some(&text[..end])
 }
 
 /// The event in a text that begins with `MIOpen(`, and the text after it.
@@ -191,7 +210,8 @@ fn message(event: Event, text: &[u8]) -> Result<Message<'_>, LogError> {
         Some((name, size)) if size.bytes().all(|b| b.is_ascii_digit()) => name,
         _ => unquoted.unwrap_or(name),
     };
-    let plain = |c: char| !c.is_control() && !matches!(c, '"' | '\'' | '/' | '\\');
+    // `&quot;`, in a page of HTML.
+    let plain = |c: char| !c.is_control() && !matches!(c, '"' | '\'' | '/' | '\\' | '&');
     if name.is_empty() || !name.chars().all(plain) {
         return Err(LogError::Name);
     }
@@ -213,7 +233,9 @@ fn split_device(args: &str) -> Option<&str> {
     let generic = name.strip_suffix("-generic");
     let digits = generic.unwrap_or(name).strip_prefix("gfx")?;
     let known = ["sramecc+", "sramecc-", "xnack+", "xnack-"];
-    let plain = digits.len() >= if generic.is_some() { 1 } else { 3 }
+    // `gfx103` is the beginning of `gfx1030`.
+    let least = if generic.is_some() { 1 } else { 3 + usize::from(digits.starts_with('1')) };
+    let plain = digits.len() >= least
         && digits.bytes().all(|b| b.is_ascii_alphanumeric() || (generic.is_some() && b == b'-'))
         && features.split(':').all(|feature| known.contains(&feature));
     plain.then_some(device)

@@ -7,16 +7,18 @@ use std::path::Path;
 use gfxpack_kdb::{ReadError, Reader};
 use gfxpack_model::Target;
 use gfxpack_model::key_record::{Counts, KeyRecord};
-use memchr::{memchr, memmem};
+use memchr::{memchr, memmem, memrchr};
+use serde_json::Deserializer;
 
 use crate::error::HarvestError;
 use crate::gather::Table;
 use crate::input::Input;
-use crate::log::{Event, Lines, Log, LogRecord, Text};
+use crate::log::{Event, Lines, Log, LogRecord, MARK, Text, parse_line};
 use crate::open::{Opened, PIECE_BYTES, open, peek, pieces};
 use crate::options::Options;
 use crate::report::{ContentKind, FileReport};
 
+const NAME: &[u8] = b"\"kernel_name\"";
 const RECORD: &str =
     "failed to read the line: it is no JSON object with kernel_name and kernel_args";
 const RECORD_HINT: &str = "docs/harvest.md describes the lines";
@@ -56,16 +58,16 @@ impl Keys<'_> {
         }
         let (begin, stream) = peek(stream, PIECE_BYTES).map_err(&failed)?;
         let begin = Text::default().clean(&begin);
-        let names = [&b"\"kernel_name\""[..], b"\"kernel_name\\\""].map(memmem::Finder::new);
+        let names = [NAME, b"\"kernel_name\\\""].map(memmem::Finder::new);
         if names.iter().any(|name| name.find(&begin).is_some()) {
             self.report.kind = ContentKind::Keys;
             let mut lines = Lines::all();
-            let mut each = |number, line: &[u8], _| self.line(number, line);
+            let mut each = |number, line: &[u8], cut| self.line(number, line, cut);
             pieces(stream, failed, |piece| {
                 lines.push(piece, &mut each);
                 options.check()
             })?;
-            self.report.lines = lines.finish(&mut |number, line, _| self.line(number, line));
+            self.report.lines = lines.finish(&mut |number, line, cut| self.line(number, line, cut));
             return Ok(());
         }
         let mut log = Log::default();
@@ -109,15 +111,41 @@ impl Keys<'_> {
         self.table.add(&self.buffer, counts, targets);
     }
 
-    /// Reads a line of a harvest. Log tools may have written before the key.
-    fn line(&mut self, number: u64, line: &[u8]) {
-        let record = key_begins(line).and_then(|at| serde_json::from_slice(&line[at..]).ok());
-        let Some(KeyRecord { key, counts, targets }) = record else {
-            if !line.trim_ascii().is_empty() {
-                self.skip(number, line, &RECORD, RECORD_HINT);
+    /// Reads a line of a harvest, or of a log that has such lines. Log tools may have written
+    /// before a key, and a list in JSON may have several in a line.
+    fn line(&mut self, number: u64, line: &[u8], cut: bool) {
+        let mut rest = line;
+        while let Some(name) = memmem::find(rest, NAME) {
+            let record = |at: usize| {
+                let mut records = Deserializer::from_slice(&rest[at..]).into_iter();
+                let record = records.next()?.ok()?;
+                let end = at + records.byte_offset();
+                // Of lists, quotes and comments.
+                let next = rest[end..].trim_ascii_start().first();
+                next.is_none_or(|next| b",]{'`#".contains(next)).then_some((record, end))
+            };
+            let found = key_begins(rest).and_then(record);
+            let found = found.or_else(|| record(memrchr(b'{', &rest[..name])?));
+            match found {
+                Some((key, end)) => {
+                    self.record((number, line), key);
+                    rest = &rest[end..];
+                }
+                None => {
+                    self.skip(number, line, &RECORD, RECORD_HINT);
+                    rest = &rest[name + NAME.len()..];
+                }
             }
-            return;
-        };
+        }
+        if rest.len() == line.len() && memmem::find(line, MARK).is_some() {
+            parse_line(number, line, cut, &mut |record| self.log_record(&record));
+        } else if rest.len() == line.len() && !line.iter().all(|b| b"[], \t".contains(b)) {
+            self.skip(number, line, &RECORD, RECORD_HINT);
+        }
+    }
+
+    fn record(&mut self, (number, line): (u64, &[u8]), record: KeyRecord) {
+        let KeyRecord { key, counts, targets } = record;
         if key.kernel_name.contains('\0') || key.kernel_args.contains('\0') {
             return self.skip(number, line, &NUL, NUL_HINT);
         }
@@ -163,7 +191,7 @@ impl Keys<'_> {
 /// Where a key begins in a line of a harvest; at its beginning, where no program wrote more.
 #[must_use]
 pub fn key_begins(line: &[u8]) -> Option<usize> {
-    let name = memmem::find(line, b"\"kernel_name\"")?;
+    let name = memmem::find(line, NAME)?;
     memchr(b'{', &line[..name])
 }
 

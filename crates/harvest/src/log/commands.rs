@@ -122,7 +122,9 @@ impl DriverCommand {
         if !is_list && !unquoted.starts_with(b" ") && !unquoted.starts_with(b"\t") {
             return Ok(None);
         }
-        if memmem::find(text, BEGIN).is_some() {
+        // A newline, as programs write it in quotes.
+        let unquoted = memmem::find(unquoted, b"\\n").map_or(unquoted, |end| &unquoted[..end]);
+        if memmem::find(unquoted, BEGIN).is_some() {
             return Err(LogError::Interleaved);
         }
         if cut {
@@ -324,6 +326,7 @@ mod tests {
             "<pre>MIOpenDriver conv -n 1 -F 1</pre>",
             "MIOpenDriver conv -n 1 -F 1 # MIOpenDriver conv -n 2",
             "{\"cmd\":\"MIOpenDriver conv -n 1 -F 1\\n\"}",
+            "b'MIOpenDriver conv -n 1 -F 1\\nMIOpen(HIP): Info'",
             "['/opt/rocm/bin/MIOpenDriver', 'conv', '-n', '1', '-F', '1']",
             "Popen(args=[\"MIOpenDriver\",\"conv\",\"-n\",\"1\",\"-F\",\"1\"], shell=\"x\")",
             "MIOpenDriver conv -n 1 \\\n  -F 1 \\\n",

@@ -142,13 +142,15 @@ impl Lines {
 /// Calls `each` for a line, if it has the mark, or for the lines that it holds in JSON or in quotes.
 fn give(mark: &[u8], number: u64, line: &[u8], cut: bool, each: &mut impl FnMut(u64, &[u8], bool)) {
     let line = begin(line);
-    let kept = &line[..line.len().min(MAX_LINE_BYTES)];
+    let mut kept = &line[..line.len().min(MAX_LINE_BYTES)];
     let cut = cut || kept.len() < line.len();
-    if let Some(text) = unwrapped(kept, mark) {
+    while let Some((text, after)) = unwrapped(kept, mark) {
         // Each is shorter than this line, and nested ones have twice as many backslashes.
         text.split(|byte| b"\r\n".contains(byte))
             .for_each(|part| give(mark, number, part, cut, each));
-    } else if !kept.is_empty() && memmem::find(kept, mark).is_some() {
+        kept = after;
+    }
+    if !kept.is_empty() && memmem::find(kept, mark).is_some() {
         each(number, &without_written_escapes(kept), cut);
     }
 }

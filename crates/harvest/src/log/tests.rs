@@ -76,6 +76,29 @@ fn a_size_in_digits_is_not_part_of_the_name() {
 }
 
 #[test]
+fn messages_in_quotes_are_taken_and_cut_devices_are_not() {
+    let message =
+        format!("MIOpen(HIP): I [LoadBinary] Unable to load binary for: \"a\"; args: {ARGS}");
+    for (before, between, after) in [
+        ("['", "\\n', '", "\\n']"),
+        ("b'", "\\r\\n", "\\r\\n'"),
+        ("echo '", "'\nINFO:root:'", "'"),
+        ("> `", "`\n> `", "`"),
+    ] {
+        let text = format!("{before}{message}{between}{message}{after}");
+        let told = parsed([text.as_bytes()]);
+        assert_eq!(told.len(), 2, "{text}");
+        assert!(told.iter().all(|(_, one)| one.as_ref().unwrap().1.kernel_args == ARGS), "{text}");
+    }
+    // Lists in JSON, as log services export them.
+    let json = serde_json::to_string(&[("1", &message), ("2", &message)]).unwrap();
+    assert_eq!(parsed([json.as_bytes()]).iter().filter(|(_, one)| one.is_ok()).count(), 2);
+    refused(&message.replace("gfx906", "gfx103"), LogError::Device);
+    refused(&message.replace('"', "&quot;"), LogError::Name);
+    refused(&format!("'{}\\n'", message.replace("A=1", "A=\\\\1")), LogError::Device);
+}
+
+#[test]
 fn any_prefix_before_a_message_is_accepted() {
     for begin in [
         "MIOpen(HIP): Info2",
@@ -254,7 +277,7 @@ proptest! {
     fn a_key_is_parsed_as_it_was_written(
         name in "[A-Za-z_][A-Za-z0-9_. ]{0,30}\\.(cl|cpp|s)\\.o",
         options in "( [-A-Za-z0-9=_,\"]{0,20}){0,8}",
-        device in "gfx[0-9a-f]{3,4}",
+        device in "gfx([02-9a-f][0-9a-f]{2}|1[0-9a-f]{3})",
         before in "[^\r\n\u{0}]{0,12}",
         quoted in any::<bool>(),
     ) {

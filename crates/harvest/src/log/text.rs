@@ -146,13 +146,14 @@ pub(crate) fn begin(mut line: &[u8]) -> &[u8] {
     }
 }
 
-/// The text that a line of JSON holds, or a string in quotes with the mark in it, without escape
-/// sequences; `None` for other lines.
-pub(crate) fn unwrapped(line: &[u8], mark: &[u8]) -> Option<Vec<u8>> {
+/// The text that a line of JSON holds, or the first string in quotes with the mark in it, without
+/// escape sequences, and what is after it; `None` for other lines.
+pub(crate) fn unwrapped<'l>(line: &'l [u8], mark: &[u8]) -> Option<(Vec<u8>, &'l [u8])> {
     let is_object = line.starts_with(b"{") && !line.starts_with(KEY);
     let object = is_object.then(|| serde_json::from_slice(line).ok()).flatten();
-    let text = object.and_then(|object| field(&object, mark)).or_else(|| quoted(line, mark))?;
-    Some(Text::default().without_escapes(Cow::Owned(text)).into_owned())
+    let text = object.and_then(|object| field(&object, mark)).map(|text| (text, &[][..]));
+    let (text, after) = text.or_else(|| quoted(line, mark))?;
+    Some((Text::default().without_escapes(Cow::Owned(text)).into_owned(), after))
 }
 
 fn field(value: &Value, mark: &[u8]) -> Option<Vec<u8>> {
@@ -168,8 +169,9 @@ fn field(value: &Value, mark: &[u8]) -> Option<Vec<u8>> {
     memmem::find(&text, mark).map(|_| text)
 }
 
-/// The string in double quotes in which the mark is, as JSON, logfmt, lists and tables have it.
-fn quoted(line: &[u8], mark: &[u8]) -> Option<Vec<u8>> {
+/// The first string in double quotes in which the mark is, as JSON, logfmt, lists and tables have
+/// it, and what is after it.
+fn quoted<'l>(line: &'l [u8], mark: &[u8]) -> Option<(Vec<u8>, &'l [u8])> {
     let at = memmem::find(line, mark).filter(|_| !mark.is_empty())?;
     let (mut open, mut is_escaped, mut is_table) = (None, false, false);
     for (position, byte) in line.iter().enumerate() {
@@ -184,7 +186,8 @@ fn quoted(line: &[u8], mark: &[u8]) -> Option<Vec<u8>> {
                 // A name in quotes after the mark is no end.
                 let after = line.get(position + 1);
                 let ends = after.is_none_or(|b| !b.is_ascii_alphanumeric() && *b != b'_');
-                return unescaped(&line[open? + 1..position], is_table).filter(|_| ends);
+                let text = unescaped(&line[open? + 1..position], is_table).filter(|_| ends);
+                return text.map(|text| (text, &line[position + 1..]));
             }
             b'"' => open = if open.is_some() { None } else { Some(position) },
             _ if position >= at && open.is_none() => return None,
@@ -192,7 +195,7 @@ fn quoted(line: &[u8], mark: &[u8]) -> Option<Vec<u8>> {
         }
     }
     // The line is cut.
-    unescaped(&line[open? + 1..], is_table)
+    unescaped(&line[open? + 1..], is_table).map(|text| (text, &[][..]))
 }
 
 fn unescaped(text: &[u8], is_table: bool) -> Option<Vec<u8>> {

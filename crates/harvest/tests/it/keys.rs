@@ -129,6 +129,14 @@ fn unusable_lines_are_counted() {
     let (records, reports) = harvested(&[path]);
     assert_eq!((records.len(), reports[0].used, reports[0].skipped.lines()), (1, 2, 2));
     assert_eq!(records[0].targets, ["gfx906"]);
+
+    // Lists in JSON, torn lines, prefixes with braces, a log of its own.
+    let other = good.replace("a.cl", "b.cl");
+    let message = line("Missed", &key(1, "gfx906"), 2);
+    let text = format!("[{good},\n{other}\n]\n{good}{other}\n{{pod=x}} {good}\n{message}");
+    let (_directory, path) = written("keys", text.as_bytes());
+    let (records, reports) = harvested(&[path]);
+    assert_eq!((records.len(), reports[0].used, reports[0].skipped.lines()), (3, 6, 0));
 }
 
 proptest! {

@@ -133,6 +133,21 @@ fn a_list_is_read_with_what_log_tools_write_before_it() {
 }
 
 #[test]
+fn commands_in_quotes_are_read() {
+    for text in [
+        format!("[\n  \"{A}\",\n  \"{B}\"\n]\n"),
+        format!("cmds = ['{A}', '{B}']\n"),
+        format!("- {A}\n- '{B}'\n"),
+        format!("| `{A}` | 2 |\n| `{B}` | 3 |\n"),
+        format!("{A} # 12=twelve\n{B}\n"),
+    ] {
+        assert_eq!(texts("x", &text), [A, B], "{text}");
+    }
+    // A torn line has no end of its quotation.
+    assert_eq!(skips("x", format!("{A}\n\"conv -n 1 -c 6")).0, 1);
+}
+
+#[test]
 fn a_damaged_database_gives_its_other_records() {
     let key = |channels: u32| format!("{channels}-16-16-3x3-64-16-16-2-1x1-1x1-1x1-0-NCHW-FP32-F");
     let record = |channels| format!("{}=S:0.5,0,miopenConvolutionFwdAlgoDirect", key(channels));

@@ -71,11 +71,9 @@ impl<'a> TextProblems<'a> {
             self.key(number, key);
             self.torn((number, line), after);
         } else if let Some(bare) = bare(line) {
-            match str::from_utf8(without_comment(bare)) {
-                _ if cut => self.bad(number, line, &LineError::Log(LogError::TooLong)),
-                Ok(command) => self.command((number, line), command, false),
-                Err(_) => self.bad(number, line, &LineError::Log(LogError::NotUtf8)),
-            }
+            self.bare((number, line), without_comment(bare), cut);
+        } else if quoted(line).next().is_some() {
+            quoted(line).for_each(|bare| self.bare((number, line), bare, cut));
         } else {
             let why = if self.has_records { LineError::Damaged } else { LineError::Other };
             self.others.add(number, line, &why, why.hint());
@@ -94,6 +92,10 @@ impl<'a> TextProblems<'a> {
         let line = memmem::find(line, b".txt:").map_or(line, |at| &line[at + 5..]);
         let line = line.strip_prefix(b"+").unwrap_or(line);
         let end = memchr::memchr(b'=', line)?;
+        // A comment behind a command.
+        if memmem::find(&line[..end], b" #").is_some() {
+            return None;
+        }
         let begin = line[..end].iter().rposition(|b| b.is_ascii_whitespace() || b">]|".contains(b));
         let key = str::from_utf8(&line[begin.map_or(0, |at| at + 1)..end]).ok()?;
         let begins = key.starts_with(|c: char| c.is_ascii_digit()) || self.is_database;
@@ -123,6 +125,15 @@ impl<'a> TextProblems<'a> {
                 None => self.bad(number, line, &LineError::Torn),
             }
             rest = &rest[end + 1..];
+        }
+    }
+
+    /// Reads a command without the program's name.
+    fn bare(&mut self, (number, line): (u64, &[u8]), command: &[u8], cut: bool) {
+        match str::from_utf8(command) {
+            _ if cut => self.bad(number, line, &LineError::Log(LogError::TooLong)),
+            Ok(command) => self.command((number, line), command, false),
+            Err(_) => self.bad(number, line, &LineError::Log(LogError::NotUtf8)),
         }
     }
 
@@ -205,6 +216,19 @@ fn bare(line: &[u8]) -> Option<&[u8]> {
     let is_begin = |at: usize| at == 0 || b" \t>]|:".contains(&line[at - 1]);
     let mut begins = (0..line.len()).filter(|at| is_begin(*at)).take(MAX_WORDS_BEFORE);
     begins.find(|at| is_bare(&line[*at..], *at == 0)).map(|at| &line[at..])
+}
+
+/// The commands without the program's name in a line of a list in Python, JSON, YAML or CSV: each in
+/// quotes, both of which are there.
+fn quoted(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let quote = line.iter().find(|b| b"\"'`".contains(b)).copied().unwrap_or(b'"');
+    let mut parts = line.split(move |b| *b == quote).skip(1);
+    std::iter::from_fn(move || {
+        let within = parts.next()?;
+        // The text after the last quote, or before the next.
+        parts.next().map(|_| within)
+    })
+    .filter(|within| is_bare(within, false))
 }
 
 /// Whether a text is a command without the program's name, and maybe without options.
