@@ -121,15 +121,47 @@ pub(crate) fn begin_writing<'a>(
 
 /// As [`begin`]; `None` if the file is in WAL mode.
 fn try_begin(connection: &Connection) -> Result<Option<Transaction<'_>>, Error> {
-    hold_locks(connection)?;
-    connection.prepare_cached("BEGIN")?.execute(())?;
-    let transaction = Transaction(connection);
-    connection.prepare_cached(TAKE)?.query(())?.next()?;
+    let transaction = loop {
+        hold_locks(connection)?;
+        connection.prepare_cached("BEGIN")?.execute(())?;
+        let transaction = Transaction(connection);
+        match busy_handler::without_waiting(|| take(connection)) {
+            Ok(()) => break transaction,
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                drop(transaction);
+                if !release_kept_lock(connection)? || !busy_handler::wait() {
+                    return Err(error);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    };
     // If a log's index is in private memory, the connection stays in exclusive
     // mode.
     let mode: String =
         connection.query_row("PRAGMA locking_mode = NORMAL", (), |row| row.get(0))?;
     Ok((mode == "normal").then_some(transaction))
+}
+
+fn take(connection: &Connection) -> Result<(), Error> {
+    connection.prepare_cached(TAKE)?.query(())?.next().map(drop)
+}
+
+/// Releases the lock that a failed attempt to roll back a journal keeps in
+/// exclusive mode: two connections that wait while they keep it would wait for
+/// each other. Returns whether the file is still not in WAL mode.
+///
+/// Source: `sqlite3PagerSharedLock` and `pager_unlock` of SQLite 3.54.1.
+fn release_kept_lock(connection: &Connection) -> Result<bool, Error> {
+    let exists = |suffix| beside(connection, suffix).is_some_and(|path| path.exists());
+    if !exists("-journal") || exists("-wal") {
+        return Ok(true);
+    }
+    connection.execute_batch("PRAGMA locking_mode = NORMAL")?;
+    // Rolls the journal back, or fails and unlocks the file.
+    busy_handler::without_waiting(|| take(connection)).ok();
+    let mode: String = connection.query_row("PRAGMA journal_mode", (), |row| row.get(0))?;
+    Ok(mode != "wal")
 }
 
 fn set_journal_mode(connection: &Connection, mode: &str) -> Result<(), Error> {

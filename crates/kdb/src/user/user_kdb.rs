@@ -97,13 +97,17 @@ impl UserKdb {
             let (connection, budget) = connected.map_err(|source| sqlite_error(path, source))?;
             Self::over(path, connection, budget, options)
         };
-        busy_handler::wait_up_to(Duration::ZERO);
-        match connect() {
-            Err(error) if error.kind() == KdbErrorKind::Busy && !has_log(path) => {
-                busy_handler::wait_up_to(options.busy);
-                connect()
+        // Each attempt is a new connection: one that fails may keep a lock, for
+        // which others would wait.
+        busy_handler::wait_up_to(options.busy);
+        loop {
+            match busy_handler::without_waiting(connect) {
+                Err(error)
+                    if error.kind() == KdbErrorKind::Busy
+                        && !has_log(path)
+                        && busy_handler::wait() => {}
+                other => return other,
             }
-            other => other,
         }
     }
 

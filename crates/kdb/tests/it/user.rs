@@ -323,3 +323,46 @@ fn a_file_of_many_rows_makes_room_in_one_store() {
     let left = "SELECT count(*) FROM gfxpack_usage WHERE id NOT IN (SELECT id FROM kern_db)";
     assert_eq!(count(left), 0, "uses go with their rows");
 }
+
+/// A kdb beside the journal of a transaction that was cut off.
+fn with_hot_journal(path: &std::path::Path, key: &KernelKey) {
+    let beside = |path: &std::path::Path| PathBuf::from(format!("{}-journal", path.display()));
+    let original = path.with_extension("original");
+    let mut kdb = UserKdb::open(&original, &UserOptions::default()).unwrap();
+    kdb.store(key, &code_object(GFX906, 1, 3000, true), 7, &[]).unwrap();
+    drop(kdb);
+    let connection = Connection::open(&original).unwrap();
+    // Pages are written before the transaction ends.
+    connection.execute_batch("PRAGMA cache_size = 1; BEGIN").unwrap();
+    let fill = "INSERT INTO kern_db (kernel_name, kernel_args, kernel_blob, kernel_hash, \
+        uncompressed_size) SELECT 'b.cl.o', value, zeroblob(9000), '', 1 \
+        FROM json_each('[1,2,3,4,5,6,7,8,9]')";
+    connection.execute(fill, ()).unwrap();
+    std::fs::copy(&original, path).unwrap();
+    std::fs::copy(beside(&original), beside(path)).unwrap();
+}
+
+#[test]
+fn many_roll_back_the_same_journal_without_waiting_for_each_other() {
+    const ROUNDS: usize = 25;
+    const THREADS: usize = 8;
+    let directory = tempfile::tempdir().unwrap();
+    let key = key("a.cl.o", " -DX");
+    let mut options = UserOptions::default();
+    options.busy = Duration::from_secs(60);
+    for round in 0..ROUNDS {
+        let path = directory.path().join(format!("{round}.ukdb"));
+        with_hot_journal(&path, &key);
+        let barrier = std::sync::Barrier::new(THREADS);
+        std::thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    barrier.wait();
+                    let kdb = UserKdb::open(&path, &options).unwrap();
+                    assert!(kdb.get(&key).unwrap().is_some());
+                });
+            }
+        });
+        assert!(!PathBuf::from(format!("{}-journal", path.display())).exists());
+    }
+}
