@@ -7,25 +7,44 @@ mod rpm;
 mod wheel;
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 
+use sha2::Digest;
+
+use crate::compress::Compression;
 use crate::error::Error;
-use crate::output::Written;
+use crate::output::{Hashing, Output, Written};
 use crate::read::PackageKind;
 
 /// A package that is to be written again.
 #[derive(Debug)]
-pub enum Package {
-    /// A .deb.
+pub struct Package {
+    path: PathBuf,
+    /// Its name.
+    pub name: String,
+    /// Its version, in full; an image has none.
+    pub version: String,
+    /// The end that its version gets.
+    suffix: String,
+    /// What is before that in the name of its file, and after it.
+    file: [String; 2],
+    /// Names and versions that it provides beside its own.
+    provides: Vec<(String, String)>,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
     Deb(deb::Deb),
-    /// An image for containers.
     Image(image::Image),
-    /// An .rpm.
     Rpm(Box<rpm::Rpm>),
-    /// A wheel.
     Wheel(wheel::Wheel),
 }
+
+/// The new version of another package whose version is needed exactly; `None` if it keeps it. If
+/// it must follow and can't, an error.
+type Follows<'a> = dyn Fn(&str, &str, bool) -> Result<Option<String>, Error> + 'a;
 
 impl Package {
     /// Reads what a package is; `None` if this kind can't be written again.
@@ -34,91 +53,53 @@ impl Package {
     /// [`Error::Rewrite`] if it is damaged or can't be read.
     pub fn open(path: &Path) -> Result<Option<Self>, Error> {
         let opened = match PackageKind::from_name(path) {
-            Some(PackageKind::Deb) => deb::Deb::open(path).map(Self::Deb),
-            Some(PackageKind::Oci) => image::Image::open(path).map(Self::Image),
-            Some(PackageKind::Rpm) => rpm::Rpm::open(path).map(|it| Self::Rpm(Box::new(it))),
-            Some(PackageKind::Wheel) => wheel::Wheel::open(path).map(Self::Wheel),
+            Some(PackageKind::Deb) => deb::open(path),
+            Some(PackageKind::Oci) => image::open(path),
+            Some(PackageKind::Rpm) => rpm::open(path),
+            Some(PackageKind::Wheel) => wheel::open(path),
             _ => return Ok(None),
         };
+        let opened = opened.and_then(|package| {
+            let is_named = !package.name.is_empty() && !package.file_name().contains('/');
+            is_named.then_some(package).ok_or_else(|| io::Error::other("it has no name or version"))
+        });
         opened.map(Some).map_err(|error| Error::rewrite(path, error))
-    }
-
-    /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Deb(deb) => &deb.name,
-            Self::Image(image) => &image.name,
-            Self::Rpm(rpm) => &rpm.name,
-            Self::Wheel(wheel) => &wheel.name,
-        }
-    }
-
-    /// Its version.
-    #[must_use]
-    pub fn version(&self) -> &str {
-        match self {
-            Self::Deb(deb) => &deb.version,
-            Self::Image(_) => "",
-            Self::Rpm(rpm) => &rpm.version,
-            Self::Wheel(wheel) => &wheel.version,
-        }
     }
 
     /// The version that it gets.
     #[must_use]
     pub fn new_version(&self) -> String {
-        match self {
-            Self::Deb(deb) => deb.new_version.clone(),
-            Self::Image(image) => image.new_version(),
-            Self::Rpm(rpm) => rpm.new_version(),
-            Self::Wheel(wheel) => wheel.new_version(),
-        }
+        format!("{}{}", self.version, self.suffix)
     }
 
     /// The name of its file with the version that it gets.
     #[must_use]
     pub fn file_name(&self) -> String {
-        match self {
-            Self::Deb(deb) => deb.file_name(),
-            Self::Image(image) => image.file_name(),
-            Self::Rpm(rpm) => rpm.file_name(),
-            Self::Wheel(wheel) => wheel.file_name(),
-        }
-    }
-
-    /// Finds out what `rewriter` makes of its files.
-    ///
-    /// # Errors
-    /// [`Error::Rewrite`].
-    pub fn try_out(&self, path: &Path, rewriter: &mut Rewriter<'_>) -> Result<(), Error> {
-        let tried = match self {
-            Self::Deb(deb) => deb.try_out(rewriter),
-            Self::Image(image) => image.try_out(rewriter),
-            Self::Rpm(rpm) => rpm.try_out(rewriter),
-            Self::Wheel(wheel) => wheel.try_out(rewriter),
-        };
-        tried.map_err(|error| Error::rewrite(path, error))
+        self.file.join(&self.suffix)
     }
 
     /// Writes it into the directory `dir`, as `rewriter` wants its files, compressed as it was,
     /// on up to `threads` threads. All that does not follow from that stays as it is; signatures
-    /// inside are lost.
+    /// inside are lost. Without `dir`, it only asks `rewriter`.
     ///
     /// # Errors
     /// [`Error::Rewrite`], or [`Error::Write`].
     pub fn write(
         &self,
-        dir: &Path,
+        dir: Option<&Path>,
         threads: usize,
         rewriter: &mut Rewriter<'_>,
-    ) -> Result<Written, Error> {
-        match self {
-            Self::Deb(deb) => deb.write(dir, threads, rewriter),
-            Self::Image(image) => image.write(dir, threads, rewriter),
-            Self::Rpm(rpm) => rpm.write(dir, threads, rewriter),
-            Self::Wheel(wheel) => wheel.write(dir, rewriter),
-        }
+    ) -> Result<Option<Written>, Error> {
+        let mut output = dir.map(|dir| Output::create(dir, &self.file_name())).transpose()?;
+        let (path, out) = (self.path.as_path(), output.as_mut());
+        let written = match &self.kind {
+            Kind::Deb(deb) => deb.write(path, out, threads, rewriter),
+            Kind::Image(image) => image.write(out, threads, rewriter),
+            Kind::Rpm(rpm) => rpm.write(path, out, threads, rewriter),
+            Kind::Wheel(wheel) => wheel.write(path, out, &self.suffix, rewriter),
+        };
+        written.map_err(|error| Error::rewrite(path, error))?;
+        output.map(Output::commit).transpose()
     }
 }
 
@@ -133,14 +114,35 @@ pub fn rename(
     suffix: &str,
     stays: &dyn Fn(&str) -> bool,
 ) -> Result<(), Error> {
-    let known = packages.iter().map(|it| (it.name().to_owned(), it.version().to_owned()));
-    let known: Vec<(String, String)> = known.collect();
+    // Names, versions and new versions. What a package provides beside its name stays.
+    let mut given = Vec::new();
+    for package in &mut *packages {
+        // The version of a wheel has one local part.
+        let has_local = matches!(package.kind, Kind::Wheel(_)) && package.version.contains('+');
+        package.suffix = if has_local { suffix.replacen('+', ".", 1) } else { suffix.to_owned() };
+        given.push((package.name.clone(), package.version.clone(), package.new_version()));
+        let stays =
+            |(name, version): &(String, String)| (name.clone(), version.clone(), version.clone());
+        given.extend(package.provides.iter().map(stays));
+    }
     for package in packages {
-        match package {
-            Package::Deb(deb) => deb.rename(suffix, &known, stays)?,
-            Package::Image(image) => image.rename(suffix),
-            Package::Rpm(rpm) => rpm.rename(suffix, &known)?,
-            Package::Wheel(wheel) => wheel.rename(suffix, &known),
+        let new_version = package.new_version();
+        let Package { name, version, kind, .. } = package;
+        let follows = |needed: &str, exactly: &str, must: bool| {
+            let mut same = given.iter().filter(|(it, ..)| it == needed);
+            let found = same.clone().find(|(_, it, _)| it == exactly);
+            let is_sibling = exactly == version || same.any(|(_, it, new)| it != new);
+            if found.is_none() && is_sibling && must {
+                let (needed, version) = (needed.to_owned(), exactly.to_owned());
+                return Err(Error::NeedsExactly { package: name.clone(), needed, version });
+            }
+            Ok(found.map(|(.., new)| new.clone()))
+        };
+        match kind {
+            Kind::Deb(deb) => deb.rename([name, version, &new_version], stays, &follows)?,
+            Kind::Image(_) => {}
+            Kind::Rpm(rpm) => rpm.rename([name, version], suffix, &follows)?,
+            Kind::Wheel(wheel) => wheel.rename(&new_version, &given),
         }
     }
     Ok(())
@@ -198,6 +200,68 @@ impl Rewriter<'_> {
         }
         file.rewind()?;
         Ok(Some(Contents { size: now, is_smaller, bytes: Box::new(file) }))
+    }
+
+    /// Whether a symbolic link at `path` leads to a file that is taken out.
+    fn takes_out_link(&self, path: &Path, target: &Path) -> bool {
+        let leads = path.with_file_name("").join(target);
+        (self.takes_out)(&plain(leads.as_os_str().as_encoded_bytes()))
+    }
+}
+
+impl Contents<'_> {
+    /// Writes them, with zeros up to a multiple of `align`, and returns their digest.
+    fn write<D: Digest>(
+        mut self,
+        out: &mut dyn Write,
+        align: u64,
+        path: &Path,
+    ) -> io::Result<String> {
+        let mut hashing = Hashing::with(&mut *out, D::new());
+        io::copy(&mut self.bytes, &mut hashing)?;
+        let (_, digest, written) = hashing.finish();
+        if written != self.size {
+            return Err(cut_short(path));
+        }
+        io::copy(&mut io::repeat(0).take(written.next_multiple_of(align) - written), out)?;
+        Ok(digest)
+    }
+}
+
+/// What was compressed, in a file without a name.
+#[derive(Debug)]
+struct Packed {
+    file: File,
+    size: u64,
+    sha256: String,
+    /// Of what it was before.
+    plain_sha256: String,
+}
+
+impl Packed {
+    /// Compresses what `write` writes.
+    fn new<T>(
+        output: &Output,
+        compression: Option<Compression>,
+        threads: usize,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+    ) -> io::Result<(Self, T)> {
+        let mut packed = Hashing::new(BufWriter::new(output.scratch()?));
+        let (written, plain) = match compression {
+            None => (write(&mut packed)?, None),
+            Some(compression) => {
+                let mut out = Hashing::new(compression.encoder(&mut packed, threads)?);
+                let written = write(&mut out)?;
+                let (encoder, plain, _) = out.finish();
+                encoder.finish()?;
+                (written, Some(plain))
+            }
+        };
+        let (buffered, sha256, size) = packed.finish();
+        let mut file = buffered.into_inner().map_err(IntoInnerError::into_error)?;
+        file.rewind()?;
+        let plain_sha256 = plain.unwrap_or_else(|| sha256.clone());
+        Ok((Self { file, size, sha256, plain_sha256 }, written))
     }
 }
 
@@ -287,6 +351,7 @@ mod tests {
         let out = dir.join("out");
         std::fs::create_dir_all(&out).expect("made");
         let [package] = &package;
-        package.write(&out, 1, &mut Rewriter { takes_out: &takes_out, file: &mut file }).map(drop)
+        let mut rewriter = Rewriter { takes_out: &takes_out, file: &mut file };
+        package.write(Some(&out), 1, &mut rewriter).map(drop)
     }
 }

@@ -210,6 +210,8 @@ x
 %install
 mkdir -p %{buildroot}/etc %{buildroot}/usr/lib/x %{buildroot}/usr/include
 cp %{_topdir}/code.hsaco %{buildroot}/usr/lib/x
+cp %{_topdir}/code.hsaco %{buildroot}/usr/lib/x/linked.hsaco
+ln %{buildroot}/usr/lib/x/linked.hsaco %{buildroot}/usr/lib/x/same.hsaco
 echo gfx90a > %{buildroot}/usr/lib/x/a_gfx90a.co
 ln -s a_gfx90a.co %{buildroot}/usr/lib/x/b.co
 echo gfx1030 > %{buildroot}/usr/lib/x/a_gfx1030.co
@@ -282,7 +284,9 @@ fn slim_packages_take_the_originals_place_and_go_back() {
     root.dnf(&["--nogpgcheck", "upgrade"]);
     assert_eq!(root.installed(), original.map(|it| format!("{it}+gfx1030")));
     assert_eq!(root.rpm(&["-V", "libx", "libx-devel"]), "");
-    assert!(root.file("usr/lib/x/code.hsaco") == bundle(&["gfx1030"]));
+    for name in ["code", "linked", "same"] {
+        assert!(root.file(&format!("usr/lib/x/{name}.hsaco")) == bundle(&["gfx1030"]), "{name}");
+    }
     assert!(!root.dir.join("usr/lib/x/a_gfx90a.co").exists());
     root.sources(&lab, "whole");
     root.dnf(&["--nogpgcheck", "downgrade", "libx", "libx-devel"]);

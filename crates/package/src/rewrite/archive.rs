@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use ::tar::{EntryType, Header};
 use md5::Md5;
 
-use super::{Rewriter, cut_short, plain, text};
-use crate::output::Hashing;
+use super::{Rewriter, plain, text};
 
 /// Size of a header, and what all parts are padded to.
 const BLOCK: u64 = 512;
@@ -40,11 +39,12 @@ struct Extensions {
 /// Format".
 pub(super) fn rewrite(
     from: impl Read,
-    out: &mut impl Write,
+    out: &mut dyn Write,
     rewriter: &mut Rewriter<'_>,
 ) -> io::Result<Changes> {
     let mut archive = ::tar::Archive::new(from);
     let (mut changes, mut before) = (Changes::default(), Extensions::default());
+    let takes_out = rewriter.takes_out;
     for entry in archive.entries()?.raw(true) {
         let mut entry = entry?;
         let header = entry.header().clone();
@@ -56,6 +56,7 @@ pub(super) fn rewrite(
         let path = plain(&before.name.unwrap_or_else(|| header.path_bytes().into_owned()));
         let link = before.link.or_else(|| header.link_name_bytes().map(|it| it.into_owned()));
         let link = PathBuf::from(text(&link.unwrap_or_default()));
+        let target = plain(link.as_os_str().as_encoded_bytes());
         let mut begin = |header: &Header| {
             out.write_all(&before.bytes)?;
             out.write_all(header.as_bytes())
@@ -68,47 +69,39 @@ pub(super) fn rewrite(
                     changes.removed.insert(path);
                     continue;
                 };
-                let mut changed = header.clone();
-                if contents.is_smaller {
-                    changed.set_size(contents.size);
+                let (now, is_smaller, mut changed) = (contents.size, contents.is_smaller, header);
+                if is_smaller {
+                    changed.set_size(now);
                     changed.set_cksum();
-                    let kib = size.div_ceil(1024).saturating_sub(contents.size.div_ceil(1024));
-                    changes.kib += kib;
+                    changes.kib += size.div_ceil(1024).saturating_sub(now.div_ceil(1024));
                 }
                 begin(&changed)?;
-                let is_smaller = contents.is_smaller;
-                let digest = contents_into(out, contents, &path)?;
+                let digest = contents.write::<Md5>(out, BLOCK, &path)?;
                 if is_smaller {
                     changes.digests.insert(path, digest);
                 }
             }
-            EntryType::Symlink => {
-                let target = path.with_file_name("").join(&link);
-                if (rewriter.takes_out)(&plain(target.as_os_str().as_encoded_bytes())) {
-                    changes.kib += 1;
-                    changes.removed.insert(path);
-                } else {
-                    begin(&header)?;
-                }
+            EntryType::Symlink if rewriter.takes_out_link(&path, &link) => {
+                changes.kib += 1;
+                changes.removed.insert(path);
+            }
+            // The file may also be in a layer below.
+            EntryType::Link if changes.removed.contains(&target) || takes_out(&target) => {
+                changes.removed.insert(path);
             }
             EntryType::Link => {
-                let target = plain(link.as_os_str().as_encoded_bytes());
-                // The file may also be in a layer below.
-                if changes.removed.contains(&target) || (rewriter.takes_out)(&target) {
-                    changes.removed.insert(path);
-                    continue;
-                }
+                begin(&header)?;
                 if let Some(digest) = changes.digests.get(&target).cloned() {
                     changes.digests.insert(path, digest);
                 }
-                begin(&header)?;
             }
-            EntryType::Directory | EntryType::Char | EntryType::Block | EntryType::Fifo => {
-                begin(&header)?;
-            }
-            other => {
-                let message =
-                    format!("`{}` is stored in an unusual way: {other:?}", path.display());
+            EntryType::Symlink
+            | EntryType::Directory
+            | EntryType::Char
+            | EntryType::Block
+            | EntryType::Fifo => begin(&header)?,
+            _ => {
+                let message = format!("`{}` is stored in an unusual way", path.display());
                 return Err(io::Error::other(message));
             }
         }
@@ -124,22 +117,6 @@ pub(super) fn rewrite(
 /// Source: OCI image specification 1.1, "Whiteouts".
 fn is_whiteout(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".wh."))
-}
-
-/// Writes contents and padding, and returns their digest.
-fn contents_into(
-    out: &mut impl Write,
-    mut contents: super::Contents<'_>,
-    path: &Path,
-) -> io::Result<String> {
-    let mut hashing = Hashing::<_, Md5>::with(&mut *out, Md5::default());
-    io::copy(&mut contents.bytes, &mut hashing)?;
-    let (_, digest, written) = hashing.finish();
-    if written != contents.size {
-        return Err(cut_short(path));
-    }
-    out.write_all(&[0; BLOCK as usize][..(written.next_multiple_of(BLOCK) - written) as usize])?;
-    Ok(digest)
 }
 
 impl Extensions {
@@ -175,8 +152,7 @@ impl Extensions {
                 b"path" => self.name = Some(record.value_bytes().to_owned()),
                 b"linkpath" => self.link = Some(record.value_bytes().to_owned()),
                 key if key == b"size" || key.starts_with(b"GNU.sparse") => {
-                    let message = "a file in it is sparse, or larger than 8 GB";
-                    return Err(io::Error::other(message));
+                    return Err(io::Error::other("a file in it is sparse, or larger than 8 GB"));
                 }
                 _ => {}
             }

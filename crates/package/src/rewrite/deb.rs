@@ -1,21 +1,21 @@
 //! Rewrites .debs: their files, checksums, installed sizes, versions, and what they need of one
 //! another.
 
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
+
+use ::tar::Header;
 
 use super::archive::{self, Changes};
-use super::{Rewriter, cut_short, plain};
+use super::{Follows, Kind, Package, Packed, Rewriter, cut_short, plain};
 use crate::compress::Compression;
 use crate::deb::{member_header, pad};
 use crate::deb822::Paragraph;
-use crate::error::{Error, Failure};
-use crate::output::{Output, Written};
-use crate::read::{deb_member, open};
+use crate::error::Error;
+use crate::output::Output;
+use crate::read::{deb_member, open as open_file};
 
-/// Fields that a package can't be installed without.
-const NEEDS: [&str; 2] = ["Depends", "Pre-Depends"];
-/// Fields that name packages whose versions follow.
+/// Fields that name packages whose versions follow; the first two must be met.
 const RELATIONS: [&str; 5] = ["Depends", "Pre-Depends", "Recommends", "Suggests", "Enhances"];
 /// The GPUs that a package is for.
 const GPUS: &str = "X-ROCm-GPU-Architecture";
@@ -24,80 +24,78 @@ const CONTROL_MAX: u64 = 64 << 20;
 
 /// A .deb that is to be written again.
 #[derive(Debug)]
-pub struct Deb {
-    path: PathBuf,
-    /// The control file.
+pub(super) struct Deb {
+    /// How the control data are compressed.
+    codec: String,
+    members: Vec<(Header, Vec<u8>)>,
     control: String,
     /// When it was packed.
     mtime: u64,
-    /// The package's name.
-    pub(super) name: String,
-    /// Its version.
-    pub(super) version: String,
-    /// The version that it gets; at first the same.
-    pub(super) new_version: String,
+}
+
+pub(super) fn open(path: &Path) -> io::Result<Package> {
+    let (codec, archive) = member(path, "control")?;
+    let mut archive = ::tar::Archive::new(archive.take(CONTROL_MAX));
+    let mut members = Vec::new();
+    for entry in archive.entries()? {
+        let (mut entry, mut bytes) = (entry?, Vec::new());
+        entry.read_to_end(&mut bytes)?;
+        members.push((entry.header().clone(), bytes));
+    }
+    let control = members.iter().find(|(header, _)| is(header, "control"));
+    let (header, text) = control.ok_or_else(|| io::Error::other("it has no control file"))?;
+    let control = String::from_utf8(text.clone()).map_err(io::Error::other)?;
+    let mtime = header.mtime()?;
+    package(path, Deb { codec, members, control, mtime })
+}
+
+fn package(path: &Path, deb: Deb) -> io::Result<Package> {
+    let paragraph = Paragraph(&deb.control);
+    let line = |field| paragraph.line(field).unwrap_or_default().to_owned();
+    let [name, version, architecture] = ["Package", "Version", "Architecture"].map(line);
+    if version.is_empty() || architecture.is_empty() || !deb.control.ends_with('\n') {
+        return Err(cut_short(Path::new("control")));
+    }
+    let without_epoch = version.split_once(':').map_or(&*version, |(_, it)| it);
+    let provides = paragraph.lines("Provides").into_iter().flatten();
+    let provides = provides.flat_map(|line| line.split(',')).filter_map(exactly);
+    Ok(Package {
+        path: path.to_owned(),
+        file: [format!("{name}_{without_epoch}"), format!("_{architecture}.deb")],
+        provides: provides.map(|(name, version)| (name.to_owned(), version.to_owned())).collect(),
+        name,
+        version,
+        suffix: String::new(),
+        kind: Kind::Deb(deb),
+    })
 }
 
 impl Deb {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let (control, mtime) = control(path)?;
-        let line = |field| Paragraph(&control).line(field).unwrap_or_default().to_owned();
-        let (name, version, architecture) =
-            (line("Package"), line("Version"), line("Architecture"));
-        if [&name, &version, &architecture].iter().any(|it| it.is_empty() || it.contains('/')) {
-            return Err(io::Error::other("it has no name, version or architecture"));
-        }
-        let new_version = version.clone();
-        Ok(Self { path: path.to_owned(), control, mtime, name, version, new_version })
-    }
-
-    pub(super) fn file_name(&self) -> String {
-        let version = self.new_version.split_once(':').map_or(&*self.new_version, |(_, it)| it);
-        let architecture = Paragraph(&self.control).line("Architecture").unwrap_or("all");
-        format!("{}_{version}_{architecture}.deb", self.name)
-    }
-
-    pub(super) fn try_out(&self, rewriter: &mut Rewriter<'_>) -> io::Result<()> {
-        archive::rewrite(self.files()?.1, &mut io::sink(), rewriter).map(drop)
-    }
-
     /// Source: deb(5), deb-control(5), deb-md5sums(5).
     pub(super) fn write(
         &self,
-        dir: &Path,
+        path: &Path,
+        output: Option<&mut Output>,
         threads: usize,
         rewriter: &mut Rewriter<'_>,
-    ) -> Result<Written, Error> {
-        let mut output = Output::create(dir, &self.file_name())?;
-        self.write_to(&mut output, threads, rewriter).map_err(|failure| match failure {
-            Failure::Output(error) => Error::rewrite(&self.path, error),
-            Failure::Other(error) => error,
+    ) -> io::Result<()> {
+        let (codec, files) = member(path, "data")?;
+        let Some(output) = output else {
+            return archive::rewrite(files, &mut io::sink(), rewriter).map(drop);
+        };
+        let compression = compression(&codec);
+        let (mut data, changes) = Packed::new(output, Some(compression), threads, |out| {
+            archive::rewrite(files, out, rewriter)
         })?;
-        output.commit()
-    }
-
-    fn write_to(
-        &self,
-        output: &mut Output,
-        threads: usize,
-        rewriter: &mut Rewriter<'_>,
-    ) -> Result<(), Failure> {
-        let (data_codec, files) = self.files()?;
-        let compression = compression(&data_codec);
-        let mut encoder = compression.encoder(output.scratch()?, threads)?;
-        let changes = archive::rewrite(files, &mut encoder, rewriter)?;
-        let mut data = encoder.finish()?;
-        let data_size = data.stream_position()?;
-        data.seek(SeekFrom::Start(0))?;
         let (codec, members) = self.control_data(&changes)?;
-        let path = output.path();
         output.write_all(b"!<arch>\n")?;
         for (name, size, bytes) in [
             ("debian-binary".to_owned(), 4, &mut b"2.0\n".as_slice() as &mut dyn Read),
             (format!("control.tar.{codec}"), members.len() as u64, &mut members.as_slice()),
-            (format!("data.tar.{}", compression.extension()), data_size, &mut data),
+            (format!("data.tar.{}", compression.extension()), data.size, &mut data.file),
         ] {
-            let header = member_header(&name, size, self.mtime, &path)?;
+            let header = member_header(&name, size, self.mtime, &output.path());
+            let header = header.map_err(io::Error::other)?;
             output.write_all(header.as_bytes())?;
             io::copy(bytes, output)?;
             pad(output, size)?;
@@ -105,27 +103,15 @@ impl Deb {
         Ok(())
     }
 
-    /// The compression and the uncompressed archive of the files.
-    fn files(&self) -> io::Result<(String, Box<dyn Read>)> {
-        deb_member(BufReader::with_capacity(256 << 10, open(&self.path)?), "data")
-    }
-
     /// The control data with what changed: codec and bytes.
     fn control_data(&self, changes: &Changes) -> io::Result<(&'static str, Vec<u8>)> {
-        let (codec, members) = deb_member(BufReader::new(open(&self.path)?), "control")?;
-        let compression = compression(&codec);
+        let compression = compression(&self.codec);
         let mut encoder = compression.encoder(Vec::new(), 1)?;
-        let mut archive = ::tar::Archive::new(members.take(CONTROL_MAX));
-        for entry in archive.entries()? {
-            let mut entry = entry?;
-            let mut header = entry.header().clone();
-            let name = entry.path()?.into_owned();
-            let mut bytes = Vec::new();
-            entry.read_to_end(&mut bytes)?;
-            let is = |it: &str| name.file_name().is_some_and(|name| name == it);
-            if is("control") {
+        for (header, bytes) in &self.members {
+            let (mut header, mut bytes) = (header.clone(), bytes.clone());
+            if is(&header, "control") {
                 bytes = self.changed_control(changes).into_bytes();
-            } else if is("md5sums") {
+            } else if is(&header, "md5sums") {
                 let sums = String::from_utf8(bytes).map_err(io::Error::other)?;
                 bytes = changed_sums(&sums, changes).into_bytes();
             }
@@ -140,75 +126,68 @@ impl Deb {
     }
 
     fn changed_control(&self, changes: &Changes) -> String {
-        let paragraph = Paragraph(&self.control);
-        let mut text = String::new();
-        for (name, value) in paragraph.fields() {
-            let value = match name {
-                "Version" => format!(" {}\n", self.new_version),
-                "Installed-Size" => {
-                    let before = value.trim().parse::<u64>().unwrap_or_default();
-                    format!(" {}\n", before.saturating_sub(changes.kib))
+        let fields =
+            Paragraph(&self.control).fields().map(|(name, value)| match value.trim().parse() {
+                Ok(before) if name == "Installed-Size" => {
+                    format!("{name}: {}\n", u64::saturating_sub(before, changes.kib))
                 }
-                // As in packages that Debian builds again: the source keeps its version.
-                "Source" if !value.contains('(') => {
-                    format!(" {} ({})\n", value.trim(), self.version)
-                }
-                _ => value.to_owned(),
-            };
-            text += &format!("{name}:{value}");
-            if name == "Package" && paragraph.line("Source").is_none() {
-                text += &format!("Source: {} ({})\n", self.name, self.version);
-            }
-        }
-        text
+                _ => format!("{name}:{value}"),
+            });
+        fields.collect()
     }
 
-    /// Gives it a version, and has what it needs exactly of `others`, names and versions, follow.
+    /// Gives it, by name and version, a new version, and has what it needs exactly follow.
     ///
     /// Source: Debian Policy 4.7.0, 7.1.
     pub(super) fn rename(
         &mut self,
-        suffix: &str,
-        others: &[(String, String)],
+        [name, version, new_version]: [&str; 3],
         stays: &dyn Fn(&str) -> bool,
+        follows: &Follows<'_>,
     ) -> Result<(), Error> {
+        let paragraph = Paragraph(&self.control);
         let mut control = String::new();
-        for (field, value) in Paragraph(&self.control).fields() {
+        for (field, value) in paragraph.fields() {
             control += &format!("{field}:");
-            if field.eq_ignore_ascii_case(GPUS) {
+            if field == "Version" {
+                control += &format!(" {new_version}\n");
+            } else if field == "Source" && !value.contains('(') {
+                // As in packages that Debian builds again: the source keeps its version.
+                control += &format!(" {} ({version})\n", value.trim());
+            } else if field.eq_ignore_ascii_case(GPUS) {
                 let gpus: Vec<&str> = value.split_whitespace().filter(|gpu| stays(gpu)).collect();
                 control += &format!(" {}\n", gpus.join(" "));
-                continue;
-            }
-            if !RELATIONS.contains(&field) {
-                control += value;
-                continue;
-            }
-            for relation in value.split_inclusive([',', '|']) {
-                let Some((name, version)) = exactly(relation) else {
-                    control += relation;
-                    continue;
-                };
-                let given = || others.iter().filter(|(it, _)| it == name);
-                let follows = given().any(|(_, it)| it == version);
-                let is_sibling = given().next().is_some() || version == self.version;
-                if !follows && is_sibling && NEEDS.contains(&field) {
-                    let (package, needed) = (self.name.clone(), name.to_owned());
-                    return Err(Error::NeedsExactly {
-                        package,
-                        needed,
-                        version: version.to_owned(),
-                    });
+            } else if RELATIONS.contains(&field) {
+                for relation in value.split_inclusive([',', '|']) {
+                    let Some((needed, exactly)) = exactly(relation) else {
+                        control += relation;
+                        continue;
+                    };
+                    let new = follows(needed, exactly, RELATIONS[..2].contains(&field))?;
+                    let new = new.as_deref().unwrap_or(exactly);
+                    let (before, after) = relation.rsplit_once(exactly).expect("it is in it");
+                    control += &format!("{before}{new}{after}");
                 }
-                let (before, after) = relation.rsplit_once(version).expect("it is in it");
-                let suffix = if follows { suffix } else { "" };
-                control += &format!("{before}{version}{suffix}{after}");
+            } else {
+                control += value;
+            }
+            if field == "Package" && paragraph.line("Source").is_none() {
+                control += &format!("Source: {name} ({version})\n");
             }
         }
         self.control = control;
-        self.new_version = format!("{}{suffix}", self.version);
         Ok(())
     }
+}
+
+/// The compression of a part, and its archive.
+fn member(path: &Path, part: &str) -> io::Result<(String, Box<dyn Read>)> {
+    deb_member(BufReader::with_capacity(256 << 10, open_file(path)?), part)
+}
+
+/// Whether it is the header of the control data's file of this name.
+fn is(header: &Header, name: &str) -> bool {
+    header.path().is_ok_and(|path| path.file_name().is_some_and(|it| it == name))
 }
 
 /// Name and version of a relation `name (= version)`.
@@ -216,24 +195,6 @@ fn exactly(relation: &str) -> Option<(&str, &str)> {
     let (name, bound) = relation.split_once('(')?;
     let version = bound.split_once(')')?.0.trim().strip_prefix('=')?;
     Some((name.trim().split(':').next()?, version.trim()))
-}
-
-/// The control file, and when it was packed.
-fn control(path: &Path) -> io::Result<(String, u64)> {
-    let (_, members) = deb_member(BufReader::new(open(path)?), "control")?;
-    let mut archive = ::tar::Archive::new(members.take(CONTROL_MAX));
-    for entry in archive.entries()? {
-        let mut entry = entry?;
-        if entry.path()?.file_name().is_some_and(|name| name == "control") {
-            let (mtime, mut text) = (entry.header().mtime()?, String::new());
-            entry.read_to_string(&mut text)?;
-            if !text.ends_with('\n') {
-                return Err(cut_short(Path::new("control")));
-            }
-            return Ok((text, mtime));
-        }
-    }
-    Err(io::Error::other("it has no control file"))
 }
 
 /// The compressor for what was compressed by `codec`, at the level that Debian and Ubuntu use.
@@ -264,20 +225,26 @@ fn changed_sums(sums: &str, changes: &Changes) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
+    use super::super::rename as rename_all;
     use super::*;
 
-    fn rename(debs: &mut [Deb]) -> Result<(), Error> {
-        let known: Vec<_> = debs.iter().map(|it| (it.name.clone(), it.version.clone())).collect();
-        debs.iter_mut().try_for_each(|it| it.rename("+gfx1030", &known, &|gpu| gpu == "gfx1030"))
+    fn rename(debs: &mut [Package]) -> Result<(), Error> {
+        rename_all(debs, "+gfx1030", &|gpu| gpu == "gfx1030")
     }
 
-    fn deb(name: &str, version: &str, relations: &str) -> Deb {
+    fn deb(name: &str, version: &str, relations: &str) -> Package {
         let control = format!(
-            "Package: {name}\nVersion: {version}\nInstalled-Size: 100\n{relations}Description: a\n b\n"
+            "Package: {name}\nVersion: {version}\nArchitecture: all\nInstalled-Size: 100\n{relations}Description: a\n b\n"
         );
-        let (name, version) = (name.to_owned(), version.to_owned());
-        let new_version = version.clone();
-        Deb { path: PathBuf::new(), control, mtime: 0, name, version, new_version }
+        let (codec, members) = (String::new(), Vec::new());
+        package(Path::new("x.deb"), Deb { codec, members, control, mtime: 0 }).expect("whole")
+    }
+
+    fn control(package: &Package, kib: u64) -> String {
+        let Kind::Deb(deb) = &package.kind else { panic!("{package:?}") };
+        deb.changed_control(&Changes { kib, ..Changes::default() })
     }
 
     #[test]
@@ -286,12 +253,12 @@ mod tests {
         let mut debs = [deb("lib-dev", "1:2-1", needs), deb("lib1", "1:2-1", "")];
         rename(&mut debs).expect("both are there");
         assert_eq!(
-            debs[0].changed_control(&Changes { kib: 40, ..Changes::default() }),
-            "Package: lib-dev\nSource: lib-dev (1:2-1)\nVersion: 1:2-1+gfx1030\n\
+            control(&debs[0], 40),
+            "Package: lib-dev\nSource: lib-dev (1:2-1)\nVersion: 1:2-1+gfx1030\nArchitecture: all\n\
              Installed-Size: 60\nDepends: lib1 (= 1:2-1+gfx1030), libc6 (>= 2),\n \
              lib1:any (=1:2-1+gfx1030) | lib2\nDescription: a\n b\n"
         );
-        let refused = |debs: &mut [Deb]| match rename(debs) {
+        let refused = |debs: &mut [Package]| match rename(debs) {
             Err(Error::NeedsExactly { package, needed, .. }) => format!("{package} {needed}"),
             other => panic!("{other:?}"),
         };
@@ -302,6 +269,13 @@ mod tests {
         let older = deb("lib1", "1:1-1", "");
         rename(&mut [deb("lib-dev", "1:2-1", needs), older, deb("lib1", "1:2-1", "")])
             .expect("it is there");
+        // Names that another one of them provides keep their versions.
+        let on_abi = "Depends: abi (= 1:2-1)\n";
+        assert_eq!(refused(&mut [deb("lib-dev", "1:2-1", on_abi)]), "lib-dev abi");
+        let provides = "Provides: other,\n abi (= 1:2-1)\n";
+        let mut both = [deb("lib-dev", "1:2-1", on_abi), deb("lib1", "1:2-1", provides)];
+        rename(&mut both).expect("it is provided");
+        assert!(control(&both[0], 0).contains(on_abi) && control(&both[1], 0).contains(provides));
         // What has a version of its own is no part of it.
         let mut alone = [deb(
             "lib1",
@@ -310,7 +284,7 @@ mod tests {
         )];
         rename(&mut alone).expect("nothing follows");
         assert!(
-            alone[0].control.contains(
+            control(&alone[0], 0).contains(
                 "data (= 7)\nSuggests: lib-doc (= 2)\nX-Rocm-GPU-Architecture: gfx1030\n"
             )
         );

@@ -9,11 +9,10 @@ use ::tar::{Builder, EntryType, Header};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Rewriter, archive};
+use super::{Kind, Package, Packed, Rewriter, archive};
 use crate::compress::Compression;
-use crate::error::Error;
-use crate::output::{Hashing, Output, Written, hex};
-use crate::read::{open, unpacked};
+use crate::output::{Output, hex};
+use crate::read::{open as open_file, unpacked};
 
 /// Most bytes of an index, a manifest or a configuration.
 const JSON_MAX: u64 = 64 << 20;
@@ -22,140 +21,103 @@ const ABOUT_OTHERS: &str = "vnd.docker.reference.digest";
 
 /// An image in a tar archive, as skopeo's `oci-archive`, that is to be written again.
 #[derive(Debug)]
-pub struct Image {
+pub(super) struct Image {
     path: PathBuf,
     /// Where files are: offset and size.
     files: BTreeMap<String, (u64, u64)>,
-    pub(super) name: String,
-    suffix: String,
 }
 
-/// What is in the new image, by path.
-#[derive(Default)]
-struct Blobs {
-    /// Those that changed: JSON.
-    texts: BTreeMap<String, Vec<u8>>,
-    /// Layers that changed, and their sizes.
-    layers: BTreeMap<String, (File, u64)>,
-    /// Those that stay.
-    kept: BTreeMap<String, (u64, u64)>,
-    /// By path of a layer: its new digest and size, and that of its archive; `None` if it stays.
-    known: BTreeMap<String, Option<(String, u64, String)>>,
+/// What is in the new image.
+enum Blob {
+    Kept,
+    Json(Vec<u8>),
+    Layer(Packed),
+}
+
+pub(super) fn open(path: &Path) -> io::Result<Package> {
+    let mut archive = ::tar::Archive::new(BufReader::new(open_file(path)?));
+    let mut files = BTreeMap::new();
+    for entry in archive.entries_with_seek()? {
+        let entry = entry?;
+        if entry.header().entry_type() == EntryType::Regular {
+            let name = super::plain(&entry.path_bytes()).display().to_string();
+            files.insert(name, (entry.raw_file_position(), entry.size()));
+        }
+    }
+    if !files.contains_key("index.json") || !files.contains_key("oci-layout") {
+        return Err(io::Error::other("it is no image in the form of OCI"));
+    }
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let name = name.strip_suffix(".oci.tar").unwrap_or(&name).to_owned();
+    Ok(Package {
+        path: path.to_owned(),
+        file: [name.clone(), ".oci.tar".to_owned()],
+        name,
+        version: String::new(),
+        suffix: String::new(),
+        provides: Vec::new(),
+        kind: Kind::Image(Image { path: path.to_owned(), files }),
+    })
 }
 
 impl Image {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let mut archive = ::tar::Archive::new(BufReader::new(open(path)?));
-        let mut files = BTreeMap::new();
-        for entry in archive.entries_with_seek()? {
-            let entry = entry?;
-            if entry.header().entry_type() == EntryType::Regular {
-                let name = super::plain(&entry.path_bytes()).display().to_string();
-                files.insert(name, (entry.raw_file_position(), entry.size()));
-            }
-        }
-        if !files.contains_key("index.json") || !files.contains_key("oci-layout") {
-            return Err(io::Error::other("it is no image in the form of OCI"));
-        }
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let name = name.strip_suffix(".oci.tar").unwrap_or(&name).to_owned();
-        Ok(Self { path: path.to_owned(), files, name, suffix: String::new() })
-    }
-
-    pub(super) fn rename(&mut self, suffix: &str) {
-        suffix.clone_into(&mut self.suffix);
-    }
-
-    pub(super) fn new_version(&self) -> String {
-        self.suffix.clone()
-    }
-
-    pub(super) fn file_name(&self) -> String {
-        format!("{}{}.oci.tar", self.name, self.suffix)
-    }
-
-    pub(super) fn try_out(&self, rewriter: &mut Rewriter<'_>) -> io::Result<()> {
-        self.rewrite(None, 1, rewriter).map(drop)
-    }
-
     /// Source: OCI image specification 1.1.
     pub(super) fn write(
         &self,
-        dir: &Path,
+        output: Option<&mut Output>,
         threads: usize,
         rewriter: &mut Rewriter<'_>,
-    ) -> Result<Written, Error> {
-        let mut output = Output::create(dir, &self.file_name())?;
-        let mut write = || -> io::Result<()> {
-            let (index, mut blobs) = self.rewrite(Some(&output), threads, rewriter)?;
-            let mut tar = Builder::new(BufWriter::new(&mut output));
-            put(
-                &mut tar,
-                "oci-layout",
-                self.bytes("oci-layout")?.len() as u64,
-                self.part("oci-layout")?,
-            )?;
-            put(&mut tar, "index.json", index.len() as u64, &*index)?;
-            for (name, text) in &blobs.texts {
-                put(&mut tar, name, text.len() as u64, text.as_slice())?;
-            }
-            for (name, (layer, size)) in &mut blobs.layers {
-                layer.seek(SeekFrom::Start(0))?;
-                put(&mut tar, name, *size, layer)?;
-            }
-            for (name, (_, size)) in &blobs.kept {
-                put(&mut tar, name, *size, self.part(name)?)?;
-            }
-            tar.into_inner()?.flush()
-        };
-        write().map_err(|error| Error::rewrite(&self.path, error))?;
-        output.commit()
-    }
-
-    /// The new index, and all that it leads to.
-    fn rewrite(
-        &self,
-        output: Option<&Output>,
-        threads: usize,
-        rewriter: &mut Rewriter<'_>,
-    ) -> io::Result<(Vec<u8>, Blobs)> {
-        let mut blobs = Blobs::default();
+    ) -> io::Result<()> {
         let mut index = self.json("index.json")?;
-        let mut layers = Layers { image: self, output, threads, rewriter, blobs: &mut blobs };
-        layers.index(&mut index, true)?;
-        Ok((index.to_string().into_bytes(), blobs))
+        let (blobs, known) = (BTreeMap::new(), BTreeMap::new());
+        let beside = output.as_deref();
+        let mut walk = Walk { image: self, output: beside, threads, rewriter, blobs, known };
+        walk.index(&mut index, true)?;
+        let mut blobs = walk.blobs;
+        let Some(output) = output else { return Ok(()) };
+        let mut tar = Builder::new(BufWriter::new(output));
+        blobs.insert("index.json".to_owned(), Blob::Json(index.to_string().into_bytes()));
+        blobs.insert("oci-layout".to_owned(), Blob::Kept);
+        for (name, blob) in blobs.into_iter().rev() {
+            match blob {
+                Blob::Kept => {
+                    let part = self.part(&name)?;
+                    put(&mut tar, &name, part.limit(), part)
+                }
+                Blob::Json(text) => put(&mut tar, &name, text.len() as u64, text.as_slice()),
+                Blob::Layer(Packed { file, size, .. }) => put(&mut tar, &name, size, file),
+            }?;
+        }
+        tar.into_inner()?.flush()
     }
 
     fn part(&self, name: &str) -> io::Result<Take<File>> {
         let missing = || io::Error::other(format!("it has no `{name}`"));
         let (at, size) = *self.files.get(name).ok_or_else(missing)?;
-        let mut file = open(&self.path)?;
+        let mut file = open_file(&self.path)?;
         file.seek(SeekFrom::Start(at))?;
         Ok(file.take(size))
     }
 
-    fn bytes(&self, name: &str) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.part(name)?.take(JSON_MAX).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    }
-
     fn json(&self, name: &str) -> io::Result<Value> {
-        Ok(serde_json::from_slice(&self.bytes(name)?)?)
+        Ok(serde_json::from_reader(BufReader::new(self.part(name)?.take(JSON_MAX)))?)
     }
 }
 
 /// A walk through an image.
-struct Layers<'a, 'r, 's> {
+struct Walk<'a, 'r> {
     image: &'a Image,
     /// Beside it, layers are written; without it, nowhere.
     output: Option<&'a Output>,
     threads: usize,
     rewriter: &'a mut Rewriter<'r>,
-    blobs: &'s mut Blobs,
+    /// By path.
+    blobs: BTreeMap<String, Blob>,
+    /// By path of a layer, the new one's.
+    known: BTreeMap<String, String>,
 }
 
-impl Layers<'_, '_, '_> {
+impl Walk<'_, '_> {
     fn index(&mut self, index: &mut Value, is_first: bool) -> io::Result<()> {
         let Some(manifests) = index.get_mut("manifests").and_then(Value::as_array_mut) else {
             return Err(io::Error::other("its index lists no manifests"));
@@ -187,7 +149,7 @@ impl Layers<'_, '_, '_> {
         descriptor["digest"] = format!("sha256:{digest}").into();
         descriptor["size"] = bytes.len().into();
         forget(descriptor, "data");
-        self.blobs.texts.insert(format!("blobs/sha256/{digest}"), bytes);
+        self.blobs.insert(format!("blobs/sha256/{digest}"), Blob::Json(bytes));
     }
 
     fn manifest(&mut self, manifest: &mut Value) -> io::Result<()> {
@@ -198,19 +160,18 @@ impl Layers<'_, '_, '_> {
         let Some(layers) = manifest["layers"].as_array_mut().filter(|_| is_image) else {
             return Err(io::Error::other("something in it is no image"));
         };
-        let mut config = self.image.json(&config_name)?;
-        let mut is_changed = false;
+        let (mut config, mut is_changed) = (self.image.json(&config_name)?, false);
         for (index, layer) in layers.iter_mut().enumerate() {
-            let Some((digest, size, archive)) = self.layer(layer)? else { continue };
-            layer["digest"] = format!("sha256:{digest}").into();
-            layer["size"] = size.into();
+            let Some(packed) = self.layer(layer)? else { continue };
+            layer["digest"] = format!("sha256:{}", packed.sha256).into();
+            layer["size"] = packed.size.into();
             // Tables of contents of zstd:chunked and eStargz, and digests of what was there.
             forget(layer, "annotations");
             forget(layer, "data");
             let diffs = config.get_mut("rootfs").and_then(|it| it.get_mut("diff_ids"));
             let diff = diffs.and_then(|it| it.get_mut(index));
             let diff = diff.ok_or_else(|| io::Error::other("its configuration lacks layers"))?;
-            *diff = format!("sha256:{archive}").into();
+            *diff = format!("sha256:{}", packed.plain_sha256).into();
             is_changed = true;
         }
         if is_changed && let Some(history) = config.get_mut("history").and_then(Value::as_array_mut)
@@ -224,74 +185,56 @@ impl Layers<'_, '_, '_> {
         if is_changed {
             self.text(&mut manifest["config"], &config);
         } else {
-            let at = self.image.files[&config_name];
-            self.blobs.kept.insert(config_name, at);
+            self.blobs.insert(config_name, Blob::Kept);
         }
         Ok(())
     }
 
-    /// A layer's new digest and size, and its archive's digest; `None` if it stays.
-    fn layer(&mut self, layer: &Value) -> io::Result<Option<(String, u64, String)>> {
+    /// What a layer becomes; `None` if it stays.
+    fn layer(&mut self, layer: &Value) -> io::Result<Option<&Packed>> {
         let name = path_of(layer)?;
-        if let Some(known) = self.blobs.known.get(&name) {
-            return Ok(known.clone());
-        }
-        let kind = layer["mediaType"].as_str().unwrap_or_default();
-        let (codec, compression) = match kind.rsplit(['.', '+']).next() {
-            Some("gzip") => ("gz", Some(Compression::Gz { level: 6 })),
-            Some("zstd") => ("zst", Some(Compression::Zst { level: 3 })),
-            Some("tar") => ("tar", None),
-            _ => return Err(io::Error::other(format!("a layer is of the kind `{kind}`"))),
-        };
-        let from = BufReader::with_capacity(256 << 10, self.image.part(&name)?);
-        let from = unpacked(codec, from, u64::MAX)?;
-        let Some(output) = self.output else {
-            archive::rewrite(from, &mut io::sink(), self.rewriter)?;
-            self.blobs.known.insert(name, None);
-            return Ok(None);
-        };
-        let packed = Hashing::new(BufWriter::new(output.scratch()?));
-        let (changes, archive, (buffered, digest, size)) = match compression {
-            Some(compression) => {
-                let mut out = Hashing::new(compression.encoder(packed, self.threads)?);
-                let changes = archive::rewrite(from, &mut out, self.rewriter)?;
-                let (encoder, archive, _) = out.finish();
-                (changes, archive, encoder.finish()?.finish())
+        if !self.known.contains_key(&name) {
+            let kind = layer["mediaType"].as_str().unwrap_or_default();
+            let (codec, compression) = match kind.rsplit(['.', '+']).next() {
+                Some("gzip") => ("gz", Some(Compression::Gz { level: 6 })),
+                Some("zstd") => ("zst", Some(Compression::Zst { level: 3 })),
+                Some("tar") => ("tar", None),
+                _ => return Err(io::Error::other(format!("a layer is of the kind `{kind}`"))),
+            };
+            let from = BufReader::with_capacity(256 << 10, self.image.part(&name)?);
+            let from = unpacked(codec, from, u64::MAX)?;
+            let mut new = (name.clone(), Blob::Kept);
+            if let Some(output) = self.output {
+                let (packed, changes) = Packed::new(output, compression, self.threads, |out| {
+                    archive::rewrite(from, out, self.rewriter)
+                })?;
+                if !changes.digests.is_empty() || !changes.removed.is_empty() {
+                    new = (format!("blobs/sha256/{}", packed.sha256), Blob::Layer(packed));
+                }
+            } else {
+                archive::rewrite(from, &mut io::sink(), self.rewriter)?;
             }
-            None => {
-                let mut packed = packed;
-                let changes = archive::rewrite(from, &mut packed, self.rewriter)?;
-                let finished = packed.finish();
-                (changes, finished.1.clone(), finished)
-            }
-        };
-        if changes.digests.is_empty() && changes.removed.is_empty() {
-            self.blobs.kept.insert(name.clone(), self.image.files[&name]);
-            self.blobs.known.insert(name, None);
-            return Ok(None);
+            self.known.insert(name.clone(), new.0.clone());
+            self.blobs.insert(new.0, new.1);
         }
-        let file = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
-        self.blobs.layers.insert(format!("blobs/sha256/{digest}"), (file, size));
-        let new = Some((digest, size, archive));
-        self.blobs.known.insert(name, new.clone());
-        Ok(new)
+        Ok(match self.blobs.get(&self.known[&name]) {
+            Some(Blob::Layer(packed)) => Some(packed),
+            _ => None,
+        })
     }
 }
 
 /// Takes out what a descriptor says of a blob that is no more.
 fn forget(descriptor: &mut Value, field: &str) {
-    if let Some(fields) = descriptor.as_object_mut() {
-        fields.remove(field);
-    }
+    descriptor.as_object_mut().and_then(|fields| fields.remove(field));
 }
 
 /// Where the blob of a descriptor is.
 fn path_of(descriptor: &Value) -> io::Result<String> {
     let digest = descriptor["digest"].as_str().and_then(|it| it.strip_prefix("sha256:"));
-    let is_plain = |it: &&str| it.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let digest =
-        digest.filter(is_plain).ok_or_else(|| io::Error::other("a digest is no SHA-256"))?;
-    Ok(format!("blobs/sha256/{digest}"))
+    let digest = digest.filter(|it| it.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let blob = digest.map(|digest| format!("blobs/sha256/{digest}"));
+    blob.ok_or_else(|| io::Error::other("a digest is no SHA-256"))
 }
 
 fn put(tar: &mut Builder<impl Write>, name: &str, size: u64, bytes: impl Read) -> io::Result<()> {

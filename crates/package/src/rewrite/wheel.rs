@@ -10,63 +10,66 @@ use sha2::Sha256;
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
 
-use super::{Fate, Rewriter};
-use crate::error::Error;
-use crate::output::{Hashing, Output, Written};
-use crate::read::{open, wheel_record, wheel_text};
+use super::{Fate, Kind, Package, Rewriter};
+use crate::output::{Hashing, Output};
+use crate::read::{open as open_file, wheel_record, wheel_text};
 use crate::wheel::{LARGE, quoted};
 
 type Archive = ZipArchive<BufReader<File>>;
 
 /// A wheel that is to be written again.
 #[derive(Debug)]
-pub struct Wheel {
-    path: PathBuf,
+pub(super) struct Wheel {
     metadata: String,
     /// The directory with the metadata, without `.dist-info`: `name-1.0`.
     stem: String,
-    pub(super) name: String,
-    pub(super) version: String,
-    suffix: String,
+}
+
+pub(super) fn open(path: &Path) -> io::Result<Package> {
+    let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+    let parts: Vec<&str> = file_name.split('-').collect();
+    if !(5..=6).contains(&parts.len()) {
+        let message = "its file's name is not `NAME-VERSION-PYTHON-ABI-PLATFORM.whl`";
+        return Err(io::Error::other(message));
+    }
+    let mut archive = archive(path)?;
+    let stem = archive.file_names().filter_map(Result::ok).find_map(|name| {
+        let stem = name.strip_suffix(".dist-info/METADATA")?;
+        (!stem.contains('/')).then(|| stem.to_owned())
+    });
+    let stem = stem.ok_or_else(|| io::Error::other("it has no metadata"))?;
+    let metadata = wheel_text(&mut archive, &format!("{stem}.dist-info/METADATA"))?;
+    let line = |field: &str| {
+        let mut fields = head(&metadata).lines().filter_map(|line| line.split_once(':'));
+        fields.find(|(name, _)| *name == field).map(|(_, value)| value.trim().to_owned())
+    };
+    let (Some(name), Some(version)) = (line("Name"), line("Version")) else {
+        return Err(io::Error::other("it has no name or no version"));
+    };
+    Ok(Package {
+        path: path.to_owned(),
+        name,
+        version,
+        suffix: String::new(),
+        file: [parts[..2].join("-"), format!("-{}", parts[2..].join("-"))],
+        provides: Vec::new(),
+        kind: Kind::Wheel(Wheel { metadata, stem }),
+    })
 }
 
 impl Wheel {
-    pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let parts = path.file_name().map_or(0, |name| name.to_string_lossy().split('-').count());
-        if !(5..=6).contains(&parts) {
-            let message = "its file's name is not `NAME-VERSION-PYTHON-ABI-PLATFORM.whl`";
-            return Err(io::Error::other(message));
-        }
-        let mut archive = archive(path)?;
-        let stem = archive.file_names().filter_map(Result::ok).find_map(|name| {
-            let stem = name.strip_suffix(".dist-info/METADATA")?;
-            (!stem.contains('/')).then(|| stem.to_owned())
-        });
-        let stem = stem.ok_or_else(|| io::Error::other("it has no metadata"))?;
-        let metadata = wheel_text(&mut archive, &format!("{stem}.dist-info/METADATA"))?;
-        let line = |field: &str| {
-            let mut fields = head(&metadata).lines().filter_map(|line| line.split_once(':'));
-            fields.find(|(name, _)| *name == field).map(|(_, value)| value.trim().to_owned())
-        };
-        let (Some(name), Some(version)) = (line("Name"), line("Version")) else {
-            return Err(io::Error::other("it has no name or no version"));
-        };
-        Ok(Self { path: path.to_owned(), metadata, stem, name, version, suffix: String::new() })
-    }
-
-    /// Gives it a version, and has what it needs exactly of `others`, names and versions, follow.
+    /// Gives it a version, and has what it needs exactly of `others` follow: names, versions and
+    /// new versions.
     ///
     /// Source: PyPA, "Version specifiers", "Dependency specifiers".
-    pub(super) fn rename(&mut self, suffix: &str, others: &[(String, String)]) {
-        suffix.clone_into(&mut self.suffix);
+    pub(super) fn rename(&mut self, version: &str, others: &[(String, String, String)]) {
         let (head, description) = self.metadata.split_at(head(&self.metadata).len());
-        let version = self.new_version();
         let line = |line: &str| {
             if line.starts_with("Version:") {
                 return format!("Version: {version}\n");
             }
             let exact = line.strip_prefix("Requires-Dist:").and_then(|it| it.split_once("=="));
-            let follows = |(name, version): &&(String, String)| {
+            let follows = |(name, version, _): &&(String, String, String)| {
                 exact.is_some_and(|(needed, bound)| {
                     let needed = needed.split(['[', '(', '=']).next().unwrap_or_default();
                     let rest = bound.trim_start_matches(['=', ' ']).strip_prefix(&**version);
@@ -75,8 +78,8 @@ impl Wheel {
                 })
             };
             match others.iter().find(follows).zip(exact) {
-                Some(((_, version), (needed, bound))) => {
-                    let bound = bound.replacen(version.as_str(), &local(version, suffix), 1);
+                Some(((_, version, new), (needed, bound))) => {
+                    let bound = bound.replacen(version.as_str(), new, 1);
                     format!("Requires-Dist:{needed}=={bound}")
                 }
                 None => line.to_owned(),
@@ -85,33 +88,19 @@ impl Wheel {
         self.metadata = head.split_inclusive('\n').map(line).collect::<String>() + description;
     }
 
-    pub(super) fn new_version(&self) -> String {
-        local(&self.version, &self.suffix)
-    }
-
-    pub(super) fn file_name(&self) -> String {
-        let file_name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let mut parts: Vec<String> = file_name.split('-').map(str::to_owned).collect();
-        if let Some(version) = parts.get_mut(1) {
-            *version = local(version, &self.suffix);
-        }
-        parts.join("-")
-    }
-
-    pub(super) fn try_out(&self, rewriter: &mut Rewriter<'_>) -> io::Result<()> {
-        let mut archive = archive(&self.path)?;
-        (0..archive.len()).try_for_each(|index| decide(&mut archive, index, rewriter).map(drop))
-    }
-
     /// Source: PyPA, "Binary distribution format".
-    pub(super) fn write(&self, dir: &Path, rewriter: &mut Rewriter<'_>) -> Result<Written, Error> {
-        let mut output = Output::create(dir, &self.file_name())?;
-        self.write_to(&mut output, rewriter).map_err(|error| Error::rewrite(&self.path, error))?;
-        output.commit()
-    }
-
-    fn write_to(&self, output: &mut Output, rewriter: &mut Rewriter<'_>) -> io::Result<()> {
-        let mut archive = archive(&self.path)?;
+    pub(super) fn write(
+        &self,
+        path: &Path,
+        output: Option<&mut Output>,
+        suffix: &str,
+        rewriter: &mut Rewriter<'_>,
+    ) -> io::Result<()> {
+        let mut archive = archive(path)?;
+        let Some(output) = output else {
+            let mut all = 0..archive.len();
+            return all.try_for_each(|it| decide(&mut archive, it, rewriter).map(drop));
+        };
         let [list, metadata] =
             ["RECORD", "METADATA"].map(|it| format!("{}.dist-info/{it}", self.stem));
         let record = wheel_record(&wheel_text(&mut archive, &list)?);
@@ -130,10 +119,9 @@ impl Wheel {
             if name.starts_with(&list) {
                 continue;
             }
-            let new = self.renamed(&name);
+            let new = self.renamed(&name, suffix);
             if name == metadata {
-                let size = self.metadata.len() as u64;
-                rows += &put(&mut zip, &new, options, size, &mut self.metadata.as_bytes())?;
+                rows += &put(&mut zip, &new, options, &mut self.metadata.as_bytes())?;
                 continue;
             }
             match decide(&mut archive, index, rewriter)? {
@@ -146,23 +134,22 @@ impl Wheel {
                 }
                 Fate::Smaller(mut file) => {
                     io::Seek::rewind(&mut file)?;
-                    let size = file.metadata()?.len();
-                    rows += &put(&mut zip, &new, options, size, &mut file)?;
+                    let options = options.large_file(file.metadata()?.len() > LARGE);
+                    rows += &put(&mut zip, &new, options, &mut file)?;
                 }
             }
         }
-        let list = self.renamed(&list);
+        let list = self.renamed(&list, suffix);
         rows += &format!("{},,\n", quoted(&list));
-        put(&mut zip, &list, last, rows.len() as u64, &mut rows.as_bytes())?;
-        zip.finish()?;
-        Ok(())
+        put(&mut zip, &list, last, &mut rows.as_bytes())?;
+        Ok(zip.finish().map(drop)?)
     }
 
     /// The name of a file with the new version in its directory's.
-    fn renamed(&self, name: &str) -> String {
+    fn renamed(&self, name: &str, suffix: &str) -> String {
         match name.strip_prefix(&*self.stem) {
             Some(rest) if rest.starts_with(".dist-info/") || rest.starts_with(".data/") => {
-                format!("{}{rest}", local(&self.stem, &self.suffix))
+                format!("{}{suffix}{rest}", self.stem)
             }
             _ => name.to_owned(),
         }
@@ -170,7 +157,7 @@ impl Wheel {
 }
 
 fn archive(path: &Path) -> io::Result<Archive> {
-    let mut archive = ZipArchive::new(BufReader::with_capacity(256 << 10, open(path)?))?;
+    let mut archive = ZipArchive::new(BufReader::with_capacity(256 << 10, open_file(path)?))?;
     // Without overlaps, the size of the file limits how much can be unpacked.
     if archive.has_overlapping_files()? {
         return Err(io::Error::other("files in the archive overlap"));
@@ -193,10 +180,9 @@ fn put(
     zip: &mut ZipWriter<&mut Output>,
     name: &str,
     options: SimpleFileOptions,
-    size: u64,
     bytes: &mut dyn Read,
 ) -> io::Result<String> {
-    zip.start_file(name, options.large_file(size > LARGE))?;
+    zip.start_file(name, options)?;
     let mut hashing = Hashing::with(zip, <Sha256 as sha2::Digest>::new());
     io::copy(bytes, &mut hashing)?;
     let (_, digest, size) = hashing.finish_raw();
@@ -207,14 +193,6 @@ fn put(
 fn head(metadata: &str) -> &str {
     let lines = metadata.split_inclusive('\n').take_while(|line| !line.trim().is_empty());
     &metadata[..lines.map(str::len).sum()]
-}
-
-/// A version with one more local part: `1.0+gfx1100`, `1.0+rocm6.4.gfx1100`.
-fn local(version: &str, suffix: &str) -> String {
-    match suffix.strip_prefix('+') {
-        Some(words) if version.contains('+') => format!("{version}.{words}"),
-        _ => format!("{version}{suffix}"),
-    }
 }
 
 fn is_of_version(c: char) -> bool {
@@ -236,21 +214,15 @@ mod tests {
         let metadata = "Name: Torch\nVersion: 2.5.1+rocm6.4\nRequires-Dist: pytorch-triton_rocm (==3.2); \
                         x == 'a'\nRequires-Dist: pytorch-triton-rocm==3.2.1\nRequires-Dist: numpy==3.2\n\
                         \nVersion: of the text\n";
-        let mut wheel = Wheel {
-            path: PathBuf::new(),
-            metadata: metadata.to_owned(),
-            stem: "torch-2.5.1+rocm6.4".to_owned(),
-            name: "Torch".to_owned(),
-            version: "2.5.1+rocm6.4".to_owned(),
-            suffix: String::new(),
-        };
-        wheel.rename("+gfx1100", &[("pytorch-triton-rocm".to_owned(), "3.2".to_owned())]);
-        assert_eq!(wheel.new_version(), "2.5.1+rocm6.4.gfx1100");
+        let mut wheel =
+            Wheel { metadata: metadata.to_owned(), stem: "torch-2.5.1+rocm6.4".to_owned() };
+        let triton = ["pytorch-triton-rocm", "3.2", "3.2+gfx1100"].map(str::to_owned);
+        wheel.rename("2.5.1+rocm6.4.gfx1100", &[triton.into()]);
         let expected = metadata
             .replace("Version: 2.5.1+rocm6.4", "Version: 2.5.1+rocm6.4.gfx1100")
             .replace("(==3.2)", "(==3.2+gfx1100)");
         assert_eq!(wheel.metadata, expected);
-        let renamed = wheel.renamed("torch-2.5.1+rocm6.4.dist-info/WHEEL");
+        let renamed = wheel.renamed("torch-2.5.1+rocm6.4.dist-info/WHEEL", ".gfx1100");
         assert_eq!(renamed, "torch-2.5.1+rocm6.4.gfx1100.dist-info/WHEEL");
     }
 }

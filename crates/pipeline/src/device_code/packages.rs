@@ -39,8 +39,7 @@ pub fn slim_packages(
     };
     let suffix = suffix(targets);
     if let Some(path) = from.iter().zip(&packages).find_map(|(path, package)| {
-        let of_image =
-            if package.version().is_empty() { package.name() } else { package.version() };
+        let of_image = if package.version.is_empty() { &package.name } else { &package.version };
         is_slim(of_image, &suffix).then_some(path)
     }) {
         return Err(usage(
@@ -67,15 +66,12 @@ pub fn slim_packages(
         fs::create_dir_all(out).map_err(io("write", out))?;
     }
     for (path, package) in from.iter().zip(&packages) {
-        let (slimmed, written) = rewrite(path, targets, &mut |rewriter| match out {
-            Some(out) => Ok(Some(package.write(out, threads(), rewriter)?)),
-            None => Ok(package.try_out(path, rewriter).map(|()| None)?),
-        })?;
+        let (slimmed, written) = rewrite(path, package, out, targets)?;
         let mut manifest = slimmed.manifest(targets);
         let original = digest_file(path)?;
         manifest["from"] = json!({
             "file": original.file_name, "sha256": original.sha256,
-            "package": package.name(), "version": package.version(),
+            "package": package.name, "version": package.version,
         });
         if let Some(written) = written {
             manifest["package"] = json!({
@@ -121,20 +117,18 @@ fn is_slim(version: &str, suffix: &str) -> bool {
     local.find("gfx").is_some_and(|at| local[at..] == suffix[1..])
 }
 
-fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// Has `write` write a package again.
 fn rewrite(
     from: &Path,
+    package: &Package,
+    out: Option<&Path>,
     targets: &[TargetId],
-    write: &mut dyn FnMut(&mut Rewriter<'_>) -> Result<Option<Written>>,
 ) -> Result<(Slimmed, Option<Written>)> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut slimmer = Slimmer::new(targets);
     let takes_out = |path: &Path| is_for_others(path, targets);
     let mut file = |path: &Path, size, bytes: &mut dyn Read| fate(&mut slimmer, path, size, bytes);
-    let written = write(&mut Rewriter { takes_out: &takes_out, file: &mut file });
+    let mut rewriter = Rewriter { takes_out: &takes_out, file: &mut file };
+    let written = package.write(out, threads, &mut rewriter);
     refuse(&slimmer, from)?;
     Ok((slimmer.into(), written?))
 }
