@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use gfxpack_debian::{Archive, Event, KEYS, Options, Package, Progress, Proxies};
 use gfxpack_tests::fat::bundle;
@@ -31,9 +32,8 @@ fn unpacked() -> BTreeMap<String, PathBuf> {
     lines.map(|(name, dir)| (name.to_owned(), rocrand().join(dir))).collect()
 }
 
-#[test]
-#[ignore = "`cargo xtask test --setup` runs it"]
-fn fetch_debians_rocrand() {
+/// The directories, by name, of these packages of sid and of all that they depend on.
+fn fetched(names: &[&str]) -> BTreeMap<String, PathBuf> {
     let options = Options {
         mirror: None,
         apt: PathBuf::from("/etc/apt"),
@@ -46,33 +46,87 @@ fn fetch_debians_rocrand() {
     let all = suite.packages(&|name| name.starts_with("lib") || name == "zlib1g").unwrap();
     let all: BTreeMap<String, Package> =
         all.into_iter().map(|package| (package.pin.name.clone(), package)).collect();
-    let (mut found, mut left) = (BTreeMap::new(), vec!["librocrand1".to_owned()]);
+    let mut left: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+    let mut found = BTreeMap::new();
     while let Some(name) = left.pop() {
         let Some(package) = all.get(&name).filter(|_| !name.ends_with("-dev")) else { continue };
         if found.contains_key(&name) {
             continue;
         }
         left.extend(package.depends.iter().flatten().map(|relation| relation.name.clone()));
-        let dir = archive.unpacked(&package.pin).unwrap();
-        found.insert(name, dir.strip_prefix(rocrand()).unwrap().display().to_string());
+        found.insert(name, archive.unpacked(&package.pin).unwrap());
     }
-    let list: String = found.iter().map(|(name, dir)| format!("{name} {dir}\n")).collect();
+    found
+}
+
+#[test]
+#[ignore = "`cargo xtask test --setup` runs it"]
+fn fetch_debians_rocrand() {
+    let line = |(name, dir): (String, PathBuf)| {
+        format!("{name} {}\n", dir.strip_prefix(rocrand()).unwrap().display())
+    };
+    let list: String = fetched(&["librocrand1"]).into_iter().map(line).collect();
     fs::write(rocrand().join("packages"), list).unwrap();
+}
+
+/// Compiles a program of this crate that exports what it has of HIP.
+fn compiled(project: &Project, name: &str) -> PathBuf {
+    let program = project.path().join(name);
+    let source = format!("{}/src/{name}.c", env!("CARGO_MANIFEST_DIR"));
+    let to = ["-O1", "-rdynamic", "-o", program.to_str().unwrap(), &source, "-ldl"];
+    tool("cc", &to, project.path());
+    program
+}
+
+/// Debian's loader, with the libraries of these packages and, before them, those in `first`.
+fn loader(packages: &BTreeMap<String, PathBuf>, first: &Path) -> Command {
+    let dirs: Vec<PathBuf> = packages.values().map(|dir| dir.join(LIBRARIES)).collect();
+    let paths = [first].into_iter().chain(dirs.iter().map(PathBuf::as_path));
+    let mut loader = command(packages["libc6"].join(LIBRARIES).join("ld-linux-x86-64.so.2"));
+    loader.arg("--library-path").arg(std::env::join_paths(paths).unwrap());
+    loader
+}
+
+#[test]
+#[ignore = "fetches rocBLAS and hipBLASLt, which have 5 GB"]
+fn blas_libraries_load_and_launch_the_same() {
+    let packages = fetched(&["librocblas4", "libhipblaslt1"]);
+    let project = Project::small();
+    let program = compiled(&project, "ask_blas");
+    for name in ["libamdhip64.so.6", "libroctx64.so.4"] {
+        let soname = format!("-Wl,-soname,{name}");
+        tool("cc", &["-shared", &soname, "-o", name, "-x", "c", "/dev/null"], project.path());
+    }
+    for (package, name, soname) in [
+        ("librocblas4", "rocblas", "librocblas.so.4"),
+        ("libhipblaslt1", "hipblaslt", "libhipblaslt.so.1"),
+    ] {
+        let asked = |root: &Path, gpu: &str| {
+            let mut loader = loader(&packages, project.path());
+            loader.arg(&program).arg(root.join(LIBRARIES).join(soname)).args([name, gpu]);
+            finish(loader)
+        };
+        let whole = &packages[package];
+        for (gpu, other) in [("gfx1100", "gfx90a"), ("gfx90a", "gfx1100")] {
+            let out = project.path().join(gpu);
+            let slim = ["slim", whole.to_str().unwrap(), "--target", gpu, "--out", gpu, "--no-hip"];
+            project.run(&slim).expect_code(0);
+            let before = asked(whole, gpu).expect_code(0).stdout;
+            assert!(before.contains("load ") && before.contains("launch Cijk_"), "{before}");
+            assert_eq!(asked(&out, gpu).expect_code(0).stdout, before);
+            assert_ne!(asked(&out, other).code, Some(0));
+            fs::remove_dir_all(out).unwrap();
+        }
+    }
 }
 
 /// What HIP would load from a library, a line for each wrapper and target.
 fn asked(packages: &BTreeMap<String, PathBuf>, program: &Path, library: &Path) -> Vec<String> {
-    let dirs = packages.values().map(|dir| dir.join(LIBRARIES));
-    let dirs: Vec<String> = dirs.map(|dir| dir.display().to_string()).collect();
-    let find = |name: &str| dirs.iter().map(|dir| Path::new(dir).join(name)).find(|it| it.exists());
-    let mut loader = command(find("ld-linux-x86-64.so.2").unwrap());
-    loader.arg("--preload").arg(find("libamdhip64.so.6").unwrap());
-    loader.arg("--library-path").arg(dirs.join(":")).arg(program).arg(library);
-    let run = finish({
-        loader.args(["gfx906", "gfx1030", "gfx1100"]);
-        loader
-    });
-    run.expect_code(0).stdout.lines().map(str::to_owned).collect()
+    let hip = packages["libamdhip64-6"].join(LIBRARIES);
+    let mut loader = loader(packages, &hip);
+    loader.arg("--preload").arg(hip.join("libamdhip64.so.6")).arg(program).arg(library);
+    loader.args(["gfx906", "gfx1030", "gfx1100"]);
+    finish(loader).expect_code(0).stdout.lines().map(str::to_owned).collect()
 }
 
 #[test]
@@ -81,9 +135,7 @@ fn hip_finds_the_same_code_in_debians_rocrand() {
     let project = Project::small();
     let root = &packages["librocrand1"];
     let name = "librocrand.so.1";
-    let ask = project.path().join("ask");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/ask_comgr.c");
-    tool("cc", &["-O1", "-rdynamic", "-o", ask.to_str().unwrap(), source, "-ldl"], project.path());
+    let ask = compiled(&project, "ask_comgr");
     let whole = root.join(LIBRARIES).join(name);
     let before = asked(&packages, &ask, &whole);
     assert!(before.len() >= 30 && before.iter().all(|line| !line.contains("none")), "{before:?}");
@@ -142,6 +194,11 @@ fn files_of_other_gpus_are_taken_out_and_gaps_named() {
     // It is never changed in place, and what others need is not there any more.
     project.run(&slim).expect_code(2);
     project.run(&["verify", "out", "--target", "gfx90a"]).expect_code(101);
+    // A link to a directory, as /opt/rocm may be, stands for it.
+    std::os::unix::fs::symlink("tree", project.path().join("link")).unwrap();
+    let of_link = ["slim", "link", "--target", "gfx1030", "--out", "of-link", "--no-hip"];
+    project.run(&of_link).expect_code(0);
+    assert_eq!(project.tree("of-link"), project.tree("out"));
 
     fs::remove_file(project.path().join("out/rocblas/library/TensileLibrary_Type_HH_gfx1030.co"))
         .unwrap();

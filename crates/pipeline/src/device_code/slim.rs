@@ -92,8 +92,12 @@ fn tree(root: &Path, out: Option<&Path>, slimmer: &mut Slimmer<'_>) -> Result {
         let path = entry.path();
         let below = path.strip_prefix(root).expect("below it");
         let to = out.map(|out| if entry.depth() == 0 { out.to_owned() } else { out.join(below) });
-        let kind = entry.file_type();
-        if kind.is_file() || entry.depth() == 0 && path.is_file() {
+        // What was given may be a link, as `/opt/rocm` is.
+        let kind = match entry.depth() {
+            0 => fs::metadata(path).map_err(io("read", path))?.file_type(),
+            _ => entry.file_type(),
+        };
+        if kind.is_file() {
             file(path, to.as_deref(), slimmer)?;
         } else if kind.is_dir() {
             if let Some(to) = to {
