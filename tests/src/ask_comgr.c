@@ -78,6 +78,7 @@ static void compressed(int index, const char *target, const unsigned char *bundl
 }
 
 int main(int argc, char **argv) {
+    setenv("AMD_COMGR_CACHE", "0", 1); /* It takes one compressed bundle for another. */
     comgr = dlopen("libamd_comgr.so.3", RTLD_NOW);
     if (!comgr || !dlopen(argv[1], RTLD_NOW | RTLD_GLOBAL)) {
         fprintf(stderr, "%s\n", dlerror());

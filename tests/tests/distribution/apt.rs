@@ -8,7 +8,7 @@ use gfxpack_model::package::{Content, PackageFile, Relation, RelationKind};
 use gfxpack_tests::project::binary;
 
 use crate::choice::{MI50, sysfs};
-use crate::lab::{Lab, as_root, ok, other, run_to_end};
+use crate::lab::{KEY, Lab, as_root, ok, other, run_to_end};
 
 /// A system that has nothing but dpkg's and apt's directories.
 struct Root {
@@ -272,4 +272,34 @@ fn slim_packages_take_the_originals_place_and_go_back() {
     root.apt(&lab, &back);
     assert_eq!(root.installed(), original);
     assert_eq!(root.file(&code("gfx90a")), b"gfx90a's");
+
+    // The distribution has a next version. As the page says, a pin or a hold stays with ours.
+    for mut next in [library, dev] {
+        "2".clone_into(&mut next.revision);
+        for relation in &mut next.relations {
+            relation.version = Some(("=".to_owned(), "1.0-2".to_owned()));
+        }
+        lab.stand_in("next", &next);
+    }
+    lab.run(&["repo", "next", "--origin", "Debian", "--sign-key", KEY]).expect_code(0);
+    root.sources(&lab, "slim");
+    let etc = root.dir.join("etc/apt");
+    fs::rename(etc.join("sources.list"), etc.join("sources.list.d/slim.list")).expect("renamed");
+    root.sources(&lab, "next");
+    let page = include_str!("../../../docs/slim.md");
+    let pin = page.split_once("```text\n").expect("a file").1.split_once("```").expect("whole").0;
+    let preferences = etc.join("preferences.d/slim");
+    fs::write(&preferences, pin).expect("written");
+    let slim = original.map(|it| format!("{it}+gfx1030"));
+    root.apt(&lab, &["update"]);
+    root.apt(&lab, &["upgrade"]);
+    assert_eq!(root.installed(), slim);
+    fs::remove_file(preferences).expect("removed");
+    let mark = |word: &str| ok(root.command(&lab, "apt-mark").args([word, "librocblas5"]));
+    mark("hold");
+    root.apt(&lab, &["upgrade"]);
+    assert_eq!(root.installed(), slim);
+    mark("unhold");
+    root.apt(&lab, &["upgrade"]);
+    assert_eq!(root.installed(), original.map(|it| it.replace("-1", "-2")));
 }

@@ -292,4 +292,20 @@ fn slim_packages_take_the_originals_place_and_go_back() {
     root.dnf(&["--nogpgcheck", "downgrade", "libx", "libx-devel"]);
     assert_eq!(root.installed(), original);
     assert_eq!(root.file("usr/lib/x/b.co"), b"gfx90a\n");
+
+    // The distribution has a next version. As the page says, `priority=1` stays with ours.
+    fs::write(top.join("x.spec"), SPEC.replace("Release: 1", "Release: 2")).expect("written");
+    ok(as_root("rpmbuild").args(build).arg(top.join("x.spec")));
+    for path in files(&top.join("RPMS/x86_64"), ".rpm") {
+        fs::copy(&path, lab.path("whole").join(path.file_name().expect("a name"))).expect("copied");
+    }
+    lab.repo("whole");
+    let ours = fs::read_to_string(lab.path("slim/gfxpack.repo")).expect("made");
+    let settings = root.settings.join("gfxpack.repo");
+    fs::write(&settings, ours + "priority=1\n").expect("written");
+    root.dnf(&["--nogpgcheck", "upgrade"]);
+    assert_eq!(root.installed(), original.map(|it| format!("{it}+gfx1030")));
+    fs::remove_file(settings).expect("removed");
+    root.dnf(&["--nogpgcheck", "upgrade"]);
+    assert_eq!(root.installed(), original.map(|it| it.replace("-1", "-2")));
 }
