@@ -7,66 +7,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gfxpack_debian::{Archive, Event, KEYS, Options, Package, Progress, Proxies};
 use gfxpack_tests::fat::bundle;
 use gfxpack_tests::project::{Project, command, finish, tool, workspace};
 
 const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
 
-struct Ignored;
-
-impl Progress for Ignored {
-    fn event(&self, _event: Event<'_>) {}
-}
-
 /// What `cargo xtask test --setup` fetches: rocRAND of sid and all that it depends on.
 fn rocrand() -> PathBuf {
-    workspace().join("target/tools/rocrand")
-}
-
-/// The directories of these packages, by name.
-fn unpacked() -> BTreeMap<String, PathBuf> {
-    let list = fs::read_to_string(rocrand().join("packages"));
-    let list = list.expect("`cargo xtask test --setup` fetches it");
-    let lines = list.lines().filter_map(|line| line.split_once(' '));
-    lines.map(|(name, dir)| (name.to_owned(), rocrand().join(dir))).collect()
-}
-
-/// The directories, by name, of these packages of sid and of all that they depend on.
-fn fetched(names: &[&str]) -> BTreeMap<String, PathBuf> {
-    let options = Options {
-        mirror: None,
-        apt: PathBuf::from("/etc/apt"),
-        keys: KEYS.to_vec(),
-        proxies: Proxies::default(),
-        architecture: Some("amd64".to_owned()),
-    };
-    let archive = Archive::new(&rocrand(), options, &Ignored);
-    let suite = archive.suite("sid").unwrap();
-    let all = suite.packages(&|name| name.starts_with("lib") || name == "zlib1g").unwrap();
-    let all: BTreeMap<String, Package> =
-        all.into_iter().map(|package| (package.pin.name.clone(), package)).collect();
-    let mut left: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-    let mut found = BTreeMap::new();
-    while let Some(name) = left.pop() {
-        let Some(package) = all.get(&name).filter(|_| !name.ends_with("-dev")) else { continue };
-        if found.contains_key(&name) {
-            continue;
-        }
-        left.extend(package.depends.iter().flatten().map(|relation| relation.name.clone()));
-        found.insert(name, archive.unpacked(&package.pin).unwrap());
-    }
-    found
-}
-
-#[test]
-#[ignore = "`cargo xtask test --setup` runs it"]
-fn fetch_debians_rocrand() {
-    let line = |(name, dir): (String, PathBuf)| {
-        format!("{name} {}\n", dir.strip_prefix(rocrand()).unwrap().display())
-    };
-    let list: String = fetched(&["librocrand1"]).into_iter().map(line).collect();
-    fs::write(rocrand().join("packages"), list).unwrap();
+    let dir = workspace().join("target/tools/rocrand");
+    assert!(dir.join("usr").is_dir(), "`cargo xtask test --setup` fetches it");
+    dir
 }
 
 /// Compiles a program of this crate that exports what it has of HIP.
@@ -78,20 +28,21 @@ fn compiled(project: &Project, name: &str) -> PathBuf {
     program
 }
 
-/// Debian's loader, with the libraries of these packages and, before them, those in `first`.
-fn loader(packages: &BTreeMap<String, PathBuf>, first: &Path) -> Command {
-    let dirs: Vec<PathBuf> = packages.values().map(|dir| dir.join(LIBRARIES)).collect();
-    let paths = [first].into_iter().chain(dirs.iter().map(PathBuf::as_path));
-    let mut loader = command(packages["libc6"].join(LIBRARIES).join("ld-linux-x86-64.so.2"));
-    loader.arg("--library-path").arg(std::env::join_paths(paths).unwrap());
+/// Debian's loader, with its libraries and, before them, those in `first`.
+fn loader(first: &Path) -> Command {
+    let libraries = rocrand().join(LIBRARIES);
+    let mut loader = command(libraries.join("ld-linux-x86-64.so.2"));
+    loader.arg("--library-path").arg(std::env::join_paths([first, &libraries]).unwrap());
     loader
 }
 
 #[test]
 #[ignore = "fetches rocBLAS and hipBLASLt, which have 5 GB"]
 fn blas_libraries_load_and_launch_the_same() {
-    let packages = fetched(&["librocblas4", "libhipblaslt1"]);
     let project = Project::small();
+    let settings = workspace().join("target/tools/sid/apt.conf");
+    let apt = ["-c", settings.to_str().unwrap(), "--quiet", "download"];
+    tool("apt-get", &[&apt[..], &["librocblas4", "libhipblaslt1"]].concat(), project.path());
     let program = compiled(&project, "ask_blas");
     for name in ["libamdhip64.so.6", "libroctx64.so.4"] {
         let soname = format!("-Wl,-soname,{name}");
@@ -102,16 +53,18 @@ fn blas_libraries_load_and_launch_the_same() {
         ("libhipblaslt1", "hipblaslt", "libhipblaslt.so.1"),
     ] {
         let asked = |root: &Path, gpu: &str| {
-            let mut loader = loader(&packages, project.path());
+            let mut loader = loader(project.path());
             loader.arg(&program).arg(root.join(LIBRARIES).join(soname)).args([name, gpu]);
             finish(loader)
         };
-        let whole = &packages[package];
+        let unpack = format!("dpkg-deb --extract {package}_*.deb {package}");
+        tool("sh", &["-c", &unpack], project.path());
+        let whole = project.path().join(package);
         for (gpu, other) in [("gfx1100", "gfx90a"), ("gfx90a", "gfx1100")] {
             let out = project.path().join(gpu);
-            let slim = ["slim", whole.to_str().unwrap(), "--target", gpu, "--out", gpu, "--no-hip"];
+            let slim = ["slim", package, "--target", gpu, "--out", gpu, "--no-hip"];
             project.run(&slim).expect_code(0);
-            let before = asked(whole, gpu).expect_code(0).stdout;
+            let before = asked(&whole, gpu).expect_code(0).stdout;
             assert!(before.contains("load ") && before.contains("launch Cijk_"), "{before}");
             assert_eq!(asked(&out, gpu).expect_code(0).stdout, before);
             assert_ne!(asked(&out, other).code, Some(0));
@@ -121,36 +74,32 @@ fn blas_libraries_load_and_launch_the_same() {
 }
 
 /// What HIP would load from a library, a line for each wrapper and target.
-fn asked(packages: &BTreeMap<String, PathBuf>, program: &Path, library: &Path) -> Vec<String> {
-    let hip = packages["libamdhip64-6"].join(LIBRARIES);
-    let mut loader = loader(packages, &hip);
-    loader.arg("--preload").arg(hip.join("libamdhip64.so.6")).arg(program).arg(library);
+fn asked(program: &Path, library: &Path) -> Vec<String> {
+    let libraries = rocrand().join(LIBRARIES);
+    let mut loader = loader(&libraries);
+    loader.arg("--preload").arg(libraries.join("libamdhip64.so.6")).arg(program).arg(library);
     loader.args(["gfx906", "gfx1030", "gfx1100"]);
     finish(loader).expect_code(0).stdout.lines().map(str::to_owned).collect()
 }
 
 #[test]
 fn hip_finds_the_same_code_in_debians_rocrand() {
-    let packages = unpacked();
     let project = Project::small();
-    let root = &packages["librocrand1"];
-    let name = "librocrand.so.1";
     let ask = compiled(&project, "ask_comgr");
-    let whole = root.join(LIBRARIES).join(name);
-    let before = asked(&packages, &ask, &whole);
+    let whole = rocrand().join(LIBRARIES).join("librocrand.so.1");
+    let before = asked(&ask, &whole);
     assert!(before.len() >= 30 && before.iter().all(|line| !line.contains("none")), "{before:?}");
 
-    let root = root.to_str().unwrap();
-    for (targets, out) in [("gfx1030", "one"), ("gfx1030,gfx1100", "two")] {
-        let slim = ["slim", root, "--target", targets, "--out", out, "--no-hip"];
+    for (targets, out) in [("gfx1030", "one.so"), ("gfx1030,gfx1100", "two.so")] {
+        let slim = ["slim", whole.to_str().unwrap(), "--target", targets, "--out", out, "--no-hip"];
         project.run(&slim).expect_code(0);
         project.run(&["verify", out, "--target", targets]).expect_code(0);
         let is_kept =
             |line: &&String| targets.split(',').any(|it| line.contains(&format!(" {it} ")));
         let kept: Vec<&String> = before.iter().filter(is_kept).collect();
-        let library = project.path().join(out).join(LIBRARIES).join(name);
+        let library = project.path().join(out);
         let check = |library: &Path| {
-            let after = asked(&packages, &ask, library);
+            let after = asked(&ask, library);
             let (found, none): (Vec<&String>, Vec<_>) = after.iter().partition(is_kept);
             assert_eq!(found, kept, "{library:?}");
             assert!(none.iter().all(|line| line.ends_with(" none")), "{none:?}");
@@ -162,9 +111,9 @@ fn hip_finds_the_same_code_in_debians_rocrand() {
         tool("strip", &[words.as_slice(), &paths].concat(), project.path());
         check(&stripped);
     }
-    let one = fs::metadata(project.path().join("one").join(LIBRARIES).join(name)).unwrap().len();
+    let one = fs::metadata(project.path().join("one.so")).unwrap().len();
     assert!(one < fs::metadata(&whole).unwrap().len() / 2, "{one}");
-    project.run(&["verify", "one", "--target", "gfx1100"]).expect_code(101);
+    project.run(&["verify", "one.so", "--target", "gfx1100"]).expect_code(101);
 }
 
 #[test]
