@@ -142,7 +142,7 @@ pub fn rename(
             Kind::Deb(deb) => deb.rename([name, version, &new_version], stays, &follows)?,
             Kind::Image(_) => {}
             Kind::Rpm(rpm) => rpm.rename([name, version], suffix, &follows)?,
-            Kind::Wheel(wheel) => wheel.rename(&new_version, &given),
+            Kind::Wheel(wheel) => wheel.rename(&new_version, &follows)?,
         }
     }
     Ok(())
@@ -153,55 +153,23 @@ pub fn rename(
 pub struct Rewriter<'a> {
     /// Whether a file is taken out, by its name; so are links to it.
     pub takes_out: &'a dyn Fn(&Path) -> bool,
-    /// What becomes of a file of this many bytes, of which it reads what it needs.
-    pub file: &'a mut dyn FnMut(&Path, u64, &mut dyn Read) -> io::Result<Fate>,
+    /// What is in a file of this many bytes from now on; `None` if it is taken out.
+    pub file: &'a mut Decide<'a>,
 }
 
-/// What becomes of a file.
-#[derive(Debug)]
-pub enum Fate {
-    /// It is taken out.
-    TakenOut,
-    /// It stays. These bytes of it were read.
-    Kept(Vec<u8>),
-    /// It stays. It was read, and is in this file.
-    Copied(File),
-    /// Its contents are now those of this file.
-    Smaller(File),
-}
+/// Decides about a file.
+type Decide<'a> =
+    dyn for<'b> FnMut(&Path, u64, &'b mut dyn Read) -> io::Result<Option<Contents<'b>>> + 'a;
 
 /// The contents of a file that stays.
-struct Contents<'a> {
+#[expect(missing_debug_implementations, reason = "it holds a reader")]
+pub struct Contents<'a> {
     size: u64,
     is_smaller: bool,
     bytes: Box<dyn Read + 'a>,
 }
 
 impl Rewriter<'_> {
-    /// The contents of a file from now on; `None` if it is taken out.
-    fn decide<'b>(
-        &mut self,
-        path: &Path,
-        size: u64,
-        bytes: &'b mut dyn Read,
-    ) -> io::Result<Option<Contents<'b>>> {
-        let (mut file, is_smaller) = match (self.file)(path, size, bytes)? {
-            Fate::TakenOut => return Ok(None),
-            Fate::Kept(read) => {
-                let bytes = Box::new(io::Cursor::new(read).chain(bytes));
-                return Ok(Some(Contents { size, is_smaller: false, bytes }));
-            }
-            Fate::Copied(file) => (file, false),
-            Fate::Smaller(file) => (file, true),
-        };
-        let now = file.seek(SeekFrom::End(0))?;
-        if !is_smaller && now != size {
-            return Err(cut_short(path));
-        }
-        file.rewind()?;
-        Ok(Some(Contents { size: now, is_smaller, bytes: Box::new(file) }))
-    }
-
     /// Whether a symbolic link at `path` leads to a file that is taken out.
     fn takes_out_link(&self, path: &Path, target: &Path) -> bool {
         let leads = path.with_file_name("").join(target);
@@ -209,7 +177,22 @@ impl Rewriter<'_> {
     }
 }
 
-impl Contents<'_> {
+impl<'a> Contents<'a> {
+    /// Those that it had.
+    pub fn same(size: u64, bytes: impl Read + 'a) -> Self {
+        Self { size, is_smaller: false, bytes: Box::new(bytes) }
+    }
+
+    /// Those of a temporary file, which are fewer.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn smaller(mut file: File) -> io::Result<Self> {
+        let size = file.seek(SeekFrom::End(0))?;
+        file.rewind()?;
+        Ok(Self { size, is_smaller: true, bytes: Box::new(file) })
+    }
+
     /// Writes them, with zeros up to a multiple of `align`, and returns their digest.
     fn write<D: Digest>(
         mut self,
@@ -265,6 +248,16 @@ impl Packed {
     }
 }
 
+/// The compressor for what was compressed so, at its level or the one that Debian and Ubuntu use.
+fn compression(codec: &str, level: Option<u32>) -> Compression {
+    let level = |usual: u32, most: u32| level.unwrap_or(usual).clamp(1, most);
+    match codec {
+        "xz" => Compression::Xz { level: level(6, 9) },
+        "zst" | "zstd" => Compression::Zst { level: level(19, 19) },
+        _ => Compression::Gz { level: level(9, 9) },
+    }
+}
+
 fn cut_short(path: &Path) -> io::Error {
     io::Error::other(format!("`{}` is cut short", path.display()))
 }
@@ -291,7 +284,6 @@ fn plain(name: &[u8]) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
     use std::os::unix::fs::FileExt as _;
 
     use gfxpack_model::package::{Content, PackageFile};
@@ -339,19 +331,20 @@ mod tests {
         let mut package = [Package::open(path)?.expect("a kind that is rewritten")];
         rename(&mut package, "+gfx1030", &|_| true)?;
         let takes_out = |path: &Path| path.ends_with("taken");
-        let mut file = |path: &Path, _: u64, bytes: &mut dyn Read| {
-            if takes_out(path) {
-                return Ok(Fate::TakenOut);
-            }
-            let mut smaller = tempfile::tempfile()?;
-            io::copy(&mut bytes.take(1), &mut smaller)?;
-            smaller.flush()?;
-            Ok(Fate::Smaller(smaller))
-        };
         let out = dir.join("out");
         std::fs::create_dir_all(&out).expect("made");
         let [package] = &package;
-        let mut rewriter = Rewriter { takes_out: &takes_out, file: &mut file };
+        let mut rewriter = Rewriter {
+            takes_out: &takes_out,
+            file: &mut |path, _, bytes| {
+                if takes_out(path) {
+                    return Ok(None);
+                }
+                let mut smaller = tempfile::tempfile()?;
+                io::copy(&mut bytes.take(1), &mut smaller)?;
+                Contents::smaller(smaller).map(Some)
+            },
+        };
         package.write(Some(&out), 1, &mut rewriter).map(drop)
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn rewrite(
         match header.entry_type() {
             EntryType::Regular if size == 0 && is_whiteout(&path) => begin(&header)?,
             EntryType::Regular | EntryType::Continuous => {
-                let Some(contents) = rewriter.decide(&path, size, &mut entry)? else {
+                let Some(contents) = (rewriter.file)(&path, size, &mut entry)? else {
                     changes.kib += size.div_ceil(1024);
                     changes.removed.insert(path);
                     continue;
@@ -163,7 +163,7 @@ impl Extensions {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Fate;
+    use super::super::Contents;
     use super::*;
 
     #[test]
@@ -183,11 +183,13 @@ mod tests {
         }
         let layer = layer.into_inner().expect("whole");
         let takes_out = |path: &Path| path.to_str().expect("text").ends_with("_gfx90a.co");
-        let mut file = |path: &Path, _: u64, _: &mut dyn Read| {
-            Ok(if takes_out(path) { Fate::TakenOut } else { Fate::Kept(Vec::new()) })
+        let mut out = Vec::new();
+        let mut rewriter = Rewriter {
+            takes_out: &takes_out,
+            file: &mut |path, size, _| {
+                Ok((!takes_out(path)).then(|| Contents::same(size, io::empty())))
+            },
         };
-        let (mut out, mut rewriter) =
-            (Vec::new(), Rewriter { takes_out: &takes_out, file: &mut file });
         rewrite(&*layer, &mut out, &mut rewriter).expect("rewritten");
         let mut archive = ::tar::Archive::new(&*out);
         let names = archive

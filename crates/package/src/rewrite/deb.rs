@@ -7,8 +7,7 @@ use std::path::Path;
 use ::tar::Header;
 
 use super::archive::{self, Changes};
-use super::{Follows, Kind, Package, Packed, Rewriter, cut_short, plain};
-use crate::compress::Compression;
+use super::{Follows, Kind, Package, Packed, Rewriter, compression, cut_short, plain};
 use crate::deb::{member_header, pad};
 use crate::deb822::Paragraph;
 use crate::error::Error;
@@ -83,7 +82,7 @@ impl Deb {
         let Some(output) = output else {
             return archive::rewrite(files, &mut io::sink(), rewriter).map(drop);
         };
-        let compression = compression(&codec);
+        let compression = compression(&codec, None);
         let (mut data, changes) = Packed::new(output, Some(compression), threads, |out| {
             archive::rewrite(files, out, rewriter)
         })?;
@@ -105,7 +104,7 @@ impl Deb {
 
     /// The control data with what changed: codec and bytes.
     fn control_data(&self, changes: &Changes) -> io::Result<(&'static str, Vec<u8>)> {
-        let compression = compression(&self.codec);
+        let compression = compression(&self.codec, None);
         let mut encoder = compression.encoder(Vec::new(), 1)?;
         for (header, bytes) in &self.members {
             let (mut header, mut bytes) = (header.clone(), bytes.clone());
@@ -195,15 +194,6 @@ fn exactly(relation: &str) -> Option<(&str, &str)> {
     let (name, bound) = relation.split_once('(')?;
     let version = bound.split_once(')')?.0.trim().strip_prefix('=')?;
     Some((name.trim().split(':').next()?, version.trim()))
-}
-
-/// The compressor for what was compressed by `codec`, at the level that Debian and Ubuntu use.
-fn compression(codec: &str) -> Compression {
-    match codec {
-        "gz" => Compression::Gz { level: 9 },
-        "zst" => Compression::Zst { level: 19 },
-        _ => Compression::Xz { level: 6 },
-    }
 }
 
 fn changed_sums(sums: &str, changes: &Changes) -> String {

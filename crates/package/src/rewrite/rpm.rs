@@ -10,7 +10,7 @@ use ::rpm::{
 };
 use sha2::Sha256;
 
-use super::{Contents, Follows, Kind, Package, Packed, Rewriter, plain};
+use super::{Contents, Follows, Kind, Package, Packed, Rewriter, compression, plain};
 use crate::compress::Compression;
 use crate::error::Error;
 use crate::output::Output;
@@ -217,9 +217,9 @@ impl Rpm {
                 LINK if rewriter.takes_out_link(&path, target) => None,
                 // One name of several is not taken out.
                 REGULAR if !is_linked || size > 0 && !(rewriter.takes_out)(&path) => {
-                    rewriter.decide(&path, size, &mut body)?
+                    (rewriter.file)(&path, size, &mut body)?
                 }
-                _ => Some(Contents { size, is_smaller: false, bytes: Box::new(&mut body) }),
+                _ => Some(Contents::same(size, &mut body)),
             } {
                 let (now, is_smaller) = (contents.size, contents.is_smaller);
                 header[54..62].copy_from_slice(format!("{now:08x}").as_bytes());
@@ -299,12 +299,7 @@ impl Rpm {
     fn compression(&self) -> Compression {
         let flags = self.text(IndexTag::RPMTAG_PAYLOADFLAGS as u32);
         let digits: String = flags.chars().take_while(char::is_ascii_digit).collect();
-        let level = |usual: u32, most: u32| digits.parse().unwrap_or(usual).min(most);
-        match &*self.text(IndexTag::RPMTAG_PAYLOADCOMPRESSOR as u32) {
-            "xz" => Compression::Xz { level: level(6, 9) },
-            "zstd" => Compression::Zst { level: level(19, 19).max(1) },
-            _ => Compression::Gz { level: level(9, 9).max(1) },
-        }
+        compression(&self.text(IndexTag::RPMTAG_PAYLOADCOMPRESSOR as u32), digits.parse().ok())
     }
 }
 

@@ -7,10 +7,12 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sha2::Sha256;
+use zip::read::ZipFile;
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
 
-use super::{Fate, Kind, Package, Rewriter};
+use super::{Contents, Follows, Kind, Package, Rewriter};
+use crate::error::Error;
 use crate::output::{Hashing, Output};
 use crate::read::{open as open_file, wheel_record, wheel_text};
 use crate::wheel::{LARGE, quoted};
@@ -48,7 +50,7 @@ pub(super) fn open(path: &Path) -> io::Result<Package> {
     };
     Ok(Package {
         path: path.to_owned(),
-        name,
+        name: normalized(&name),
         version,
         suffix: String::new(),
         file: [parts[..2].join("-"), format!("-{}", parts[2..].join("-"))],
@@ -58,34 +60,28 @@ pub(super) fn open(path: &Path) -> io::Result<Package> {
 }
 
 impl Wheel {
-    /// Gives it a version, and has what it needs exactly of `others` follow: names, versions and
-    /// new versions.
+    /// Gives it a version, and has what it needs exactly follow.
     ///
     /// Source: PyPA, "Version specifiers", "Dependency specifiers".
-    pub(super) fn rename(&mut self, version: &str, others: &[(String, String, String)]) {
+    pub(super) fn rename(&mut self, version: &str, follows: &Follows<'_>) -> Result<(), Error> {
         let (head, description) = self.metadata.split_at(head(&self.metadata).len());
-        let line = |line: &str| {
-            if line.starts_with("Version:") {
-                return format!("Version: {version}\n");
-            }
+        let mut metadata = String::new();
+        for line in head.split_inclusive('\n') {
             let exact = line.strip_prefix("Requires-Dist:").and_then(|it| it.split_once("=="));
-            let follows = |(name, version, _): &&(String, String, String)| {
-                exact.is_some_and(|(needed, bound)| {
-                    let needed = needed.split(['[', '(', '=']).next().unwrap_or_default();
-                    let rest = bound.trim_start_matches(['=', ' ']).strip_prefix(&**version);
-                    normalized(needed) == normalized(name)
-                        && rest.is_some_and(|rest| !rest.starts_with(is_of_version))
-                })
-            };
-            match others.iter().find(follows).zip(exact) {
-                Some(((_, version, new), (needed, bound))) => {
-                    let bound = bound.replacen(version.as_str(), new, 1);
-                    format!("Requires-Dist:{needed}=={bound}")
+            let (needed, bound) = exact.unwrap_or_default();
+            let name = normalized(needed.split(['[', '(']).next().unwrap_or_default());
+            let exactly = bound.trim_start_matches(['=', ' ']);
+            let exactly = exactly.split(|c| !is_of_version(c)).next().unwrap_or_default();
+            metadata += &match follows(&name, exactly, false)? {
+                Some(new) => {
+                    format!("Requires-Dist:{needed}=={}", bound.replacen(exactly, &new, 1))
                 }
+                None if line.starts_with("Version:") => format!("Version: {version}\n"),
                 None => line.to_owned(),
-            }
-        };
-        self.metadata = head.split_inclusive('\n').map(line).collect::<String>() + description;
+            };
+        }
+        self.metadata = metadata + description;
+        Ok(())
     }
 
     /// Source: PyPA, "Binary distribution format".
@@ -99,7 +95,7 @@ impl Wheel {
         let mut archive = archive(path)?;
         let Some(output) = output else {
             let mut all = 0..archive.len();
-            return all.try_for_each(|it| decide(&mut archive, it, rewriter).map(drop));
+            return all.try_for_each(|it| decide(&mut archive.by_index(it)?, rewriter).map(drop));
         };
         let [list, metadata] =
             ["RECORD", "METADATA"].map(|it| format!("{}.dist-info/{it}", self.stem));
@@ -124,19 +120,18 @@ impl Wheel {
                 rows += &put(&mut zip, &new, options, &mut self.metadata.as_bytes())?;
                 continue;
             }
-            match decide(&mut archive, index, rewriter)? {
-                Fate::TakenOut => {}
-                Fate::Kept(_) | Fate::Copied(_) => {
-                    zip.raw_copy_file_rename(archive.by_index_raw(index)?, &*new)?;
-                    if let Some((digest, size)) = record.get(&name) {
-                        rows += &format!("{},{digest},{size}\n", quoted(&new));
-                    }
+            match decide(&mut archive.by_index(index)?, rewriter)? {
+                None => continue,
+                Some(mut contents) if contents.is_smaller => {
+                    let options = options.large_file(contents.size > LARGE);
+                    rows += &put(&mut zip, &new, options, &mut contents.bytes)?;
+                    continue;
                 }
-                Fate::Smaller(mut file) => {
-                    io::Seek::rewind(&mut file)?;
-                    let options = options.large_file(file.metadata()?.len() > LARGE);
-                    rows += &put(&mut zip, &new, options, &mut file)?;
-                }
+                Some(_) => {}
+            }
+            zip.raw_copy_file_rename(archive.by_index_raw(index)?, &*new)?;
+            if let Some((digest, size)) = record.get(&name) {
+                rows += &format!("{},{digest},{size}\n", quoted(&new));
             }
         }
         let list = self.renamed(&list, suffix);
@@ -165,14 +160,16 @@ fn archive(path: &Path) -> io::Result<Archive> {
     Ok(archive)
 }
 
-/// What becomes of a member.
-fn decide(archive: &mut Archive, index: usize, rewriter: &mut Rewriter<'_>) -> io::Result<Fate> {
-    let mut member = archive.by_index(index)?;
+/// What is in a member from now on.
+fn decide<'a>(
+    member: &'a mut ZipFile<'_, BufReader<File>>,
+    rewriter: &mut Rewriter<'_>,
+) -> io::Result<Option<Contents<'a>>> {
     if member.is_dir() {
-        return Ok(Fate::Kept(Vec::new()));
+        return Ok(Some(Contents::same(0, io::empty())));
     }
     let (path, size) = (PathBuf::from(&*String::from_utf8_lossy(member.name_raw())), member.size());
-    (rewriter.file)(&path, size, &mut member)
+    (rewriter.file)(&path, size, member)
 }
 
 /// Adds a file, and returns its row in `RECORD`.
@@ -216,8 +213,11 @@ mod tests {
                         \nVersion: of the text\n";
         let mut wheel =
             Wheel { metadata: metadata.to_owned(), stem: "torch-2.5.1+rocm6.4".to_owned() };
-        let triton = ["pytorch-triton-rocm", "3.2", "3.2+gfx1100"].map(str::to_owned);
-        wheel.rename("2.5.1+rocm6.4.gfx1100", &[triton.into()]);
+        let follows = |needed: &str, exactly: &str, _| {
+            let is_given = needed == "pytorch-triton-rocm" && exactly == "3.2";
+            Ok(is_given.then(|| "3.2+gfx1100".to_owned()))
+        };
+        wheel.rename("2.5.1+rocm6.4.gfx1100", &follows).expect("nothing must follow");
         let expected = metadata
             .replace("Version: 2.5.1+rocm6.4", "Version: 2.5.1+rocm6.4.gfx1100")
             .replace("(==3.2)", "(==3.2+gfx1100)");

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use gfxpack_fatbin::{CodeTarget, Error as CodeError, Slimmer, is_for_others};
 use gfxpack_model::TargetId;
 use gfxpack_package::Written;
-use gfxpack_package::rewrite::{Fate, Package, Rewriter, rename};
+use gfxpack_package::rewrite::{Contents, Package, Rewriter, rename};
 use gfxpack_package::sums::digest_file;
 use serde_json::json;
 
@@ -126,35 +126,40 @@ fn rewrite(
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut slimmer = Slimmer::new(targets);
     let takes_out = |path: &Path| is_for_others(path, targets);
-    let mut file = |path: &Path, size, bytes: &mut dyn Read| fate(&mut slimmer, path, size, bytes);
-    let mut rewriter = Rewriter { takes_out: &takes_out, file: &mut file };
+    let mut rewriter = Rewriter {
+        takes_out: &takes_out,
+        file: &mut |path, size, bytes| contents(&mut slimmer, path, size, bytes),
+    };
     let written = package.write(out, threads, &mut rewriter);
     refuse(&slimmer, from)?;
     Ok((slimmer.into(), written?))
 }
 
-fn fate(
+fn contents<'a>(
     slimmer: &mut Slimmer<'_>,
     path: &Path,
     size: u64,
-    bytes: &mut dyn Read,
-) -> io::Result<Fate> {
+    bytes: &'a mut dyn Read,
+) -> io::Result<Option<Contents<'a>>> {
     if slimmer.takes_out(path, size) {
-        return Ok(Fate::TakenOut);
+        return Ok(None);
     }
     let mut head = Vec::new();
     bytes.take(HEAD).read_to_end(&mut head)?;
     if !Slimmer::is_wanted(&head) {
         slimmer.keeps(size);
-        return Ok(Fate::Kept(head));
+        return Ok(Some(Contents::same(size, io::Cursor::new(head).chain(bytes))));
     }
     let (mut copy, smaller) = (tempfile::tempfile()?, tempfile::tempfile()?);
     io::copy(&mut head.as_slice().chain(bytes), &mut copy)?;
     match slimmer.file(path, &copy, &smaller) {
-        Ok(true) => Ok(Fate::Smaller(smaller)),
+        Ok(true) => Contents::smaller(smaller).map(Some),
         // Nothing is written if one is refused.
         Ok(false) if !slimmer.refused.is_empty() => Err(io::ErrorKind::Other.into()),
-        Ok(false) => Ok(Fate::Copied(copy)),
+        Ok(false) => {
+            copy.rewind()?;
+            Ok(Some(Contents::same(size, copy)))
+        }
         Err(CodeError::Io(error)) => Err(error),
         Err(error) => Err(io::Error::other(error)),
     }
