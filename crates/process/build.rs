@@ -3,8 +3,8 @@
 use std::env;
 use std::path::Path;
 
-/// The parts of both libraries: the heap and the recorder.
-const COMMON: [&str; 5] = ["heap", "record", "bounds", "accesses", "starts"];
+/// The parts of both libraries: the heap, the recorder, and what compilers see.
+const COMMON: [&str; 6] = ["heap", "record", "bounds", "visible", "accesses", "starts"];
 
 /// The library for every compiler, and the one for fork servers. Programs that load LLVM in ways of
 /// their own must not find LLVM's names in the first.

@@ -9,7 +9,7 @@ use gfxpack_tests::project::{Project, Run, command, finish};
 
 /// Faults are asked for by a define, so that they are part of the key.
 const STAND_IN: &str = r#"#!/bin/sh
-case " $* " in *" -### "*) exec hipcc "$@" ;; esac
+case " $* " in *" -DFAULT=wrong "*) ;; *" -### "*) exec hipcc "$@" ;; esac
 for word in "$@"; do
     case $word in
         -DFAULT=hang) sleep 100000 ;;
@@ -308,7 +308,7 @@ fn a_full_disk_is_one_clear_error_and_leaves_nothing_half_written() {
 #[test]
 fn a_full_cache_is_one_clear_error() {
     let project = project(&["", "-DX", "-DY"]);
-    let run = on_a_small_disk(&project, "cache", 40, DIST);
+    let run = on_a_small_disk(&project, "cache", 20, DIST);
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     assert!(run.stderr.contains("--cache-dir"), "the hint says where to go: {}", run.stderr);
     dist(&project, &[]).expect_code(0);

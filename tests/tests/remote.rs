@@ -55,31 +55,10 @@ fn a_remote_build_gives_the_bytes_of_a_local_one_and_is_then_cached() {
     assert_eq!(remote(&again.expect_code(0)), (KERNELS, KERNELS));
     assert!(kdb(&project, "local") == kdb(&project, "first"));
     assert!(kdb(&project, "local") == kdb(&project, "again"));
-    // The objects' other dependencies are known as well: a changed header
-    // of the system would be noticed.
-    let info = |name: &str| {
-        let tree = project.tree(&format!("cache-{name}/v1/answers"));
-        tree.len()
-    };
-    assert!(info("first") > 0);
     // Both share one build: what each made is the same.
     let both = build(&project, "both", &["--remote", &address, "--jobs", "1"]).expect_code(0);
     assert!(kdb(&project, "local") == kdb(&project, "both"));
     assert_eq!(both.of_type("build-queued")[0]["workers"], 1 + 32);
-    // Workers that are expected to have the compiler: these do.
-    let options =
-        ["--remote", &address, "--remote-toolchain", "image", "--remote-platform", "OS=linux"];
-    let image = build(&project, "image", &options).expect_code(0);
-    assert!(remote(&image).0 > 0 && kdb(&project, "local") == kdb(&project, "image"));
-    // There, the library that makes compilers repeat themselves is loaded by
-    // the workers' own loader, which says so where it can't.
-    let kept = project.tree("casd/store");
-    let some = |content: &[u8]| {
-        let small = kept.iter().filter(|(_, bytes)| bytes.len() < 50_000);
-        small.filter(|(_, bytes)| bytes.windows(content.len()).any(|part| part == content)).count()
-    };
-    assert!(some(b"export LD_PRELOAD=../gfxpack-sent/lib/gfxpack-preload.so") >= KERNELS);
-    assert_eq!(some(b"cannot be preloaded"), 0);
 }
 
 #[test]

@@ -161,6 +161,7 @@ fn macros_that_headers_could_use_disable_precompiled_headers() {
     // A header of its own under the name of one of HIP's.
     source("named.cpp", "#include /* ours */ \"hip/hip_bfloat16.h\"\nint own = HAVE_OWN;");
     project.write("hip/hip_bfloat16.h", "#define HAVE_OWN 1\n");
+    project.write("hip/library_types.h", "#include_next <hip/library_types.h>\n");
     // One file under two names is read once.
     let twice = "#include \"first.h\"\n#define NEEDED\n#include \"second.h\"\nint hip_bfloat16;";
     source("twice.cpp", twice);

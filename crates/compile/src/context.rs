@@ -1,16 +1,15 @@
 //! The state that all jobs of a build share.
 
-use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use gfxpack_launch::{Command, Direct, DriverLauncher, Drivers, FastLauncher, ToolchainPathRoles};
+use gfxpack_launch::{Command, DriverLauncher, FastLauncher};
 use gfxpack_model::JobId;
 use gfxpack_plan::plan::{Job, Plan};
-use gfxpack_process::watch::FileSystemCache;
 use gfxpack_process::{Cancel, Usage};
 use gfxpack_toolchain::{Toolchain, ToolchainError};
 
+use crate::declare::Declarer;
 use crate::source::SourceSet;
 
 /// The parts of a build that its jobs share.
@@ -20,28 +19,17 @@ pub(crate) struct BuildContext<'a> {
     pub(crate) toolchains: &'a [Toolchain],
     pub(crate) cancel: &'a Cancel,
     pub(crate) time_limit: Duration,
-    /// The commands that each driver would run.
-    pub(crate) drivers: &'a Drivers<'a>,
+    /// What jobs may see, and their keys.
+    pub(crate) declarer: &'a Declarer<'a>,
     /// Tried first.
     pub(crate) fast: &'a FastLauncher<'a>,
     /// Tried if no shortcut makes the object. Its failure is the one that is reported.
     pub(crate) driver: &'a DriverLauncher<'a>,
-    /// The file system, each file looked at once.
-    pub(crate) file_system: &'a FileSystemCache<'a>,
-    /// The directories of each toolchain, in the plan's order.
-    pub(crate) path_roles: &'a [ToolchainPathRoles],
-    /// Directories besides the sources that compilers may read.
-    pub(crate) admitted: &'a [PathBuf],
-    /// Number of jobs whose compilers could not be watched, and the reason for the first.
+    /// Number of jobs whose compilers could not be bound, and the reason for the first.
     pub(crate) unwatched: Mutex<(usize, Option<String>)>,
 }
 
 impl BuildContext<'_> {
-    /// The commands that a job's driver would run, if they are known.
-    pub(crate) fn direct(&self, job: &Job) -> Option<Direct> {
-        self.drivers.direct(&command_of(job))
-    }
-
     /// Groups of these jobs for which headers are precompiled together, the largest group first.
     pub(crate) fn header_groups(&self, jobs: &[JobId]) -> Vec<Vec<JobId>> {
         let groups = self.fast.groups(&self.commands(jobs)).into_iter();
@@ -57,7 +45,7 @@ impl BuildContext<'_> {
         jobs.iter().map(|job| command_of(&self.plan[*job])).collect()
     }
 
-    /// Records that a job's compiler could not be watched.
+    /// Records that a job's compiler could not be bound.
     pub(crate) fn unwatched(&self, job: &Job, reason: &str) {
         tracing::debug!(key = %job.key, reason, "what it read is not known");
         let mut unwatched = self.unwatched.lock().expect("no panic inside");
@@ -65,7 +53,7 @@ impl BuildContext<'_> {
         unwatched.1.get_or_insert_with(|| reason.to_owned());
     }
 
-    /// A warning about compilers that could not be watched, if there were any.
+    /// A warning about compilers that could not be bound, if there were any.
     pub(crate) fn unwatched_warning(&self) -> Option<String> {
         let (count, reason) = &*self.unwatched.lock().expect("no panic inside");
         let (kernels_depend, them) = match count {

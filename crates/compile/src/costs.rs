@@ -222,10 +222,13 @@ mod tests {
     use gfxpack_process::Usage;
 
     use super::*;
+    use crate::store::ObjectInfo;
 
     /// Two OpenCL C sources with two keys each, and an assembly one.
     pub(crate) fn small_plan() -> Plan {
         let source = |name: &str| Source {
+            dirs: Vec::new(),
+            links: Vec::new(),
             name: name.to_owned(),
             main: name.to_owned(),
             include_dirs: Vec::new(),
@@ -270,7 +273,9 @@ mod tests {
     fn record(plan: &Plan, job: usize, milliseconds: u64, memory: u64) -> CostRecord {
         let usage = Usage { cpu: Duration::from_millis(milliseconds), peak_memory: memory };
         let (duration, site) = (Duration::from_secs(100), crate::job::Site::Here);
-        let compiled = Compiled { size: 1, duration, usage, site };
+        let digest = Digest::of(b"object");
+        let object = ObjectInfo { key: digest, sha256: digest, size: 1, about: 0 };
+        let compiled = Compiled { object, duration, usage, site };
         CostRecord::new(plan, &plan.jobs[job], &compiled)
     }
 

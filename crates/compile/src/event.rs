@@ -54,7 +54,7 @@ pub enum Event {
         job: JobId,
         /// Where and when.
         run: JobRun,
-        /// The size of the object, and the time and resources that it took.
+        /// The object, and the time and resources that it took.
         compiled: Compiled,
     },
     /// A job failed.

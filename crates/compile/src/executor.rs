@@ -2,12 +2,13 @@
 //! others go to a pool of workers, longest first.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use gfxpack_launch::{DriverLauncher, FastLauncher, HeaderOptions, Session, ToolchainPathRoles};
-use gfxpack_model::JobId;
+use gfxpack_launch::{DriverLauncher, FastLauncher, HeaderOptions, Session};
+use gfxpack_model::{Digest, JobId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_process::watch::FileSystemCache;
 use gfxpack_process::{
@@ -19,6 +20,7 @@ use rayon::prelude::*;
 
 use crate::context::BuildContext;
 use crate::costs::{CostFile, CostRecord, Expected};
+use crate::declare::{Declared, Declarer, Inputs};
 use crate::error::CompileError;
 use crate::event::Event;
 use crate::job::{FailureKind, Site};
@@ -28,8 +30,7 @@ use crate::schedule::Schedule;
 use crate::shared_cache::SharedCache;
 use crate::source::SourceSet;
 use crate::store::{HEADERS, ObjectInfo, ObjectStore};
-use crate::validity::ValidityChecker;
-use crate::worker_pool::{WorkerPool, WorkerReport};
+use crate::worker_pool::WorkerPool;
 
 /// After this many jobs, their costs are written and their objects uploaded.
 const AT_ONCE: usize = 64;
@@ -73,7 +74,12 @@ pub struct Summary {
     pub failures: Vec<(JobId, FailureKind)>,
     /// Of the failures, those that the store kept from an earlier run.
     pub refused_before: usize,
+    /// What each job could see.
+    pub(crate) inputs: HashMap<JobId, Arc<Inputs>>,
 }
+
+/// What each job may see, and its key.
+type AllDeclared = HashMap<JobId, Declared>;
 
 /// Where an object of the store came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,9 +145,12 @@ impl Executor<'_> {
         let file_system = FileSystemCache::new(self.digests);
         let (sources, toolchains, store) = (self.sources, self.toolchains, self.store);
         let admitted = &self.options.admitted;
-        let checker =
-            ValidityChecker::new(&file_system, sources, toolchains, store, self.cancel, admitted);
-        let (summary, to_run) = self.look_up(&pool, &checker, on_event);
+        let declarer =
+            Declarer::new(&file_system, sources, toolchains, store, self.cancel, admitted);
+        let wanted = self.only.map_or_else(|| self.plan.job_ids().collect(), <[JobId]>::to_vec);
+        let declare = |job: &JobId| (*job, declarer.declared(&self.plan[*job]));
+        let declared: AllDeclared = pool.install(|| wanted.par_iter().map(declare).collect());
+        let (summary, to_run) = self.look_up(&pool, wanted, &declared, on_event);
         if to_run.is_empty() {
             return Ok(summary);
         }
@@ -153,9 +162,10 @@ impl Executor<'_> {
             cost_file: CostFile::in_dir(&self.options.cache_dir),
             costs: Vec::new(),
             made: Vec::new(),
+            declared: &declared,
             error: None,
         };
-        self.run_missing(&pool, &checker, &to_run, &mut results, on_event)?;
+        self.run_missing(&pool, (&declarer, &declared), &to_run, &mut results, on_event)?;
         results.settle()
     }
 
@@ -164,16 +174,16 @@ impl Executor<'_> {
     fn look_up(
         &self,
         pool: &ThreadPool,
-        checker: &ValidityChecker<'_>,
+        wanted: Vec<JobId>,
+        declared: &AllDeclared,
         on_event: OnEvent<'_>,
     ) -> (Summary, Vec<JobId>) {
         let Self { plan, store, options, cancel, .. } = *self;
-        let wanted = self.only.map_or_else(|| plan.job_ids().collect(), <[JobId]>::to_vec);
-        let lookup = |index: &JobId| {
-            let (digest, check) = (plan[*index].digest, checker.for_job(&plan[*index]));
-            let object = store.lookup(digest, check);
+        let lookup = |job: &JobId| {
+            let key = declared[job].key;
+            let object = store.lookup(key);
             let ask = object.is_none() && !options.retry_refused;
-            (object, ask.then(|| store.refusal(digest, check)).flatten())
+            (object, ask.then(|| store.refusal(key)).flatten())
         };
         let found: Vec<_> = pool.install(|| wanted.par_iter().map(lookup).collect());
         let mut objects = vec![None; plan.jobs.len()];
@@ -188,9 +198,9 @@ impl Executor<'_> {
         }
         if let Some(cache) = options.shared.as_deref() {
             if cache.takes_all() {
-                cache.top_up(plan, &had, store, cancel);
+                cache.top_up(&had, declared, store, cancel);
             }
-            for (index, object) in cache.fetch(plan, &to_run, store, checker, cancel) {
+            for (index, object) in cache.fetch(plan, &to_run, declared, store, cancel) {
                 objects[index.0] = Some((object, Origin::Shared));
             }
             to_run.retain(|job| objects[job.0].is_none());
@@ -198,10 +208,12 @@ impl Executor<'_> {
         }
         let size = |index: JobId| Some((index, objects[index.0].as_ref()?.0.size));
         let cached: Vec<_> = wanted.into_iter().filter_map(size).collect();
+        let inputs = |(job, it): (&JobId, &Declared)| Some((*job, Arc::clone(it.inputs.as_ref()?)));
         let summary = Summary {
             objects,
             failures: refused.iter().map(|(job, failure)| (*job, failure.kind.clone())).collect(),
             refused_before: refused.len(),
+            inputs: declared.iter().filter_map(inputs).collect(),
         };
         on_event(Event::FoundInCache { cached, refused });
         (summary, to_run)
@@ -231,31 +243,21 @@ impl Executor<'_> {
     fn run_missing(
         &self,
         pool: &ThreadPool,
-        checker: &ValidityChecker<'_>,
+        (declarer, declared): (&Declarer<'_>, &AllDeclared),
         to_run: &[JobId],
         results: &mut Results<'_>,
         on_event: OnEvent<'_>,
     ) -> Result<(), CompileError> {
         let Self { plan, sources, toolchains, options, .. } = *self;
-        let (cancel, file_system) = (&self.cancel.child(), checker.file_system());
+        let (cancel, file_system) = (&self.cancel.child(), declarer.file_system());
         let work = ScratchDir::in_cache(&options.cache_dir)
             .map_err(FileError::io("create", options.cache_dir.join("work")))?;
-        let kept = self.store.dir().join(HEADERS);
-        let roles_with = |admitted: &[PathBuf]| -> Vec<ToolchainPathRoles> {
-            toolchains
-                .iter()
-                .map(|it| ToolchainPathRoles::new(it, admitted, &kept, file_system))
-                .collect()
-        };
-        let path_roles = roles_with(&options.admitted);
-        // Other builds, which may admit no directory, use the headers too.
-        let of_headers = roles_with(&[]);
-        let session = Session::new(checker.drivers(), options.time_limit, cancel);
+        let session = Session::new(declarer.drivers(), options.time_limit, cancel);
         let headers = HeaderOptions {
-            kept: kept.clone(),
+            kept: self.store.dir().join(HEADERS),
             scratch: work.path(),
             file_system,
-            path_roles: &of_headers,
+            search: declarer,
             sources,
         };
         let context = BuildContext {
@@ -264,15 +266,12 @@ impl Executor<'_> {
             toolchains,
             cancel,
             time_limit: options.time_limit,
-            drivers: checker.drivers(),
+            declarer,
             fast: &FastLauncher::new(&session, options.shortcuts, headers),
             driver: &DriverLauncher::new(&session),
-            file_system,
-            path_roles: &path_roles,
-            admitted: &options.admitted,
             unwatched: Default::default(),
         };
-        self.run_all(pool, &context, &work, to_run, results, on_event);
+        self.run_all(pool, (&context, declared), &work, to_run, results, on_event);
         if let Some(message) = context.unwatched_warning() {
             on_event(Event::Warning { message });
         }
@@ -283,7 +282,7 @@ impl Executor<'_> {
     fn run_all(
         &self,
         pool: &ThreadPool,
-        context: &BuildContext<'_>,
+        (context, declared): (&BuildContext<'_>, &AllDeclared),
         work: &ScratchDir,
         to_run: &[JobId],
         results: &mut Results<'_>,
@@ -305,12 +304,13 @@ impl Executor<'_> {
             header_groups: &header_groups,
             limiter: MemoryLimiter::new(available_memory, resident_of_jobs, options.jobs),
             work,
-            stages: to_run.iter().map(|job| (plan[*job].source, OnceLock::new())).collect(),
+            declared,
+            stages: Mutex::default(),
             here,
-            remote: remote.map(|remote| RemoteContext::new(&*remote.workers, context)),
+            remote: remote.map(|remote| RemoteContext::new(&*remote.workers, context, declared)),
         };
         let shared = options.shared.as_deref();
-        SharedCache::uploading(shared, plan, store, self.cancel, |upload| {
+        SharedCache::uploading(shared, store, self.cancel, |upload| {
             run_workers(&workers, pool, remote_workers, &mut |message| {
                 results.take(message, upload, on_event);
             });
@@ -326,7 +326,7 @@ fn run_workers(
     workers: &WorkerPool<'_>,
     pool: &ThreadPool,
     remote_workers: usize,
-    take: &mut dyn FnMut(Result<WorkerReport, CompileError>),
+    take: &mut dyn FnMut(Result<Event, CompileError>),
 ) {
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -352,8 +352,9 @@ struct Results<'a> {
     cost_file: CostFile,
     /// Costs that are not written to the file yet.
     costs: Vec<CostRecord>,
-    /// Jobs whose objects are still to be uploaded.
-    made: Vec<JobId>,
+    /// Keys whose objects are still to be uploaded.
+    made: Vec<Digest>,
+    declared: &'a AllDeclared,
     error: Option<CompileError>,
 }
 
@@ -361,12 +362,12 @@ impl Results<'_> {
     /// Handles a worker's report.
     fn take(
         &mut self,
-        message: Result<WorkerReport, CompileError>,
-        upload: &dyn Fn(JobId),
+        message: Result<Event, CompileError>,
+        upload: &dyn Fn(Digest),
         on_event: OnEvent<'_>,
     ) {
-        let WorkerReport { event, object } = match message {
-            Ok(done) => done,
+        let event = match message {
+            Ok(event) => event,
             // The first error is reported; the others were stopped because of it.
             Err(fatal) => {
                 if matches!(self.error, None | Some(CompileError::Interrupted)) {
@@ -377,14 +378,16 @@ impl Results<'_> {
         };
         match &event {
             Event::Finished { job, compiled, .. } => {
-                self.made.push(*job);
+                // An object for one build is of no use to others.
+                let key = compiled.object.key;
+                self.made.extend((key == self.declared[job].key).then_some(key));
                 if self.made.len() >= AT_ONCE {
                     self.keep_costs();
                     self.release(upload);
                 }
                 let here = compiled.site == Site::Here;
                 let origin = if here { Origin::Here } else { Origin::Remote };
-                self.summary.objects[job.0] = object.map(|object| (object, origin));
+                self.summary.objects[job.0] = Some((compiled.object.clone(), origin));
                 // A remote job's cost says nothing about this machine.
                 if here {
                     let plan = self.executor.plan;
@@ -400,7 +403,7 @@ impl Results<'_> {
     }
 
     /// Uploads the objects that were made.
-    fn release(&mut self, upload: &dyn Fn(JobId)) {
+    fn release(&mut self, upload: &dyn Fn(Digest)) {
         self.made.drain(..).for_each(upload);
     }
 

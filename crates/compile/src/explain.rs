@@ -1,22 +1,20 @@
 //! Explains why a job would run: the differences since its key was built last.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_model::{Digest, KernelKey, Language};
 use gfxpack_plan::plan::{Job, Plan, Source};
-use gfxpack_process::watch::{PathState, PathStates};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::declare::{Declared, Declarer, Listed};
 use crate::history::{self, History, HistoryRecord};
 use crate::job::Failure;
-use crate::store::{ObjectInfo, ObjectPurpose, ObjectStore, ValidityCheck};
-use crate::validity::{ValidityChecker, name_of};
+use crate::store::{ObjectInfo, ObjectPurpose, ObjectStore};
 
 /// The kind of input that differs; in JSON, its name in kebab case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ChangedPart {
@@ -110,9 +108,8 @@ pub enum State {
     Changed(Vec<Change>),
     /// It would be compiled: nothing differs, but the object is gone.
     Gone,
-    /// It would be compiled: its compiler could not be watched, so its object was for one build
-    /// only.
-    Unwatched,
+    /// It would be compiled: what its compiler would see is not known.
+    Unknown,
     /// It would be compiled: its key was never built here.
     New,
 }
@@ -122,8 +119,10 @@ pub enum State {
 pub struct Explanation {
     /// The toolchain's files.
     pub toolchain: Vec<(ChangedPart, String, Digest)>,
-    /// The system's files that the compiler read, if they are known.
-    pub system_files: Vec<(String, Digest)>,
+    /// What else the key of the object covers: the system's headers, the driver's commands.
+    pub inputs: Vec<(ChangedPart, String, Digest)>,
+    /// The key of the object.
+    pub key: Digest,
     /// The state of the job in the store.
     pub state: State,
 }
@@ -134,90 +133,30 @@ pub fn explain(
     plan: &Plan,
     job: &Job,
     key: &KernelKey,
-    checker: &ValidityChecker<'_>,
+    declarer: &Declarer<'_>,
     store: &ObjectStore,
     history: &History,
 ) -> Explanation {
-    let check = checker.for_job(job);
-    let toolchain = &checker.drivers().toolchains()[job.toolchain.0];
+    let toolchain = &declarer.drivers().toolchains()[job.toolchain.0];
     let files = toolchain.covered_files().iter();
     let files: Vec<_> = files.filter(|(name, _)| decides(name, job.language)).cloned().collect();
-    let info = store.info(job.digest).or_else(|| store.refusal_info(job.digest));
-    let previous = history.get(key);
-    let last = info.clone().or_else(|| store.info(previous?.job));
-    let states = last.map(|info| store.path_states(&info)).unwrap_or_default();
-    let planned = PlannedJob { plan, job, toolchain_files: &files, store, history };
-    let refusal = store.refusal(job.digest, check);
-    let state = match (store.lookup(job.digest, check).ok_or(refusal), previous) {
+    let Declared { key: object_key, inputs } = declarer.declared(job);
+    let inputs = inputs.map(|inputs| inputs.listed.clone());
+    let known = inputs.is_some();
+    let inputs = inputs.unwrap_or_default();
+    let planned =
+        PlannedJob { plan, job, toolchain_files: &files, inputs: &inputs, store, history };
+    let state = match (store.lookup(object_key).ok_or(store.refusal(object_key)), history.get(key))
+    {
         (Ok(info), _) => State::Stored(info),
         (Err(Some(failure)), _) => State::Refused(failure),
-        (Err(None), _) if info.as_ref().is_some_and(ObjectInfo::is_for_one_build) => {
-            State::Unwatched
-        }
-        (Err(None), _) if info.is_some() => {
-            let all = states.iter().flat_map(PathStates::iter);
-            let mut changes: Vec<Change> =
-                all.filter_map(|(path, then)| change(path, then, check)).collect();
-            if info.as_ref().is_some_and(|info| !check.runs(info.commands)) {
-                changes.push(Change::new(
-                    ChangedPart::Driver,
-                    "what it would run",
-                    ChangeKind::Changed(None),
-                ));
-            }
-            changes.extend(info.iter().flat_map(|info| withdrawn(info, &states, check)));
-            State::Changed(changes)
-        }
-        (Err(None), Some(record)) if record.job == job.digest => State::Gone,
+        (Err(None), _) if !known => State::Unknown,
+        (Err(None), Some(record)) if record.key == object_key => State::Gone,
         (Err(None), Some(record)) => State::Changed(planned.since(record)),
         (Err(None), None) => State::New,
     };
     let known = |(name, digest): &(String, Digest)| (group(name), name.clone(), *digest);
-    Explanation {
-        toolchain: files.iter().map(known).collect(),
-        system_files: states
-            .iter()
-            .flat_map(PathStates::iter)
-            .filter_map(|(path, state)| match state {
-                PathState::File { digest, .. } => Some((path.display().to_string(), *digest)),
-                _ => None,
-            })
-            .collect(),
-        state,
-    }
-}
-
-/// The difference between a path now and what a compiler found there.
-fn change(path: &Path, then: &PathState, check: ValidityCheck<'_>) -> Option<Change> {
-    let now = if path.is_relative() {
-        check.sources.path_state(check.command.source, path, check.file_system.digests())
-    } else {
-        check.file_system.state(path, then.query()).unwrap_or(PathState::Other)
-    };
-    let how = match (then, now) {
-        (then, now) if *then == now => return None,
-        (PathState::Absent, _) => ChangeKind::Added,
-        (_, PathState::Absent) => ChangeKind::Removed,
-        _ => ChangeKind::Changed(None),
-    };
-    let what = if path.is_relative() { ChangedPart::Source } else { ChangedPart::SystemFile };
-    Some(Change::new(what, path.display().to_string(), how))
-}
-
-/// Directories that a compiler read because the user had admitted them, and that are no longer
-/// admitted.
-fn withdrawn(info: &ObjectInfo, states: &[PathStates], check: ValidityCheck<'_>) -> Vec<Change> {
-    let read = states.iter().flat_map(PathStates::iter).map(|(path, _)| path);
-    let read = read.filter(|path| path.is_absolute()).map(|path| check.file_system.real(path));
-    let read: BTreeSet<PathBuf> =
-        read.flat_map(|path| path.ancestors().map(Path::to_owned).collect::<Vec<_>>()).collect();
-    let withdrawn = info.admitted.iter().filter(|dir| !check.admits(dir));
-    let change = |dir: &Digest| {
-        let path = read.iter().find(|path| name_of(path) == *dir);
-        let name = path.map_or_else(|| dir.to_string(), |path| path.display().to_string());
-        Change::new(ChangedPart::AllowRead, name, ChangeKind::Removed)
-    };
-    withdrawn.map(change).collect()
+    Explanation { toolchain: files.iter().map(known).collect(), inputs, key: object_key, state }
 }
 
 /// The kind of file that a name of `Toolchain::covered_files` stands for.
@@ -247,6 +186,7 @@ struct PlannedJob<'a> {
     plan: &'a Plan,
     job: &'a Job,
     toolchain_files: &'a [(String, Digest)],
+    inputs: &'a [Listed],
     store: &'a ObjectStore,
     history: &'a History,
 }
@@ -276,8 +216,23 @@ impl PlannedJob<'_> {
             let whole = Change::new(ChangedPart::Source, &source.main, ChangeKind::Changed(None));
             changes.extend(files(old, &pairs(source), |_| ChangedPart::Source, whole));
         }
-        if let Some(ObjectPurpose { arguments: old, .. }) = self.store.about(record.job) {
+        if let Some(ObjectPurpose { arguments: old, .. }) = self.store.about(record.key) {
             changes.extend(arguments(&old, &self.job.arguments));
+        }
+        if let Some(old) = history::inputs(self.store, record.inputs) {
+            for what in [
+                ChangedPart::Driver,
+                ChangedPart::SystemFile,
+                ChangedPart::Source,
+                ChangedPart::AllowRead,
+            ] {
+                let of = |list: &[Listed]| -> Vec<(String, Digest)> {
+                    let own = list.iter().filter(|(part, ..)| *part == what);
+                    own.map(|(_, name, digest)| (name.clone(), *digest)).collect()
+                };
+                let whole = Change::new(what, "", ChangeKind::Changed(None));
+                changes.extend(files(Some(of(&old)), &of(self.inputs), |_| what, whole));
+            }
         }
         let version = env!("CARGO_PKG_VERSION");
         if changes.is_empty() || self.history.head.gfxpack != version {

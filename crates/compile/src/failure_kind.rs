@@ -57,14 +57,6 @@ pub enum FailureKind {
         #[serde(rename = "source")]
         own: PathBuf,
     },
-    /// It listed this directory of the sources; the path starts at their own.
-    #[error(
-        "a program lists the directory `{}` of the sources, where only the files that the kernel \
-         needs are laid out: let the script that starts the compiler not list it (Python does, \
-         unless it is given -P)",
-        Path::new(".").join(.0).display()
-    )]
-    ListsSources(PathBuf),
     /// Its compiler also searches this include directory on its own account.
     #[error(
         "`{}` is one of the compiler's own include directories, which it searches last: remove it \
@@ -72,13 +64,6 @@ pub enum FailureKind {
         .0.display()
     )]
     Searches(PathBuf),
-    /// It looked for this path, of which its stored plan has no complete description.
-    #[error(
-        "it looks for `{}`, which the stored plan does not hold: build it without one, or store \
-         the plan with a larger --carry, or where fewer than 50,000 files lie beside its sources",
-        .0.display()
-    )]
-    NotInPlan(PathBuf),
     /// It wrote, or tried to write, to this path outside its own directory.
     #[error(
         "the compiler tried to write `{}`, outside its own directory: if a wrapper such as ccache \
@@ -86,10 +71,6 @@ pub enum FailureKind {
         .0.display()
     )]
     Writes(PathBuf),
-    /// Each of this many runs looked for more files among the sources, or read files that had just
-    /// changed.
-    #[error("its files changed, or more of them came, in each of {0} runs")]
-    Endless(usize),
     /// The object is for another target than the one asked for.
     #[error("the object is for {found}, not for {expected}")]
     WrongTarget {
@@ -111,14 +92,9 @@ impl FailureKind {
             Self::TooLong => "too-long",
             Self::NoOutput => "no-output",
             Self::NoCodeObject(_) => "no-code-object",
-            Self::Reads(_)
-            | Self::ReadsProc(_)
-            | Self::ReadsByOtherName { .. }
-            | Self::ListsSources(_) => "reads-outside",
+            Self::Reads(_) | Self::ReadsProc(_) | Self::ReadsByOtherName { .. } => "reads-outside",
             Self::Searches(_) => "include-dir-of-compiler",
-            Self::NotInPlan(_) => "not-in-plan",
             Self::Writes(_) => "writes-outside",
-            Self::Endless(_) => "unsettled",
             Self::WrongTarget { .. } => "wrong-target",
         }
     }
@@ -147,7 +123,6 @@ mod tests {
             (reads("../a.h"), "it reads `../a.h`, which is not among", "into an include directory"),
             (FailureKind::ReadsProc("/proc/cpuinfo".into()), "below /proc", "remove that"),
             (by_other_name, "`/x/a.h`, which is also its source `inc/a.h`", "only one of the two"),
-            (FailureKind::ListsSources("".into()), "lists the directory `./`", "given -P"),
         ] {
             let text = kind.to_string();
             let (before, after) = text.split_once(": ").expect("what to do");

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::declare::Listed;
 use crate::executor::Summary;
 use crate::store::ObjectStore;
 
@@ -33,17 +34,20 @@ pub struct History {
 pub(crate) struct Head {
     /// gfxpack's version.
     pub(crate) gfxpack: String,
-    /// Digests of toolchains and source closures; records refer to them by index.
+    /// Digests of toolchains, source closures and other inputs; records refer to them by index.
     toolchains: Vec<Digest>,
     sources: Vec<Digest>,
+    inputs: Vec<Digest>,
 }
 
 /// The inputs from which one key was built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HistoryRecord {
-    pub(crate) job: Digest,
+    /// The key of its object.
+    pub(crate) key: Digest,
     pub(crate) toolchain: Digest,
     pub(crate) source: Digest,
+    pub(crate) inputs: Digest,
 }
 
 /// A number that identifies a key among the records.
@@ -81,25 +85,28 @@ impl History {
         summary: &Summary,
     ) -> Result<(), FileError> {
         let mut used = HashSet::new();
+        let mut all_inputs = HashMap::new();
         let mut by_target: BTreeMap<String, (&TargetId, Self)> = BTreeMap::new();
         let source_digests: Vec<Digest> = plan.sources.iter().map(Source::digest).collect();
         for kdb in &plan.kdbs {
             let numbers: Vec<u128> = kdb.rows.par_iter().map(|row| key_number(&row.key)).collect();
             for (row, number) in kdb.rows.iter().zip(numbers) {
                 let job = &plan[row.job];
-                if summary.objects[row.job.0].is_none() {
-                    continue;
-                }
+                let inputs = summary.inputs.get(&row.job);
+                let object = summary.objects[row.job.0].as_ref().zip(inputs);
+                let Some(((object, _), inputs)) = object else { continue };
                 used.insert((job.toolchain, job.source));
+                all_inputs.insert(inputs.digest, inputs);
                 let of_target = by_target
                     .entry(kdb.target.id().to_string())
                     .or_insert_with(|| (kdb.target.id(), Self::default()));
                 of_target.1.records.insert(
                     number,
                     HistoryRecord {
-                        job: job.digest,
+                        key: object.key,
                         toolchain: plan[job.toolchain].digest,
                         source: source_digests[job.source.0],
+                        inputs: inputs.digest,
                     },
                 );
             }
@@ -111,6 +118,9 @@ impl History {
         for &index in used.iter().map(|(_, source)| source).collect::<HashSet<_>>() {
             let path = source_file(source_digests[index.0]);
             keep(store, &path, || json(&plan[index]))?;
+        }
+        for (digest, inputs) in all_inputs {
+            keep(store, &inputs_file(digest), || json(&inputs.listed))?;
         }
         for (target_id, new) in by_target.values_mut() {
             let old = Self::read(store, target_id);
@@ -141,16 +151,19 @@ impl History {
             gfxpack: env!("CARGO_PKG_VERSION").to_owned(),
             toolchains: listed(&|record| record.toolchain),
             sources: listed(&|record| record.source),
+            inputs: listed(&|record| record.inputs),
         };
         let mut text = serde_json::to_string(&head).expect("plain data");
         text.push('\n');
         let place = |list: &[Digest], digest| list.binary_search(&digest).expect("it is listed");
         let mut records: Vec<(&u128, &HistoryRecord)> = self.records.iter().collect();
         records.par_sort_unstable_by_key(|(number, _)| **number);
-        for (number, HistoryRecord { job, toolchain, source }) in records {
+        for (number, HistoryRecord { key, toolchain, source, inputs }) in records {
             let toolchain = place(&head.toolchains, *toolchain);
             let source = place(&head.sources, *source);
-            writeln!(text, "{number:032x} {job} {toolchain} {source}").expect("a String takes all");
+            let inputs = place(&head.inputs, *inputs);
+            writeln!(text, "{number:032x} {key} {toolchain} {source} {inputs}")
+                .expect("a String takes all");
         }
         text
     }
@@ -160,12 +173,13 @@ fn parse(text: &str) -> Option<History> {
     let (head, lines) = text.split_once('\n')?;
     let head: Head = serde_json::from_str(head).ok()?;
     let record = |line: &str| {
-        let mut words = line.splitn(4, ' ');
+        let mut words = line.splitn(5, ' ');
         let number = u128::from_str_radix(words.next()?, 16).ok()?;
-        let job = words.next()?.parse().ok()?;
+        let key = words.next()?.parse().ok()?;
         let toolchain = *head.toolchains.get(words.next()?.parse::<usize>().ok()?)?;
         let source = *head.sources.get(words.next()?.parse::<usize>().ok()?)?;
-        Some((number, HistoryRecord { job, toolchain, source }))
+        let inputs = *head.inputs.get(words.next()?.parse::<usize>().ok()?)?;
+        Some((number, HistoryRecord { key, toolchain, source, inputs }))
     };
     let records = lines.lines().map(record).collect::<Option<_>>()?;
     Some(History { head, records })
@@ -179,6 +193,11 @@ pub(crate) fn toolchain(store: &ObjectStore, digest: Digest) -> Option<Vec<(Stri
 /// A source closure that was used before.
 pub(crate) fn source(store: &ObjectStore, digest: Digest) -> Option<Source> {
     read_json(store, &source_file(digest)).filter(|source: &Source| source.digest() == digest)
+}
+
+/// What else was seen with such a digest before.
+pub(crate) fn inputs(store: &ObjectStore, digest: Digest) -> Option<Vec<Listed>> {
+    read_json(store, &inputs_file(digest))
 }
 
 fn read_json<T: DeserializeOwned>(store: &ObjectStore, path: &Path) -> Option<T> {
@@ -215,6 +234,10 @@ fn source_file(digest: Digest) -> PathBuf {
     Path::new(DIR).join(format!("source-{digest}.json"))
 }
 
+fn inputs_file(digest: Digest) -> PathBuf {
+    Path::new(DIR).join(format!("inputs-{digest}.json"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,9 +245,10 @@ mod tests {
     #[test]
     fn history_is_read_back_and_damaged_history_is_empty() {
         let record = |n: u8| HistoryRecord {
-            job: Digest::of(&[n]),
+            key: Digest::of(&[n]),
             toolchain: Digest::of(b"t"),
             source: Digest::of(&[n % 2]),
+            inputs: Digest::of(b"i"),
         };
         let records: HashMap<u128, HistoryRecord> =
             (0..5).map(|n| (u128::from(n) << 100, record(n))).collect();
@@ -232,7 +256,7 @@ mod tests {
         let parsed = parse(&text).unwrap();
         assert_eq!(parsed.records, records);
         assert_eq!(parsed.text(), text);
-        assert!(parse(&text.replace(" 0 1\n", " 0 2\n")).is_none());
+        assert!(parse(&text.replace(" 0 1 0\n", " 0 2 0\n")).is_none());
         // The last line break is no loss.
         for length in 0..text.len() - 1 {
             assert!(parse(&text[..length]).is_none_or(|cut| cut.records != records), "{length}");

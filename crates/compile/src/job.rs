@@ -11,23 +11,24 @@ use std::time::{Duration, Instant};
 use gfxpack_launch::{CompilerRun, Launcher, RunPaths};
 use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
-use gfxpack_process::{FileError, ProgramEnd, Timestamp, Usage};
+use gfxpack_process::{FileError, ProgramEnd, Usage};
 use gfxpack_toolchain::ToolchainError;
 
 use crate::context::{BuildContext, command_of};
+use crate::declare::Declared;
 use crate::diagnostics;
 use crate::error::CompileError;
-use crate::judge::{self, Judged, RecentlyChanged};
+use crate::judge::{self, Judged};
 use crate::stage::Stage;
-use crate::store::Dependencies;
+use crate::store::ObjectInfo;
 
 pub use crate::failure_kind::FailureKind;
 
 /// A job that made an object, as reported by events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
-    /// Bytes of the object.
-    pub size: u64,
+    /// The stored object.
+    pub object: ObjectInfo,
     /// How long the compiler ran.
     pub duration: Duration,
     /// The resources that the compiler used.
@@ -91,96 +92,71 @@ pub(crate) struct Outcome {
 
 /// What a compiler made.
 pub(crate) enum Made {
-    /// A code object that is not stored yet, with its dependencies.
-    Object(Vec<u8>, Dependencies),
+    /// A code object that is not stored yet.
+    Object {
+        bytes: Vec<u8>,
+        /// Whether it is a function of its key. Otherwise it is for one build only.
+        is_known: bool,
+    },
     /// No object.
     Nothing {
         kind: FailureKind,
         /// What the compiler wrote.
         output: String,
-        /// The dependencies of the failure, if it is to be kept: the next run would not end
-        /// otherwise.
-        keep_with: Option<Dependencies>,
+        /// Whether the failure is to be kept: the next run would not end otherwise.
+        is_kept: bool,
     },
 }
 
 impl Made {
     /// A failure that is not to be kept, without output.
     pub(crate) fn nothing(kind: FailureKind) -> Self {
-        Self::Nothing { kind, output: String::new(), keep_with: None }
+        Self::Nothing { kind, output: String::new(), is_kept: false }
     }
 }
-
-/// How often a compiler is started again because it looked for files among the sources that were
-/// not laid out, or because files had just changed. Each start may reveal more files, which those
-/// name in turn.
-const ROUNDS: usize = 64;
 
 /// Runs a job in the directory of its staged source, with a `scratch` directory of its own.
 pub(crate) fn run(
     context: &BuildContext<'_>,
     job: &Job,
+    declared: &Declared,
     stage: &Stage,
     scratch: &Path,
 ) -> Result<Outcome, CompileError> {
     let started = Instant::now();
     let mut usage = Usage::default();
-    let mut run_by = |launcher| repeated(context, launcher, job, (stage, scratch), &mut usage);
+    if let Some(kind) = declared.inputs.as_ref().and_then(|inputs| inputs.conflict()) {
+        let (made, duration) = (Made::nothing(kind), started.elapsed());
+        return Ok(Outcome { made, duration, usage, site: Site::Here });
+    }
+    let mut run_by =
+        |launcher| attempt(context, launcher, job, declared, (stage, scratch), &mut usage);
     let made = match run_by(context.fast)? {
-        Some(made @ (Made::Object(..) | Made::Nothing { kind: FailureKind::TimedOut(_), .. })) => {
-            made
-        }
+        Some(
+            made @ (Made::Object { .. } | Made::Nothing { kind: FailureKind::TimedOut(_), .. }),
+        ) => made,
         by_shortcut => {
             // A failure of a shortcut is not reported; the driver runs next.
             if let Some(Made::Nothing { kind, output, .. }) = by_shortcut {
                 tracing::debug!(%kind, output, "a shortcut failed");
             }
-            let endless = || Made::nothing(FailureKind::Endless(ROUNDS));
-            run_by(context.driver)?.unwrap_or_else(endless)
+            let by_driver = run_by(context.driver)?;
+            by_driver.unwrap_or_else(|| Made::nothing(FailureKind::NoOutput))
         }
     };
     Ok(Outcome { made, duration: started.elapsed(), usage, site: Site::Here })
 }
 
-/// Starts a job's compiler again until it does not have to run again, and adds up the resources
-/// used. `None` if the launcher can't run this job, or if the compiler has to run again each time.
-fn repeated(
-    context: &BuildContext<'_>,
-    launcher: &dyn Launcher,
-    job: &Job,
-    place: (&Stage, &Path),
-    usage: &mut Usage,
-) -> Result<Option<Made>, CompileError> {
-    let mut fresh = RecentlyChanged::new();
-    for _ in 0..=ROUNDS {
-        match attempt(context, launcher, job, place, &mut fresh, usage)? {
-            Attempt::Again => {}
-            Attempt::NotThisWay => return Ok(None),
-            Attempt::Done(made) => return Ok(Some(*made)),
-        }
-    }
-    Ok(None)
-}
-
-/// The result of starting a job's compiler once.
-enum Attempt {
-    /// The launcher can't run this job.
-    NotThisWay,
-    /// The compiler has to run again, as files that it looked for are laid out now, or had just
-    /// changed.
-    Again,
-    /// The compiler ran to its end.
-    Done(Box<Made>),
-}
-
+/// Starts a job's compiler, and adds up the resources used. `None` if the launcher can't run this
+/// job.
 fn attempt(
     context: &BuildContext<'_>,
     launcher: &dyn Launcher,
     job: &Job,
+    declared: &Declared,
     (stage, scratch): (&Stage, &Path),
-    fresh: &mut RecentlyChanged,
     usage: &mut Usage,
-) -> Result<Attempt, CompileError> {
+) -> Result<Option<Made>, CompileError> {
     let (output, deps_file) = (&scratch.join("o"), &scratch.join("d"));
     for file in [output, deps_file] {
         match fs::remove_file(file) {
@@ -190,75 +166,68 @@ fn attempt(
             _ => {}
         }
     }
-    let paths = RunPaths { stage: stage.dir(), scratch, output, deps_file };
-    let since = Timestamp::now();
+    let inputs = declared.inputs.as_deref();
+    let visible = inputs.map(|inputs| inputs.visible(stage.dir()));
+    let visible = visible.as_ref();
+    let paths = RunPaths { stage: stage.dir(), scratch, output, deps_file, visible };
     let run = match launcher.run(&command_of(job), &paths) {
         Ok(Some(run)) => run,
-        Ok(None) => return Ok(Attempt::NotThisWay),
+        Ok(None) => return Ok(None),
         // The kernel's arguments are too long for any program.
         Err(ToolchainError::Start(error))
             if error.source.kind() == io::ErrorKind::ArgumentListTooLong =>
         {
-            return Ok(Attempt::Done(Box::new(Made::nothing(FailureKind::TooLong))));
+            return Ok(Some(Made::nothing(FailureKind::TooLong)));
         }
         Err(error) => return Err(error.into()),
     };
     *usage = usage.then(run.usage);
-    let (dependencies, unknown) = match judge::judge(
-        context, job, stage, &paths, &run, since, fresh,
-    )? {
-        Judged::Again => return Ok(Attempt::Again),
-        Judged::AgainAfter(changed) => {
-            tracing::debug!(key = %job.key, ?changed, "compiled again, as files had just changed");
-            *fresh = changed;
-            return Ok(Attempt::Again);
+    let judged = judge::judge(context, job, inputs, &paths, &run);
+    let mut made = ended(context, job, run, &judged, &paths)?;
+    match (&mut made, &judged) {
+        (Made::Object { .. }, Judged::Unknown(reason)) => context.unwatched(job, reason),
+        (Made::Nothing { kind: kind @ FailureKind::Refused(_), output, .. }, _) => {
+            let undeclared = inputs.and_then(|inputs| inputs.undeclared(output));
+            if let Some(reads) = undeclared {
+                *kind = reads;
+            }
         }
-        Judged::Failed(kind) => (Err(kind), None),
-        Judged::Known(dependencies) => (Ok(dependencies), None),
-        Judged::Unknown(reason, sources) => {
-            (Ok(Dependencies::for_one_build(sources)), Some(reason))
-        }
-    };
-    let mut made = ended(context, job, run, dependencies, &paths)?;
-    match (&mut made, unknown) {
-        (Made::Object(..), Some(reason)) => context.unwatched(job, &reason),
-        (Made::Nothing { keep_with, .. }, Some(_)) => *keep_with = None,
-        (_, None) => {}
+        _ => {}
     }
-    Ok(Attempt::Done(Box::new(made)))
+    Ok(Some(made))
 }
 
-/// The outcome of a run, from how it ended and the dependencies that it was judged to have.
+/// The outcome of a run, from how it ended and its judgement.
 fn ended(
     context: &BuildContext<'_>,
     job: &Job,
     run: CompilerRun,
-    dependencies: Result<Dependencies, FailureKind>,
+    judged: &Judged,
     paths: &RunPaths<'_>,
 ) -> Result<Made, CompileError> {
-    let (kind, dependencies) = match (run.end, dependencies) {
+    let is_known = matches!(judged, Judged::Known);
+    let (kind, is_kept) = match (run.end, judged) {
         (ProgramEnd::Cancelled, _) => return Err(CompileError::Interrupted),
-        (_, Err(kind)) => (kind, None),
-        (ProgramEnd::Exited(0), Ok(dependencies)) => match checked(job, read_output(paths.output)?)
-        {
-            Ok(bytes) => return Ok(Made::Object(bytes, dependencies)),
-            Err(kind) => (kind, Some(dependencies)),
+        (_, Judged::Failed(kind)) => (kind.clone(), false),
+        (ProgramEnd::Exited(0), _) => match checked(job, read_output(paths.output)?) {
+            Ok(bytes) => return Ok(Made::Object { bytes, is_known }),
+            Err(kind) => (kind, is_known),
         },
         (ProgramEnd::Exited(_), _) if diagnostics::lacks_room(&run.output) => {
             tracing::debug!(run.output, "the compiler could not write");
             let full = io::ErrorKind::StorageFull.into();
             return Err(FileError::io("write", paths.scratch)(full).into());
         }
-        (ProgramEnd::Exited(code), Ok(dependencies)) => match diagnostics::killed(&run.output) {
-            Some(signal) => (FailureKind::Crashed(signal), None),
-            None => (FailureKind::Refused(code), Some(dependencies)),
+        (ProgramEnd::Exited(code), _) => match diagnostics::killed(&run.output) {
+            Some(signal) => (FailureKind::Crashed(signal), false),
+            None => (FailureKind::Refused(code), is_known),
         },
-        (ProgramEnd::Killed(signal), _) => (FailureKind::Crashed(signal), None),
-        (ProgramEnd::TimedOut, _) => (FailureKind::TimedOut(context.time_limit), None),
+        (ProgramEnd::Killed(signal), _) => (FailureKind::Crashed(signal), false),
+        (ProgramEnd::TimedOut, _) => (FailureKind::TimedOut(context.time_limit), false),
     };
     // Only the driver's own failure is reported, so no other one is kept.
     let keep = run.by_driver && diagnostics::is_kernels_fault(&kind, &run.output);
-    Ok(Made::Nothing { kind, output: run.output, keep_with: dependencies.filter(|_| keep) })
+    Ok(Made::Nothing { kind, output: run.output, is_kept: is_kept && keep })
 }
 
 /// The file that a compiler wrote; empty if there is none.

@@ -14,6 +14,7 @@
 
 mod context;
 mod costs;
+mod declare;
 mod diagnostics;
 mod error;
 mod event;
@@ -33,9 +34,9 @@ mod source;
 mod source_dirs;
 mod stage;
 mod store;
-mod validity;
 mod worker_pool;
 
+pub use declare::{Declared, Declarer};
 pub use error::CompileError;
 pub use event::{Event, JobRun};
 pub use executor::{Executor, ExecutorOptions, Origin, Remote, Summary};
@@ -45,18 +46,12 @@ pub use gfxpack_process::watch::{FileSystemCache, landlock_abi, switch_off_landl
 pub use gfxpack_process::{Cancel, FileDigests, Usage, kill_children, touch, write_atomic};
 pub use history::History;
 pub use job::{Compiled, Failure, FailureKind, Site};
-pub use nearby_files::{SourceDirectories, StoredContent};
-pub use remote::{
-    Action, ActionOutcome, Content, InputFile, InputRoot, RemoteWorkers, ToolchainSource,
-};
+pub use nearby_files::StoredContent;
+pub use remote::{Action, ActionOutcome, Content, InputFile, InputRoot, RemoteWorkers};
 pub use remote_error::RemoteError;
 pub use shared_cache::{SharedCache, SharedStore, Upload};
 pub use source::SourceSet;
 pub use source_dirs::SourceDirs;
 pub use stage::lay_out;
 pub use store::VERSION as STORE_VERSION;
-pub use store::{
-    Damaged, Dependencies, Evicted, Limits, ObjectInfo, ObjectPurpose, ObjectStore, StoreStats,
-    ValidityCheck, is_store,
-};
-pub use validity::ValidityChecker;
+pub use store::{Damaged, Evicted, Limits, ObjectInfo, ObjectPurpose, ObjectStore, StoreStats};

@@ -1,19 +1,19 @@
-//! Files near a source that a compiler may look for although no #include names them. They are found
-//! in directories of this machine, or in a stored plan's list of another machine's files.
+//! The directories of a source: of this machine, or the files that a stored plan brings of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, Metadata};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_model::Digest;
-use gfxpack_plan::stored::{Tree, TreeEntry, TreeKind, TreeLookup};
-use gfxpack_process::watch::{PathState, is_in_proc};
-use gfxpack_process::{FileDigests, FileError, Identity, is_not_found};
+use gfxpack_model::{Digest, relative_path};
+use gfxpack_plan::plan::StagedFile;
+use gfxpack_process::watch::is_in_proc;
+use gfxpack_process::{FileError, Identity, is_not_found};
 
 use crate::error::CompileError;
+use crate::source::{File, leads_back};
 
-/// Device and inode; in a stored plan, 0 and a number.
+/// Device and inode.
 pub(crate) type FileId = (u64, u64);
 
 /// The origin of the files of a closure.
@@ -21,31 +21,30 @@ pub(crate) type FileId = (u64, u64);
 pub(crate) enum ClosureOrigin {
     /// From directories of this machine.
     Here(SourceDirectories),
-    /// From the machine that a plan was made on.
-    Stored(StoredDirectories),
+    /// From a stored plan: what may be staged besides the closure.
+    Stored(Beside),
+}
+
+/// What is staged besides a source's closure, as some of its commands need it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Beside {
+    /// Files of the source's directories, by staged path.
+    pub(crate) files: BTreeMap<String, (StagedFile, Arc<File>)>,
+    /// Directories that must exist.
+    pub(crate) dirs: BTreeSet<String>,
+    /// Directories that are links, with the directories that they lead to.
+    pub(crate) links: BTreeMap<String, String>,
 }
 
 /// Directories of this machine.
 #[derive(Debug)]
-pub struct SourceDirectories {
+pub(crate) struct SourceDirectories {
     /// The directory that becomes the staged one.
-    pub root: PathBuf,
+    pub(crate) root: PathBuf,
     /// The directories that become `gfxpack-include-0`, `gfxpack-include-1`, ….
-    pub include_dirs: Vec<PathBuf>,
+    pub(crate) include_dirs: Vec<PathBuf>,
     /// The closure's own files, by staged path.
     pub(crate) files: BTreeMap<String, PathBuf>,
-}
-
-/// A stored plan's record of directories.
-#[derive(Debug)]
-pub(crate) struct StoredDirectories {
-    pub(crate) root: Arc<Tree>,
-    pub(crate) include_dirs: Vec<Arc<Tree>>,
-    /// The closure's own files, by staged path.
-    pub(crate) files: BTreeMap<String, TreeEntry>,
-    /// Paths above the root at which there is nothing.
-    pub(crate) absent: Vec<String>,
-    pub(crate) content: StoredContent,
 }
 
 /// The files that came with a plan, by their digests.
@@ -112,9 +111,51 @@ impl SourceDirectories {
         }
     }
 
-    /// The files that the source's text names.
-    pub fn named_files(&self) -> impl Iterator<Item = &Path> {
-        self.files.values().map(PathBuf::as_path)
+    /// The directories through which a path with `..` leads from a staged directory.
+    pub(crate) fn passed(&self, from: &str, path: &str) -> Vec<String> {
+        let ends = path.match_indices("..").map(|(at, _)| path[..at].trim_end_matches('/'));
+        let dir_at = |before: &str| {
+            let below = Path::new(from).join(before);
+            let by_text = relative_path::join(from, before).filter(|_| !leads_back(&below));
+            let real = self.path(&below);
+            if !real.is_dir() {
+                return None;
+            }
+            by_text.or_else(|| self.laid_out(&real)?.to_str().map(str::to_owned))
+        };
+        ends.filter_map(dir_at).filter(|dir| !dir.is_empty()).collect()
+    }
+
+    /// The directories among these, and those above them, that are links, with the directories that
+    /// they lead to, if those are among the sources too.
+    pub(crate) fn links(&self, dirs: impl IntoIterator<Item = String>) -> BTreeMap<String, String> {
+        let mut queue: Vec<String> = dirs.into_iter().collect();
+        let mut links: BTreeMap<String, String> = BTreeMap::new();
+        let mut seen = HashSet::new();
+        while let Some(dir) = queue.pop() {
+            if dir.is_empty() || !seen.insert(dir.clone()) {
+                continue;
+            }
+            queue.extend(dir.rsplit_once('/').map(|(parent, _)| parent.to_owned()));
+            let real = self.laid_out(&self.path(Path::new(&dir)));
+            let real = real.as_deref().and_then(Path::to_str).filter(|real| *real != dir);
+            if let Some(real) = real {
+                queue.push(real.to_owned());
+                links.insert(dir, real.to_owned());
+            }
+        }
+        // A directory below a link is where the link leads to.
+        let by_parent = |(from, to): (&String, &String)| {
+            let mut above = from.match_indices('/').map(|(end, _)| &from[..end]);
+            above.any(|above| {
+                let real = links.get(above);
+                let below = &from[above.len()..];
+                let is_it = |real: &String| *to == format!("{real}{below}").trim_start_matches('/');
+                real.is_some_and(is_it)
+            })
+        };
+        let own = links.iter().filter(|link| !by_parent(*link));
+        own.map(|(from, to)| (from.clone(), to.clone())).collect()
     }
 
     /// The staged path, without links and `..`, of a directory of this machine; `None` outside of
@@ -129,54 +170,6 @@ impl SourceDirectories {
     }
 }
 
-impl StoredDirectories {
-    fn find(&self, below: &Path) -> TreeLookup<'_> {
-        if self.absent.iter().any(|path| Path::new(path) == below) {
-            return TreeLookup::Absent;
-        }
-        let mut at = PathBuf::new();
-        for step in below.components() {
-            if step != Component::ParentDir {
-                at.push(step);
-                continue;
-            }
-            // `..` from a link or an include directory leads to the parent of its target.
-            let found = match self.find_plain(&at) {
-                TreeLookup::Found(TreeEntry { kind: TreeKind::File(_), .. }) => {
-                    return TreeLookup::Absent;
-                }
-                TreeLookup::Found(TreeEntry { kind: TreeKind::Unknown, .. }) => {
-                    return TreeLookup::Unknown;
-                }
-                TreeLookup::Found(entry) => self.path_of(entry.number),
-                other => return other,
-            };
-            // The plan does not record what else is above a topmost directory.
-            let is_top = |dir: &PathBuf| part(dir, self.include_dirs.len()).1 == Path::new("");
-            let Some(real) = found.filter(|dir| !is_top(dir)) else { return TreeLookup::Unknown };
-            at = real.parent().unwrap_or(Path::new("")).to_owned();
-        }
-        self.find_plain(&at)
-    }
-
-    /// The plan's record of a path without `..`.
-    fn find_plain(&self, below: &Path) -> TreeLookup<'_> {
-        if let Some(file) = below.to_str().and_then(|below| self.files.get(below)) {
-            return TreeLookup::Found(file);
-        }
-        match part(below, self.include_dirs.len()) {
-            (Some(number), rest) => self.include_dirs[number].find(rest),
-            (None, rest) => self.root.find(rest),
-        }
-    }
-
-    /// The path of the directory with a number, without links.
-    fn path_of(&self, number: u64) -> Option<PathBuf> {
-        let trees = self.include_dirs.iter().map(|tree| tree.path_of(number));
-        innermost(self.root.path_of(number), trees)
-    }
-}
-
 /// A path relative to the staged directory: that below the root, if there is one, else the one
 /// through the innermost include directory.
 fn innermost<P: AsRef<Path>>(
@@ -185,92 +178,9 @@ fn innermost<P: AsRef<Path>>(
 ) -> Option<PathBuf> {
     let found = include_dirs.enumerate().filter_map(|(number, below)| Some((number, below?)));
     let longest = || found.max_by_key(|(_, below)| below.as_ref().components().count());
-    let laid_out = |(number, below)| Path::new(&include_root(number)).join(below);
+    // Without a slash at the end, as an empty path adds.
+    let laid_out = |(number, below): (usize, P)| -> PathBuf {
+        Path::new(&include_root(number)).join(below).components().collect()
+    };
     root.map(|below| below.as_ref().to_owned()).or_else(|| longest().map(laid_out))
-}
-
-impl ClosureOrigin {
-    /// The answer to a lookup of a path, relative to the staged directory.
-    pub(crate) fn path_state(&self, below: &Path, digests: &FileDigests) -> PathState {
-        let file = |digest| PathState::File { digest, real: None };
-        match self {
-            Self::Here(dirs) => {
-                let path = dirs.path(below);
-                match fs::metadata(&path) {
-                    Err(error) if is_not_found(&error) => PathState::Absent,
-                    // A link to itself, or a file without read permission.
-                    Err(_) => PathState::Other,
-                    Ok(meta) if meta.is_dir() => PathState::Directory,
-                    Ok(meta) if is_regular(&meta) => {
-                        digests.digest(&path).map_or(PathState::Other, file)
-                    }
-                    Ok(_) => PathState::Other,
-                }
-            }
-            Self::Stored(stored) => match stored.find(below) {
-                TreeLookup::Absent => PathState::Absent,
-                TreeLookup::Found(TreeEntry { kind, .. }) => match kind {
-                    TreeKind::File(digest) => file(*digest),
-                    TreeKind::Unknown => PathState::Other,
-                    _ => PathState::Directory,
-                },
-                TreeLookup::Unknown => PathState::Other,
-            },
-        }
-    }
-
-    /// The file or directory at a path.
-    pub(crate) fn file_id(&self, below: &Path) -> Option<FileId> {
-        match self {
-            Self::Here(dirs) => file_id_of(&dirs.path(below)),
-            Self::Stored(stored) => stored.find(below).entry().map(|entry| (0, entry.number)),
-        }
-    }
-
-    /// The path of a directory among the sources, without links and `..`; `None` outside of them.
-    pub(crate) fn real_dir(&self, below: &Path) -> Option<PathBuf> {
-        match self {
-            Self::Here(dirs) => dirs.laid_out(&dirs.path(below)),
-            Self::Stored(stored) => stored.path_of(stored.find(below).entry()?.number),
-        }
-    }
-
-    /// Whether there is a directory at a path.
-    pub(crate) fn is_dir(&self, below: &Path) -> bool {
-        match self {
-            Self::Here(dirs) => dirs.path(below).is_dir(),
-            Self::Stored(stored) => {
-                stored.find(below).entry().is_some_and(|it| it.kind.is_directory())
-            }
-        }
-    }
-
-    /// Whether there certainly is nothing at a path.
-    pub(crate) fn is_absent(&self, below: &Path) -> bool {
-        match self {
-            Self::Here(dirs) => {
-                fs::metadata(dirs.path(below)).is_err_and(|error| is_not_found(&error))
-            }
-            Self::Stored(stored) => stored.find(below) == TreeLookup::Absent,
-        }
-    }
-
-    /// The content of the file at a path, if there is one.
-    pub(crate) fn read(&self, below: &Path) -> Result<Option<Vec<u8>>, CompileError> {
-        match self {
-            Self::Here(dirs) => {
-                let path = dirs.path(below);
-                if !is_file(&path) {
-                    return Ok(None);
-                }
-                Ok(Some(fs::read(&path).map_err(FileError::io("read", path))?))
-            }
-            Self::Stored(stored) => match stored.find(below).entry().map(|entry| entry.kind) {
-                Some(TreeKind::File(digest)) => {
-                    stored.content.read(digest, &below.to_string_lossy()).map(Some)
-                }
-                _ => Ok(None),
-            },
-        }
-    }
 }

@@ -2,20 +2,20 @@
 //! entries are checked like foreign bytes, and it gets the objects that this build makes. If it
 //! fails, the build goes on without it.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Mutex;
+
+use std::collections::HashMap;
 
 use gfxpack_model::{Digest, JobId};
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::Cancel;
-use gfxpack_process::watch::PathStates;
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
+use crate::declare::Declared;
 use crate::job;
 use crate::store::{Entry, ObjectInfo, ObjectStore};
-use crate::validity::ValidityChecker;
 
 /// The number of parallel reads and writes.
 const AT_ONCE: usize = 32;
@@ -74,8 +74,6 @@ struct State {
     off: bool,
     /// Whether a damaged entry was found.
     damaged: bool,
-    /// Names of the sets of file accesses that were already written.
-    sets: HashSet<String>,
     /// Not reported yet.
     warnings: Vec<String>,
 }
@@ -143,11 +141,12 @@ impl SharedCache {
         &self,
         plan: &Plan,
         jobs: &[JobId],
+        declared: &HashMap<JobId, Declared>,
         store: &ObjectStore,
-        checker: &ValidityChecker<'_>,
         cancel: &Cancel,
     ) -> Vec<(JobId, ObjectInfo)> {
-        let fetch = |job: JobId| Some((job, self.fetch_one(&plan[job], store, checker)?));
+        let fetch =
+            |job: JobId| Some((job, self.fetch_one(&plan[job], declared[&job].key, store)?));
         pool_for(jobs).install(|| self.each(jobs, cancel).filter_map(fetch).collect())
     }
 
@@ -157,53 +156,34 @@ impl SharedCache {
         jobs.par_iter().with_max_len(1).copied().filter(goes_on)
     }
 
-    fn fetch_one(
-        &self,
-        job: &Job,
-        store: &ObjectStore,
-        checker: &ValidityChecker<'_>,
-    ) -> Option<ObjectInfo> {
-        let name = ObjectStore::entry_name(job.digest);
+    fn fetch_one(&self, job: &Job, key: Digest, store: &ObjectStore) -> Option<ObjectInfo> {
+        let name = ObjectStore::entry_name(key);
         let bytes = self.read(&name)?;
         let is_fit = |entry: &Entry<'_>| job::checked(job, entry.object.to_vec()).is_ok();
-        let Some(entry) = Entry::parse(&bytes, job.digest).filter(is_fit) else {
+        if Entry::parse(&bytes, key).filter(is_fit).is_none() {
             self.found_damaged(&name);
             return None;
-        };
-        for (set, file) in entry.info.state_files() {
-            if store.read_states(set).is_some() {
-                continue;
-            }
-            let text = self.read(&file)?;
-            if PathStates::from_text(set, &text).is_none() {
-                self.found_damaged(&file);
-                return None;
-            }
-            store.write(file.as_ref(), &[&text]).ok()?;
-            store.forget_states(set);
         }
         store.write(name.as_ref(), &[&bytes]).ok()?;
-        // The system headers here may be others than those that the object depends on.
-        store.lookup(job.digest, checker.for_job(job))
+        store.lookup(key)
     }
 
-    /// Runs `build` with a function that takes jobs whose objects are stored and uploads these at
+    /// Runs `build` with a function that takes keys whose objects are stored and uploads these at
     /// the same time. A cancelled build does not wait for the remaining uploads.
     pub(crate) fn uploading(
         shared: Option<&Self>,
-        plan: &Plan,
         store: &ObjectStore,
         cancel: &Cancel,
-        build: impl FnOnce(&dyn Fn(JobId)),
+        build: impl FnOnce(&dyn Fn(Digest)),
     ) {
         let Some(shared) = shared.filter(|shared| shared.upload != Upload::Never) else {
             return build(&|_| {});
         };
         pool(UPLOADS).in_place_scope(|scope| {
-            build(&|job| {
+            build(&|key| {
                 scope.spawn(move |_| {
                     if !cancel.is_cancelled() {
-                        shared.upload_one(plan[job].digest, store);
+                        shared.upload_one(key, store);
                     }
                 });
             });
@@ -216,38 +196,33 @@ impl SharedCache {
     }
 
     /// Uploads stored objects that the shared cache lacks.
-    pub(crate) fn top_up(&self, plan: &Plan, jobs: &[JobId], store: &ObjectStore, cancel: &Cancel) {
+    pub(crate) fn top_up(
+        &self,
+        jobs: &[JobId],
+        declared: &HashMap<JobId, Declared>,
+        store: &ObjectStore,
+        cancel: &Cancel,
+    ) {
         let top_up = |job: JobId| {
-            let job = plan[job].digest;
-            match self.shared.has(&ObjectStore::entry_name(job)) {
+            let key = declared[&job].key;
+            match self.shared.has(&ObjectStore::entry_name(key)) {
                 Ok(true) => {}
-                Ok(false) => self.upload_one(job, store),
+                Ok(false) => self.upload_one(key, store),
                 Err(reason) => self.give_up(&reason),
             }
         };
         pool_for(jobs).install(|| self.each(jobs, cancel).for_each(top_up));
     }
 
-    fn upload_one(&self, job: Digest, store: &ObjectStore) {
+    fn upload_one(&self, key: Digest, store: &ObjectStore) {
         if self.is_off() {
             return;
         }
-        let name = ObjectStore::entry_name(job);
+        let name = ObjectStore::entry_name(key);
         let Ok(bytes) = store.read_file(name.as_ref()) else { return };
-        // A damaged object does not concern others, and one for a single build would take the place
-        // of one for all.
-        let Some(entry) = Entry::parse(&bytes, job) else { return };
-        if entry.info.is_for_one_build() {
+        // A damaged object does not concern others.
+        if Entry::parse(&bytes, key).is_none() {
             return;
-        }
-        for (_, file) in entry.info.state_files() {
-            if !self.lock().sets.insert(file.clone()) {
-                continue;
-            }
-            let Ok(text) = store.read_file(file.as_ref()) else { return };
-            if let Err(reason) = self.shared.write(&file, text) {
-                return self.give_up(&reason);
-            }
         }
         if let Err(reason) = self.shared.write(&name, bytes) {
             self.give_up(&reason);
@@ -264,49 +239,4 @@ fn pool(threads: usize) -> ThreadPool {
 /// Enough of them for these jobs.
 fn pool_for(jobs: &[JobId]) -> ThreadPool {
     pool(jobs.len().clamp(1, AT_ONCE))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-    use std::sync::Arc;
-
-    use super::*;
-    use crate::store::{Dependencies, about_it, fixture};
-
-    /// The names that were written.
-    #[derive(Debug, Default, Clone)]
-    struct Names(Arc<Mutex<BTreeSet<String>>>);
-
-    impl SharedStore for Names {
-        fn name(&self) -> String {
-            "names".to_owned()
-        }
-
-        fn read(&self, _: &str, _: u64) -> Result<Option<Vec<u8>>, String> {
-            Ok(None)
-        }
-
-        fn has(&self, _: &str) -> Result<bool, String> {
-            Ok(false)
-        }
-
-        fn write(&self, name: &str, _: Vec<u8>) -> Result<(), String> {
-            self.0.lock().unwrap().insert(name.to_owned());
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn an_object_for_one_build_is_not_shared() {
-        let (f, names) = (fixture(), Names::default());
-        let shared = SharedCache::new(Box::new(names.clone()), Upload::Made);
-        let unknown = Digest::of(b"unknown");
-        let insert =
-            |job, dependencies| f.store.insert(job, b"x", &about_it(), &dependencies).unwrap();
-        insert(f.job, Dependencies::default());
-        insert(unknown, Dependencies::for_one_build(PathStates::default()));
-        [f.job, unknown].into_iter().for_each(|job| shared.upload_one(job, &f.store));
-        assert_eq!(*names.0.lock().unwrap(), [ObjectStore::entry_name(f.job)].into());
-    }
 }

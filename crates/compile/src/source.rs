@@ -1,28 +1,37 @@
 //! Source closures: a kernel source with all its includes, read once, hashed, and laid out so that
 //! the compiler sees the same paths on every machine.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
+use std::mem;
+use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_model::{Digest, Language, SourceId, relative_path};
 use gfxpack_plan::InputFault;
-use gfxpack_plan::include::{self, Include};
+use gfxpack_plan::include::{self, Include, Includes};
 use gfxpack_plan::plan::{Source, StagedFile};
-use gfxpack_plan::stored::{SourceTrees, Tree, TreeEntry, TreeKind};
-use gfxpack_process::watch::{PathState, PathStates, tidy_path};
-use gfxpack_process::{FileDigests, FileError};
+use gfxpack_plan::stored;
+use gfxpack_process::FileError;
 
 use crate::error::CompileError;
 use crate::nearby_files::{
-    ClosureOrigin, FileId, SourceDirectories, StoredContent, StoredDirectories, file_id_of,
-    include_root, is_file,
+    Beside, ClosureOrigin, FileId, SourceDirectories, StoredContent, file_id_of, include_root,
+    is_file,
 };
 use crate::source_dirs::SourceDirs;
+use crate::store::{VERSION as STORE_VERSION, is_store};
+
+/// The most files that are laid out for a source that names files in a way that its text does not
+/// show.
+const MAX_TREE: usize = 20_000;
+/// The most bytes of these files.
+const MAX_TREE_BYTES: u64 = 256 << 20;
+/// The directories of version control, which have no sources.
+const VERSION_CONTROL: [&str; 3] = [".git", ".hg", ".svn"];
 
 /// The sources of a build, each file read once.
 #[derive(Debug, Default)]
@@ -41,10 +50,16 @@ pub struct SourceSet {
 type Loaded = (PathBuf, String, Language, Vec<PathBuf>, bool);
 
 #[derive(Debug)]
-struct File {
-    bytes: Vec<u8>,
-    digest: Digest,
-    includes: Vec<Include>,
+pub(crate) struct File {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) digest: Digest,
+    pub(crate) includes: Includes,
+}
+
+impl File {
+    pub(crate) fn new(bytes: Vec<u8>, language: Language) -> Self {
+        Self { digest: Digest::of(&bytes), includes: include::scan(&bytes, language), bytes }
+    }
 }
 
 /// The files of a closure, by staged path.
@@ -63,70 +78,50 @@ impl SourceSet {
         &self.sources
     }
 
-    /// The closures of a stored plan's used sources; the others get no files. Their paths were
-    /// checked when the plan was read. `trees` and `origins` describe the directories around the
-    /// files on the machine where the plan was made.
+    /// The closures of a stored plan's used sources, of these languages; the others get no files.
+    /// Their paths were checked when the plan was read. `beside` are other files of their
+    /// directories on the machine where the plan was made.
     ///
     /// # Errors
-    /// [`CompileError::ForeignSource`] if the bytes do not have the digest, or a
-    /// tree is invalid; and the errors of `content`.
+    /// [`CompileError::ForeignSource`] if the bytes do not have the digest; and the errors of
+    /// `content`.
     pub fn of_stored(
         sources: &[Source],
-        (trees, origins): (&[Tree], &[SourceTrees]),
-        is_used: impl Fn(SourceId) -> bool,
+        beside: &[stored::Beside],
+        used: &BTreeMap<SourceId, Language>,
         content: &StoredContent,
     ) -> Result<Self, CompileError> {
-        let mut files: HashMap<Digest, Arc<File>> = HashMap::new();
-        let mut closures = Vec::new();
+        let mut files: HashMap<(Digest, Language), Arc<File>> = HashMap::new();
+        let (mut closures, mut origins) = (Vec::new(), Vec::new());
+        let read = |file: &StagedFile, language, files: &mut HashMap<_, _>| {
+            let key = (file.digest, language);
+            if let Some(known) = files.get(&key) {
+                return Ok(Arc::clone(known));
+            }
+            let bytes = content.read(file.digest, &file.path)?;
+            let read = Arc::new(File::new(bytes, language));
+            files.insert(key, Arc::clone(&read));
+            Ok::<_, CompileError>(read)
+        };
         for (index, source) in sources.iter().enumerate() {
             let mut closure = Vec::new();
-            let used = if is_used(SourceId(index)) { &source.files[..] } else { &[] };
-            for StagedFile { path, digest, .. } in used {
-                let file = match files.get(digest) {
-                    Some(file) => Arc::clone(file),
-                    None => {
-                        let bytes = content.read(*digest, path)?;
-                        // The closure already has its includes.
-                        let file = File { bytes, digest: *digest, includes: Vec::new() };
-                        Arc::clone(files.entry(*digest).or_insert(Arc::new(file)))
+            let mut others = Beside::default();
+            if let Some(&language) = used.get(&SourceId(index)) {
+                for file in &source.files {
+                    closure.push((file.path.clone(), read(file, language, &mut files)?));
+                }
+                if let Some(beside) = beside.get(index) {
+                    (others.dirs, others.links) = (beside.dirs.clone(), beside.links.clone());
+                    for file in &beside.files {
+                        let other = (file.clone(), read(file, language, &mut files)?);
+                        others.files.insert(file.path.clone(), other);
                     }
-                };
-                closure.push((path.clone(), file));
+                }
             }
             closures.push(closure);
+            origins.push(ClosureOrigin::Stored(others));
         }
-        let trees: Vec<Arc<Tree>> = trees.iter().cloned().map(Arc::new).collect();
-        let tree = |at: &usize| trees.get(*at).map(Arc::clone);
-        let stored = sources.iter().enumerate().map(|(index, source)| {
-            let stored = origins.get(index).and_then(|origin| {
-                let include_dirs = origin.include_dirs.iter().map(tree).collect::<Option<_>>()?;
-                let files = source.files.iter().zip(&origin.files).map(|(file, &number)| {
-                    let kind = TreeKind::File(file.digest);
-                    (file.path.clone(), TreeEntry { number, kind, is_link: false })
-                });
-                let whole = origin.files.len() == source.files.len();
-                let (files, root) = (whole.then(|| files.collect())?, tree(&origin.root)?);
-                let (absent, content) = (origin.absent.clone(), content.clone());
-                Some(StoredDirectories { root, include_dirs, files, absent, content })
-            });
-            let stored = stored.ok_or_else(|| CompileError::ForeignSource(source.name.clone()))?;
-            Ok(ClosureOrigin::Stored(stored))
-        });
-        let origins = stored.collect::<Result<_, CompileError>>()?;
         Ok(Self { closures, origins, sources: sources.to_vec(), ..Self::default() })
-    }
-
-    /// The directories of the sources, in their order; none for a source of a stored plan.
-    pub fn directories(&self) -> impl Iterator<Item = &SourceDirectories> + Clone {
-        self.origins.iter().filter_map(|origin| match origin {
-            ClosureOrigin::Here(dirs) => Some(dirs),
-            ClosureOrigin::Stored(_) => None,
-        })
-    }
-
-    /// Whether a source comes with a stored plan.
-    pub(crate) fn is_stored(&self, source: SourceId) -> bool {
-        matches!(self.origins[source.0], ClosureOrigin::Stored(_))
     }
 
     /// The size in bytes of a source with all its includes.
@@ -178,19 +173,29 @@ impl SourceSet {
         }
         let include_dirs = include_dirs.to_vec();
         let mut here = SourceDirectories { root, include_dirs, files: BTreeMap::new() };
-        let placed = self.closure(real, staged, language, &here, dirs)?;
+        let (placed, passed) = self.closure(real, staged, language, &here, dirs)?;
         let mut search = search_dirs(staged, language, &here.include_dirs);
         if dirs.is_some() {
             // Files found by name are all staged in one directory.
             search.insert(0, ".".to_owned());
         }
+        here.files = placed.iter().map(|(path, (real, _))| (path.clone(), real.clone())).collect();
+        let links = match dirs {
+            Some(_) => BTreeMap::new(),
+            None => {
+                let parents = here.files.keys().filter_map(|path| path.rsplit_once('/'));
+                let parents = parents.map(|(parent, _)| parent.to_owned());
+                here.links(parents.chain(search.iter().cloned()).chain(passed.iter().cloned()))
+            }
+        };
         self.sources.push(Source {
             name: staged.rsplit('/').next().unwrap_or(staged).to_owned(),
             main: staged.to_owned(),
             include_dirs: search,
             files: staged_files(&placed),
+            dirs: passed.into_iter().collect(),
+            links: links.into_iter().collect(),
         });
-        here.files = placed.iter().map(|(path, (real, _))| (path.clone(), real.clone())).collect();
         self.closures.push(placed.into_iter().map(|(path, (_, file))| (path, file)).collect());
         self.origins.push(ClosureOrigin::Here(here));
         let index = SourceId(self.sources.len() - 1);
@@ -198,7 +203,7 @@ impl SourceSet {
         Ok(index)
     }
 
-    /// A source and all its includes, by staged path.
+    /// A source and all its includes, by staged path, and the directories that these pass by `..`.
     fn closure(
         &mut self,
         real: &Path,
@@ -206,17 +211,19 @@ impl SourceSet {
         language: Language,
         here: &SourceDirectories,
         dirs: Option<&SourceDirs>,
-    ) -> Result<Closure, InputFault> {
+    ) -> Result<(Closure, BTreeSet<String>), InputFault> {
         let mut placed = Closure::new();
+        let mut passed = BTreeSet::new();
         let mut queue =
             VecDeque::from([PendingFile { real: real.to_owned(), staged: staged.to_owned() }]);
         let mut followed = HashSet::new();
+        let (mut is_unclear, mut has_tree) = (false, false);
         while let Some(found) = queue.pop_front() {
             let file = self.read(&found.real, language).map_err(|error| {
                 unreadable(staged, &format!("`{}`: {error}", found.real.display()))
             })?;
             if let Some((other, placed)) = placed.get(&found.staged) {
-                if placed.digest == file.digest {
+                if placed.digest == file.digest || has_tree {
                     continue;
                 }
                 return Err(one_place(staged, other, &found.real, "be", &found.staged));
@@ -227,10 +234,25 @@ impl SourceSet {
             let dir = found.real.parent().and_then(file_id_of).filter(|_| dirs.is_none());
             let name = found.real.file_name().map(OsStr::to_owned);
             let is_first = dir.is_none_or(|dir| followed.insert((dir, name)));
-            let next =
-                file.includes.iter().filter(|it| is_first || leads_back(Path::new(&it.path)));
-            queue.extend(next.filter_map(|it| resolve(it, &found, here, dirs)));
+            let named = file.includes.named.iter();
+            let next = named.filter(|it| is_first || leads_back(Path::new(&it.path)));
+            for include in next {
+                queue.extend(resolve(include, &found, here, dirs));
+                if dirs.is_none() && leads_back(Path::new(&include.path)) {
+                    let parent = found.staged.rsplit_once('/').map_or("", |(dir, _)| dir);
+                    let searched = (0..here.include_dirs.len()).map(include_root);
+                    for from in searched.chain([parent.to_owned(), String::new()]) {
+                        passed.extend(here.passed(&from, &include.path));
+                    }
+                }
+            }
+            is_unclear |= file.includes.is_unclear;
             placed.insert(found.staged, (found.real, file));
+            if is_unclear && queue.is_empty() && !mem::replace(&mut has_tree, true) {
+                let (files, links) = tree(staged, here, dirs.is_some())?;
+                queue.extend(files);
+                passed.extend(links);
+            }
         }
         for (path, (real, _)) in &placed {
             let dirs = path.match_indices('/').map(|(end, _)| &path[..end]);
@@ -239,7 +261,7 @@ impl SourceSet {
                 return Err(one_place(staged, other, real, "need", dir));
             }
         }
-        Ok(placed)
+        Ok((placed, passed))
     }
 
     fn read(&mut self, path: &Path, language: Language) -> io::Result<Arc<File>> {
@@ -248,52 +270,14 @@ impl SourceSet {
             return Ok(Arc::clone(file));
         }
         let bytes = fs::read(path)?;
-        let (digest, includes) = (Digest::of(&bytes), include::scan(&bytes, language));
-        let file = Arc::new(File { bytes, digest, includes });
+        let file = Arc::new(File::new(bytes, language));
         self.files.insert(key, Arc::clone(&file));
         Ok(file)
-    }
-
-    /// The answer to a lookup of a path among the sources, by a compiler that runs in the staged
-    /// directory.
-    pub(crate) fn path_state(
-        &self,
-        source: SourceId,
-        below: &Path,
-        digests: &FileDigests,
-    ) -> PathState {
-        let Some(below) = self.as_named(source, below) else { return PathState::Absent };
-        let own = self.staged(source, &below);
-        own.unwrap_or_else(|| self.origins[source.0].path_state(&below, digests))
-    }
-
-    /// Resolves a path. In sources whose includes are found by name, `..` is resolved by text if it
-    /// follows one of their directories; otherwise the result is `None`. Other paths stay as they
-    /// are.
-    pub(crate) fn as_named<'p>(&self, source: SourceId, below: &'p Path) -> Option<Cow<'p, Path>> {
-        if !leads_back(below) || !self.is_by_name(source) {
-            return Some(below.into());
-        }
-        let files = || self.closures[source.0].iter().map(|(path, _)| Path::new(path));
-        let is_dir = |dir: &Path| {
-            let is_own = files().any(|path| path.starts_with(dir) && path != dir);
-            is_own || self.origins[source.0].is_dir(dir)
-        };
-        let mut ways = below.ancestors().filter(|path| path.ends_with(".."));
-        let left = |way: &Path| tidy_path(way.parent().unwrap_or(way));
-        ways.all(|way| is_dir(&left(way))).then(|| tidy_path(below).into())
     }
 
     /// The origin of a source's files.
     pub(crate) fn origin(&self, source: SourceId) -> &ClosureOrigin {
         &self.origins[source.0]
-    }
-
-    /// The file or directory at a path among the sources. `None` for directories in which sources
-    /// are only searched by name.
-    pub(crate) fn file_id(&self, source: SourceId, below: &Path) -> Option<FileId> {
-        let (origin, below) = (&self.origins[source.0], self.as_named(source, below)?);
-        if self.is_by_name(source) && origin.is_dir(&below) { None } else { origin.file_id(&below) }
     }
 
     /// Whether a source's includes are found by name, so that they are staged under the names by
@@ -302,89 +286,148 @@ impl SourceSet {
         self.sources[source.0].include_dirs.iter().any(|dir| dir == ".")
     }
 
-    /// The path of a directory among the sources, without links and `..`.
-    pub(crate) fn real_dir(&self, source: SourceId, below: &Path) -> Option<PathBuf> {
-        if self.is_by_name(source) { None } else { self.origins[source.0].real_dir(below) }
+    /// Whether a file of a source's closure names others by paths with `..`.
+    pub(crate) fn any_leads_back(&self, source: SourceId) -> bool {
+        let mut named = self.closures[source.0].iter().flat_map(|(_, file)| &file.includes.named);
+        named.any(|include| leads_back(Path::new(&include.path)))
     }
 
-    /// Whether a path with `..` leads to the same place as its text without `..`.
-    pub(crate) fn leads_by_text(&self, source: SourceId, below: &Path) -> bool {
-        if !leads_back(below) || self.is_by_name(source) {
-            return true;
-        }
-        let (file_id, tidy) = (self.file_id(source, below), tidy_path(below));
-        file_id.is_some()
-            && tidy.is_relative()
-            && !tidy.starts_with("..")
-            && self.file_id(source, &tidy) == file_id
+    /// The files of a source's closure, by staged path.
+    pub(crate) fn closure_of(&self, source: SourceId) -> &[(String, Arc<File>)] {
+        &self.closures[source.0]
     }
 
-    /// The path, without `..`, of the file or directory at a path among the sources; `None` outside
-    /// of them. In sources whose includes are found by name, paths stay as they are.
-    pub(crate) fn without_parents(&self, source: SourceId, below: &Path) -> Option<PathBuf> {
-        if !leads_back(below) {
-            return Some(below.to_owned());
-        }
-        if self.is_by_name(source) {
-            return (!tidy_path(below).starts_with("..")).then(|| below.to_owned());
-        }
-        if self.leads_by_text(source, below) {
-            return Some(tidy_path(below));
-        }
-        // There is a link on the way.
-        self.file_id(source, below)?;
-        match (below.parent(), below.file_name()) {
-            (Some(dir), Some(name)) => Some(self.real_dir(source, dir)?.join(name)),
-            _ => self.real_dir(source, below),
-        }
-    }
-
-    /// The file of a closure that is staged at a path.
-    pub(crate) fn staged(&self, source: SourceId, path: &Path) -> Option<PathState> {
-        let mut files = self.closures[source.0].iter();
-        let file = files.find(|(staged, _)| path.as_os_str() == staged.as_str())?;
-        Some(PathState::File { digest: file.1.digest, real: None })
-    }
-
-    /// The first answer about the sources, relative to the staged directory, that would be
-    /// different now.
-    pub fn first_change<'a>(
-        &self,
-        source: SourceId,
-        states: &'a PathStates,
-        digests: &FileDigests,
-    ) -> Option<(&'a Path, &'a PathState)> {
-        let holds =
-            |below: &Path, state: &PathState| self.path_state(source, below, digests) == *state;
-        states.first_change_by(holds, |below| self.file_id(source, below))
-    }
-
-    /// Writes a closure below `dir`: the very bytes that were hashed, so that a file edited
-    /// meanwhile can't get a wrong digest.
+    /// Writes a closure and other files of its directories below `dir`, as its compiler finds it:
+    /// the very bytes that were hashed, so that a file edited meanwhile can't get a wrong digest.
     ///
     /// # Errors
     /// [`CompileError::File`] if they can't be written.
-    pub(crate) fn stage(&self, source: SourceId, dir: &Path) -> Result<(), CompileError> {
+    pub(crate) fn stage(
+        &self,
+        source: SourceId,
+        others: Option<&Beside>,
+        dir: &Path,
+    ) -> Result<(), CompileError> {
         let planned = &self.sources[source.0];
-        let same = planned.files.iter().map(|file| file.same_as.as_deref());
-        for ((staged, file), same) in self.closures[source.0].iter().zip(same) {
-            let path = dir.join(staged);
-            let parent = path.parent().unwrap_or(dir);
-            fs::create_dir_all(parent).map_err(FileError::io("create", parent))?;
-            match same {
+        let links = planned.links.iter().map(|(from, to)| (from.as_str(), to.as_str()));
+        let more = others.iter().flat_map(|it| &it.links);
+        let links: HashMap<&str, &str> =
+            links.chain(more.map(|(from, to)| (from.as_str(), to.as_str()))).collect();
+        let own = planned.files.iter().zip(self.closures[source.0].iter().map(|(_, file)| file));
+        let more = || others.iter().flat_map(|it| it.files.values());
+        let files = || own.clone().chain(more().map(|(staged, file)| (staged, file)));
+        let parents = files().filter_map(|(staged, _)| staged.path.rsplit_once('/'));
+        let listed = planned.include_dirs.iter().chain(&planned.dirs);
+        let dirs: BTreeSet<&str> = parents
+            .map(|(parent, _)| parent)
+            .chain(listed.chain(others.iter().flat_map(|it| &it.dirs)).map(String::as_str))
+            .chain(links.iter().flat_map(|(from, to)| [*from, *to]))
+            .collect();
+        for below in dirs {
+            lay_out_dir(dir, below, &links)?;
+        }
+        for (staged, file) in files() {
+            let path = dir.join(&staged.path);
+            match &staged.same_as {
                 // The directory may be a link to that of the other file.
-                Some(_) if path.exists() => Ok(()),
+                _ if path.exists() => Ok(()),
                 Some(other) => fs::hard_link(dir.join(other), &path),
                 None => fs::write(&path, &file.bytes),
             }
             .map_err(FileError::io("write", &path))?;
         }
-        for searched in &planned.include_dirs {
-            let path = dir.join(searched);
-            fs::create_dir_all(&path).map_err(FileError::io("create", path))?;
-        }
         Ok(())
     }
+}
+
+/// Creates a directory of a staged source and those above it; some are links to others.
+fn lay_out_dir(top: &Path, below: &str, links: &HashMap<&str, &str>) -> Result<(), CompileError> {
+    let ends = below.match_indices('/').map(|(at, _)| at).chain([below.len()]);
+    for dir in ends.map(|end| &below[..end]).filter(|dir| !dir.is_empty()) {
+        let path = top.join(dir);
+        if path.symlink_metadata().is_ok() {
+            continue;
+        }
+        let made = match links.get(dir) {
+            Some(target) => {
+                lay_out_dir(top, target, links)?;
+                // Links that may be above it lead to directories below `top` too.
+                let real = |path: &Path| fs::canonicalize(path);
+                let parent = path.parent().unwrap_or(top);
+                let depth = real(parent).and_then(|parent| {
+                    let top = real(top)?;
+                    Ok(parent.strip_prefix(top).map_or(0, |below| below.components().count()))
+                });
+                let depth = depth.map_err(FileError::io("read", parent))?;
+                symlink(Path::new(".").join("../".repeat(depth)).join(target), &path)
+            }
+            None => fs::create_dir(&path),
+        };
+        made.map_err(FileError::io("create", &path))?;
+    }
+    Ok(())
+}
+
+/// Whether a directory is a cache or an output of gfxpack.
+fn is_written_by_us(dir: &Path) -> bool {
+    is_store(&dir.join(STORE_VERSION))
+        || dir.join("kdb").is_dir() && dir.join("manifest.json").is_file()
+}
+
+/// Every file of a source's directories, and the links among these to directories above them, for a
+/// source whose text does not show what it reads.
+fn tree(
+    staged: &str,
+    here: &SourceDirectories,
+    by_name: bool,
+) -> Result<(Vec<PendingFile>, Vec<String>), InputFault> {
+    let tops = [(String::new(), &here.root)].into_iter().chain(
+        here.include_dirs.iter().enumerate().map(|(number, dir)| (include_root(number), dir)),
+    );
+    let (mut found, mut links, mut bytes) = (Vec::new(), Vec::new(), 0);
+    for (prefix, top) in tops {
+        let walk = walkdir::WalkDir::new(top)
+            .follow_links(true)
+            .max_depth(if by_name { 1 } else { usize::MAX })
+            .sort_by_file_name()
+            .into_iter()
+            .filter_entry(|entry| {
+                let is_other = VERSION_CONTROL.iter().any(|name| entry.file_name() == *name);
+                entry.depth() == 0 || !(is_other || is_written_by_us(entry.path()))
+            });
+        let staged_at = |real: &Path| {
+            let below = real.strip_prefix(top).ok().and_then(Path::to_str);
+            below.and_then(|below| relative_path::join(&prefix, below))
+        };
+        for entry in walk {
+            let real = match entry {
+                Ok(entry) => entry.into_path(),
+                Err(error) => {
+                    let path = error.path().filter(|_| error.loop_ancestor().is_some());
+                    links.extend(path.and_then(staged_at));
+                    // What can't be read is not there for the compiler either.
+                    continue;
+                }
+            };
+            let Some(staged) = staged_at(&real).filter(|_| is_file(&real)) else { continue };
+            bytes += fs::metadata(&real).map_or(0, |meta| meta.len());
+            found.push(PendingFile { real, staged });
+            if found.len() > MAX_TREE || bytes > MAX_TREE_BYTES {
+                return Err(InputFault::new(
+                    format!(
+                        "failed to load source `{staged_name}`: a name that it includes is made by \
+                         macros, and more than {MAX_TREE} files or {} MiB lie beside it",
+                        MAX_TREE_BYTES >> 20,
+                        staged_name = found[0].staged,
+                    ),
+                    "write the name into the #include, or put the kernel's sources into a \
+                     directory of their own",
+                ));
+            }
+        }
+    }
+    tracing::debug!(source = staged, files = found.len(), "all files beside it are declared");
+    Ok((found, links))
 }
 
 fn unreadable(name: &str, reason: &str) -> InputFault {
@@ -434,16 +477,18 @@ fn search_dirs(staged: &str, language: Language, include_dirs: &[PathBuf]) -> Ve
     parent.map(|(parent, _)| parent.to_owned()).into_iter().chain(there).collect()
 }
 
-/// The file that an include refers to, judged by its text alone. An include that leads out of the
-/// sources' directory is left to the compiler, which won't find it.
+/// The files that an include may refer to, judged by its text alone: beside the includer, in every
+/// include directory, and for the assembler in the directory that it runs in. Includes that are found
+/// by name are only the nearest. An include that leads out of the sources' directory is left to the
+/// compiler, which won't find it.
 fn resolve(
     include: &Include,
     includer: &PendingFile,
     here: &SourceDirectories,
     dirs: Option<&SourceDirs>,
-) -> Option<PendingFile> {
+) -> Vec<PendingFile> {
     if include.path.starts_with('/') {
-        return None;
+        return Vec::new();
     }
     let laid_out = |real: PathBuf, dir: &str| {
         let by_text = relative_path::join(dir, &include.path);
@@ -457,20 +502,24 @@ fn resolve(
         };
         Some(PendingFile { real, staged })
     };
-    if include.quoted
-        && let Some(parent) = includer.real.parent()
-        && is_file(&parent.join(&include.path))
-    {
-        let staged_dir = includer.staged.rsplit_once('/').map_or("", |(dir, _)| dir);
-        return laid_out(parent.join(&include.path), staged_dir);
+    let staged_dir = includer.staged.rsplit_once('/').map_or("", |(dir, _)| dir);
+    let beside = includer.real.parent().map(|parent| (parent.to_owned(), staged_dir.to_owned()));
+    let root = (here.root.clone(), String::new());
+    let quoted = include.quoted.then_some([beside, Some(root)]).into_iter().flatten().flatten();
+    let searched = here.include_dirs.iter().enumerate();
+    let searched = searched.map(|(number, dir)| (dir.clone(), include_root(number)));
+    let there = quoted.chain(searched).map(|(dir, staged)| (dir.join(&include.path), staged));
+    let mut found = there
+        .filter(|(real, _)| is_file(real))
+        .filter_map(|(real, staged)| laid_out(real, &staged));
+    match dirs {
+        None => found.collect(),
+        Some(dirs) => found
+            .next()
+            .or_else(|| laid_out(dirs.nearest(&include.path, &includer.real)?.to_owned(), ""))
+            .into_iter()
+            .collect(),
     }
-    for (number, dir) in here.include_dirs.iter().enumerate() {
-        let real = dir.join(&include.path);
-        if is_file(&real) {
-            return laid_out(real, &include_root(number));
-        }
-    }
-    laid_out(dirs?.nearest(&include.path, &includer.real)?.to_owned(), "")
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
-//! The object store: one file per job digest, with everything needed to decide whether it is still
-//! valid.
+//! The object store: one file per key, with an object or a refusal.
 
 mod adopt;
-mod dependencies;
 mod entry;
 mod object_store;
 mod paths;
@@ -11,12 +9,9 @@ mod refusal;
 mod test_support;
 mod upkeep;
 
-pub use dependencies::Dependencies;
 pub(crate) use entry::Entry;
 pub use entry::{ObjectInfo, ObjectPurpose};
-pub use object_store::{ObjectStore, ValidityCheck};
-pub(crate) use paths::{COMMANDS, HEADERS};
-pub use paths::{VERSION, is_store};
-#[cfg(test)]
-pub(crate) use test_support::{about_it, fixture};
+pub use object_store::ObjectStore;
+pub use paths::VERSION;
+pub(crate) use paths::{COMMANDS, HEADERS, is_store};
 pub use upkeep::{Damaged, Evicted, Limits, StoreStats};

@@ -1,14 +1,15 @@
 //! The workers of a build. They share a schedule, and run its jobs on this machine or remotely.
 
 use std::collections::HashMap;
-use std::sync::{OnceLock, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Instant;
 
-use gfxpack_model::{JobId, SourceId};
+use gfxpack_model::{Digest, JobId, SourceId};
 use gfxpack_process::{FileError, ScratchDir};
 
 use crate::context::BuildContext;
 use crate::costs::usual_memory;
+use crate::declare::Declared;
 use crate::error::{CompileError, get_or_make};
 use crate::event::{Event, JobRun};
 use crate::job::{self, Compiled, Failure, Made, Outcome, Site};
@@ -16,15 +17,13 @@ use crate::memory_limiter::{MemoryLimiter, Permit};
 use crate::remote::{RemoteContext, RemoteOutcome};
 use crate::schedule::{Schedule, Task};
 use crate::stage::Stage;
-use crate::store::{ObjectInfo, ObjectPurpose, ObjectStore};
+use crate::store::{ObjectPurpose, ObjectStore};
 
-/// A report of a worker.
-pub(crate) struct WorkerReport {
-    pub(crate) event: Event,
-    pub(crate) object: Option<ObjectInfo>,
-}
+type StageSlot = OnceLock<Option<Stage>>;
+/// By source and the files that only headers of the system name.
+type Stages = HashMap<(SourceId, Option<Digest>), Arc<StageSlot>>;
 
-type Sender = mpsc::Sender<Result<WorkerReport, CompileError>>;
+type Sender = mpsc::Sender<Result<Event, CompileError>>;
 
 /// The state that the workers share.
 pub(crate) struct WorkerPool<'a> {
@@ -34,8 +33,10 @@ pub(crate) struct WorkerPool<'a> {
     pub(crate) header_groups: &'a [Vec<JobId>],
     pub(crate) limiter: MemoryLimiter<'a>,
     pub(crate) work: &'a ScratchDir,
-    /// The staged sources of all jobs.
-    pub(crate) stages: HashMap<SourceId, OnceLock<Option<Stage>>>,
+    /// What each job may see, and its key.
+    pub(crate) declared: &'a HashMap<JobId, Declared>,
+    /// The staged sources.
+    pub(crate) stages: Mutex<Stages>,
     /// The number of workers of this machine; those with higher numbers are remote.
     pub(crate) here: usize,
     pub(crate) remote: Option<RemoteContext<'a>>,
@@ -93,7 +94,7 @@ impl WorkerPool<'_> {
             duration: started.elapsed(),
             usage,
         };
-        report(sender, event, None);
+        report(sender, event);
         Ok(())
     }
 
@@ -109,7 +110,7 @@ impl WorkerPool<'_> {
             RemoteOutcome::Done(outcome) => Ok(*outcome),
             RemoteOutcome::Here(warning) => {
                 if let Some(message) = warning {
-                    report(sender, Event::Warning { message }, None);
+                    report(sender, Event::Warning { message });
                 }
                 let memory = usual_memory(self.context.plan[job].language);
                 let permit = self.limiter.acquire(self.context.cancel, || Some(((), memory)));
@@ -120,20 +121,25 @@ impl WorkerPool<'_> {
     }
 
     fn run_here(&self, job: JobId) -> Result<Outcome, CompileError> {
+        let declared = &self.declared[&job];
         let job = &self.context.plan[job];
-        let stage = self.stage(job.source)?;
+        let slot = self.stage_slot(job.source, declared);
+        let dir = self.work.path().join(format!("source-{:p}", Arc::as_ptr(&slot)));
+        let others = declared.inputs.as_ref().map(|inputs| &inputs.others);
+        let make = || Stage::new(self.context.sources, job.source, others, dir).map(Some);
+        let stage = get_or_make(&slot, make)?.ok_or(CompileError::Interrupted)?;
         let scratch = tempfile::Builder::new()
             .prefix("job-")
             .tempdir_in(self.work.path())
             .map_err(FileError::io("create", self.work.path()))?;
-        job::run(self.context, job, stage, scratch.path())
+        job::run(self.context, job, declared, stage, scratch.path())
     }
 
-    /// A staged source, laid out by the first worker that needs it.
-    fn stage(&self, source: SourceId) -> Result<&Stage, CompileError> {
-        let dir = self.work.path().join(format!("source-{}", source.0));
-        let make = || Stage::new(self.context.sources, source, dir).map(Some);
-        get_or_make(&self.stages[&source], make)?.ok_or(CompileError::Interrupted)
+    /// The place for a staged source, which is laid out by the first worker that needs it.
+    fn stage_slot(&self, source: SourceId, declared: &Declared) -> Arc<StageSlot> {
+        let mut stages = self.stages.lock().expect("no panic inside");
+        let others = declared.inputs.as_ref().map(|inputs| inputs.others_digest);
+        Arc::clone(stages.entry((source, others)).or_default())
     }
 
     /// Runs a job, stores its outcome, and reports it.
@@ -145,36 +151,39 @@ impl WorkerPool<'_> {
     ) -> Result<(), CompileError> {
         let job = &self.context.plan[index];
         let run = JobRun { worker, started: Instant::now() };
-        report(sender, Event::Started { job: index, run }, None);
+        report(sender, Event::Started { job: index, run });
         // The compiler must still be the one that the outcome is kept for.
         let toolchain = &self.context.toolchains[job.toolchain.0];
-        let digests = self.context.file_system.digests();
+        let digests = self.context.declarer.file_system().digests();
+        let key = self.declared[&index].key;
         let run_job = || self.run_here_or_remotely(worker, index, sender);
         let outcome = toolchain.while_unchanged(job.language, digests, run_job)?;
         let about = ObjectPurpose::from_job(job);
         let Outcome { made, duration, usage, site } = outcome;
         match made {
-            Made::Object(bytes, dependencies) => {
-                let info = self.store.insert(job.digest, &bytes, &about, &dependencies)?;
+            Made::Object { bytes, is_known } => {
+                let for_one_build = || self.context.declarer.key_for_one_build(job);
+                let key = if is_known { key } else { for_one_build() };
+                let info = self.store.insert(key, &bytes, &about)?;
                 if site == Site::Here {
                     self.schedule.used(index, usage.peak_memory);
                 }
-                let compiled = Compiled { size: info.size, duration, usage, site };
-                report(sender, Event::Finished { job: index, run, compiled }, Some(info));
+                let compiled = Compiled { object: info, duration, usage, site };
+                report(sender, Event::Finished { job: index, run, compiled });
             }
-            Made::Nothing { kind, output, keep_with } => {
+            Made::Nothing { kind, output, is_kept } => {
                 let failure = Failure { kind, output, duration, usage, site };
-                if let Some(dependencies) = keep_with {
-                    self.store.insert_refusal(job.digest, &failure, &about, &dependencies)?;
+                if is_kept {
+                    self.store.insert_refusal(key, &failure, &about)?;
                 }
-                report(sender, Event::Failed { job: index, run, failure }, None);
+                report(sender, Event::Failed { job: index, run, failure });
             }
         }
         Ok(())
     }
 }
 
-fn report(sender: &Sender, event: Event, object: Option<ObjectInfo>) {
+fn report(sender: &Sender, event: Event) {
     // The receiver is gone once the build has ended.
-    sender.send(Ok(WorkerReport { event, object })).ok();
+    sender.send(Ok(event)).ok();
 }

@@ -216,11 +216,6 @@ pub(crate) struct PlanCommand {
     /// `build --plan DIR`
     #[arg(long, value_name = "DIR", conflicts_with_all = ["explain", "stage", "commands", "allow_read"])]
     pub(crate) out: Option<PathBuf>,
-    /// Also store files near the sources that no #include names, smallest
-    /// first, up to SIZE in all. A kernel that reads a file that is not stored
-    /// fails
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "16MB", requires = "out")]
-    pub(crate) carry: u64,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -263,8 +258,8 @@ pub(crate) struct Build {
     /// for debugging
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
     pub(crate) via: Via,
-    /// Another directory that compilers may read; objects depend on what they
-    /// read there; repeatable
+    /// Another directory that compilers may read; objects of kernels that name
+    /// a file there depend on all of it; repeatable
     #[arg(long, value_name = "DIR", help_heading = "Build")]
     pub(crate) allow_read: Vec<PathBuf>,
     /// Compile kernels again that compilers refused in an earlier run

@@ -143,7 +143,6 @@ fn remote_options(args: &RemoteArgs) -> Option<RemoteOptions> {
         jobs: args.remote_jobs,
         headers: args.remote_header.clone(),
         platform: args.remote_platform.clone(),
-        toolchain_in_image: args.toolchain_in_image,
         cache_only: args.remote_cache_only,
         ca: args.remote_ca.clone(),
         identity: args.remote_client_cert.clone().zip(args.remote_client_key.clone()),

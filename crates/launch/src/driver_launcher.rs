@@ -34,9 +34,8 @@ impl Launcher for DriverLauncher<'_> {
         let mut arguments: Vec<_> = planned.collect();
         arguments.extend(deps_arguments(command.language, paths.deps_file));
         arguments.extend(["-o".into(), paths.output.into()]);
-        // If it is not known which commands the driver runs, all its file accesses count.
-        let all = self.session.drivers.direct(command).is_none();
-        let (output, record) = recorded(Recorder::of_driver(paths.scratch, all), |record| {
+        let recorder = Recorder::of_driver(paths.scratch, paths.visible);
+        let (output, record) = recorded(recorder, |record| {
             let program = Program {
                 path: toolchain.program(command.program),
                 arguments,

@@ -7,26 +7,27 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
+use std::hash::Hash;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Once, OnceLock};
 use std::time::Duration;
 
-use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
+use gfxpack_model::{Digest, Language};
 use gfxpack_process::watch::{
     FileSystemCache, PathStates, Record, Recorder, RunDependencies, WatchError,
     judge_driver_record, recorded,
 };
 use gfxpack_process::{
-    Cancel, FileError, ProgramEnd, ScratchDir, Timestamp, read_sealed, run, touch, write_sealed,
+    Cancel, ProgramEnd, ScratchDir, Timestamp, read_sealed, run, touch, write_sealed,
 };
 use gfxpack_toolchain::{Toolchain, ToolchainError};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use crate::arguments::deps_arguments;
-use crate::launcher::Command;
+use crate::launcher::{Command, SourceFiles};
 use crate::template::{
     CommandKey, CommandTemplate, DEPS, Define, Defines, INPUT, OUTPUT, TemplateArg, parse, refuses,
 };
@@ -40,8 +41,10 @@ const TIME_LIMIT: Duration = Duration::from_secs(300);
 pub struct DriverCommands {
     /// In order; each starts when the one before it has succeeded.
     pub list: Vec<CommandTemplate>,
-    /// Identifies the commands in stored objects.
+    /// Identifies the commands.
     pub name: Digest,
+    /// Whether the driver has to run them itself: it may do more than that.
+    pub by_driver: bool,
 }
 
 impl DriverCommands {
@@ -74,7 +77,10 @@ pub struct Drivers<'a> {
     scratch: OnceLock<Option<ScratchDir>>,
     /// Whether the user was told that a driver has to run every command.
     warned: Once,
-    known: Mutex<HashMap<CommandKey, Arc<OnceLock<KnownCommands>>>>,
+    known: Slots<CommandKey>,
+    /// Of drivers that are asked for every job, by the job's digest.
+    exact: Slots<Digest>,
+    sources: &'a dyn SourceFiles,
 }
 
 /// A driver's commands, if they were understood, and its file accesses.
@@ -93,12 +99,25 @@ impl<'a> Drivers<'a> {
     #[must_use]
     pub fn new(
         toolchains: &'a [Toolchain],
+        sources: &'a dyn SourceFiles,
         kept: PathBuf,
         file_system: &'a FileSystemCache<'a>,
         cancel: &'a Cancel,
     ) -> Self {
-        let (scratch, warned, known) = (OnceLock::new(), Once::new(), Mutex::default());
-        Self { toolchains, kept, keeps: true, file_system, cancel, scratch, warned, known }
+        let (scratch, warned) = (OnceLock::new(), Once::new());
+        let (known, exact, keeps) = (Mutex::default(), Mutex::default(), true);
+        Self {
+            toolchains,
+            kept,
+            keeps,
+            file_system,
+            cancel,
+            scratch,
+            warned,
+            known,
+            exact,
+            sources,
+        }
     }
 
     /// The same, but writes nothing to the cache.
@@ -113,35 +132,44 @@ impl<'a> Drivers<'a> {
         self.toolchains
     }
 
-    /// The commands that a command's driver would run. `None` if it can't be asked or its answer
-    /// does not hold for this command; the driver itself has to run it then.
+    /// The commands that a command's driver would run. `None` if it can't be asked.
     #[must_use]
     pub fn direct(&self, command: &Command<'_>) -> Option<Direct> {
-        let (key, defines) = CommandKey::from_command(command)?;
-        let slot = {
-            let mut known = self.known.lock().expect("no panic inside");
-            match known.get(&key) {
-                Some(slot) => Arc::clone(slot),
-                None => Arc::clone(known.entry(key.clone()).or_default()),
-            }
-        };
-        let commands = slot.get_or_init(|| self.commands_of(&key, &defines)).clone()?;
-        Some((defines, commands))
+        let shared = CommandKey::from_command(command).and_then(|(key, defines)| {
+            let slot = slot_of(&self.known, key.clone());
+            let commands = slot.get_or_init(|| self.commands_of(&key, &defines)).clone()?;
+            Some((defines, commands))
+        });
+        shared.or_else(|| {
+            let slot = slot_of(&self.exact, command.job);
+            let commands = slot.get_or_init(|| self.ask_exactly(command)).clone()?;
+            Some((Defines::new(), commands))
+        })
     }
 
-    /// A digest of the commands of a command's driver; if they are not known, of the driver's path
-    /// and environment.
-    #[must_use]
-    pub fn name(&self, command: &Command<'_>) -> Digest {
-        if let Some((_, commands)) = self.direct(command) {
-            return commands.name;
-        }
+    /// The commands of a driver that may look at all that it is given: it is asked with this very
+    /// command, beside its source.
+    fn ask_exactly(&self, command: &Command<'_>) -> KnownCommands {
         let toolchain = &self.toolchains[command.toolchain.0];
-        let program = toolchain.program(command.program).as_os_str().as_encoded_bytes();
-        let paths = [&toolchain.rocm, &toolchain.clang, &toolchain.installed_libs];
-        let paths = paths.map(|path| path.as_os_str().as_encoded_bytes());
-        let hasher = Hasher::new("gfxpack driver 3").field(program).list(paths.into_iter());
-        of_environment(hasher, toolchain).finish()
+        let temporary = self.scratch().ok()?;
+        let scratch = fs::canonicalize(temporary.path()).ok()?;
+        let stage = scratch.join("source");
+        if !self.sources.lay_out(command.source, &stage).ok()? {
+            return None;
+        }
+        let arguments = command.arguments.iter().map(|arg| toolchain.fill(arg)).collect();
+        let asked = Asked {
+            program: toolchain.program(command.program),
+            arguments,
+            language: command.language,
+            input: command.main(),
+        };
+        let ask = || self.ask(toolchain, (&stage, &scratch), asked);
+        let digests = self.file_system.digests();
+        let (list, _) = toolchain.while_unchanged(command.language, digests, ask).ok()?;
+        let list = list?;
+        let name = digest(&list, toolchain.supplied_libs());
+        Some(Arc::new(DriverCommands { list, name, by_driver: true }))
     }
 
     fn commands_of(&self, key: &CommandKey, defines: &[Vec<Define>]) -> KnownCommands {
@@ -166,7 +194,7 @@ impl<'a> Drivers<'a> {
         }
         list.map(|list| {
             let name = digest(&list, toolchain.supplied_libs());
-            Arc::new(DriverCommands { list, name })
+            Arc::new(DriverCommands { list, name, by_driver: false })
         })
     }
 
@@ -207,7 +235,18 @@ impl<'a> Drivers<'a> {
         let scratch = fs::canonicalize(temporary.path()).ok()?;
         let since = Timestamp::now();
         let toolchain = &self.toolchains[key.toolchain.0];
-        let (commands, record) = self.ask(&scratch, key, defines).ok()?;
+        let input = format!("{INPUT}.{}", key.extension);
+        let file = scratch.join(&input);
+        fs::write(&file, "").ok()?;
+        let arguments = key.with(defines);
+        let arguments = arguments.iter().map(|arg| toolchain.fill(arg));
+        let asked = Asked {
+            program: toolchain.program(key.program),
+            arguments: arguments.chain([OsString::from(&input)]).collect(),
+            language: key.language,
+            input: &input,
+        };
+        let (commands, record) = self.ask(toolchain, (&scratch, &scratch), asked).ok()?;
         let commands = commands?;
         let program = toolchain.program(key.program);
         let record = record
@@ -226,14 +265,11 @@ impl<'a> Drivers<'a> {
         }
         let dependencies = judge_driver_record(&record, program, &scratch, self.file_system, since);
         // A file changed while the driver ran, or the driver reads where the sources would be.
-        let is_unsure = dependencies.changed.is_some()
-            || dependencies.reads.is_some()
-            || dependencies.lists.is_some();
-        if is_unsure {
+        if dependencies.changed.is_some() || dependencies.reads.is_some() {
             return None;
         }
         let commands = commands.iter().map(|command| command.without(defines));
-        Some((commands.collect::<Option<_>>()?, self.path_states(dependencies)))
+        Some((commands.collect::<Option<_>>()?, path_states(dependencies)))
     }
 
     /// A directory in which to ask a driver. If nothing may be written, no directory is created in
@@ -250,36 +286,23 @@ impl<'a> Drivers<'a> {
         work.as_ref().map_or_else(|| builder.tempdir(), |work| builder.tempdir_in(work.path()))
     }
 
-    /// A driver's file accesses; `None` if they are not known.
-    fn path_states(&self, dependencies: RunDependencies) -> Option<PathStates> {
-        if let Some(path) = dependencies.unknown().or(dependencies.writes.as_deref()) {
-            tracing::debug!(path = %path.display(), "a driver is asked by every build");
-            return None;
-        }
-        Some(PathStates::new(dependencies.states, self.file_system))
-    }
-
+    /// Asks in a directory, with another one for temporary files.
     fn ask(
         &self,
-        scratch: &Path,
-        key: &CommandKey,
-        defines: &[Vec<Define>],
+        toolchain: &Toolchain,
+        (directory, scratch): (&Path, &Path),
+        asked: Asked<'_>,
     ) -> Result<DriverAnswer, ToolchainError> {
-        let input = format!("{INPUT}.{}", key.extension);
-        let toolchain = &self.toolchains[key.toolchain.0];
-        let file = scratch.join(&input);
-        fs::write(&file, "").map_err(FileError::io("write", &file))?;
         let mut arguments = vec![OsString::from("-###")];
-        arguments.extend(key.with(defines).iter().map(|arg| toolchain.fill(arg)));
-        arguments.push(OsString::from(&input));
-        arguments.extend(deps_arguments(key.language, Path::new(DEPS)));
+        arguments.extend(asked.arguments);
+        arguments.extend(deps_arguments(asked.language, Path::new(DEPS)));
         arguments.extend(["-o".into(), OUTPUT.into()]);
         let environment = gfxpack_process::preload::environment(&toolchain.environment);
-        let (output, record) = recorded(Recorder::of_driver(scratch, true), |record| {
+        let (output, record) = recorded(Recorder::of_answer(scratch, true), |record| {
             let driver = gfxpack_process::Program {
-                path: toolchain.program(key.program),
+                path: asked.program,
                 arguments,
-                directory: scratch,
+                directory,
                 environment: &environment,
                 temp_dir: scratch,
                 time_limit: TIME_LIMIT,
@@ -288,11 +311,37 @@ impl<'a> Drivers<'a> {
             run(&driver, self.cancel)
         })?;
         let commands = match output.end {
-            ProgramEnd::Exited(0) if !refuses(&output.stderr) => parse(&output.stderr, &input),
+            ProgramEnd::Exited(0) if !refuses(&output.stderr) => parse(&output.stderr, asked.input),
             _ => None,
         };
         Ok((commands, record))
     }
+}
+
+/// A driver's file accesses; `None` if they are not known.
+fn path_states(dependencies: RunDependencies) -> Option<PathStates> {
+    if let Some(path) = dependencies.unknown().or(dependencies.writes.as_deref()) {
+        tracing::debug!(path = %path.display(), "a driver is asked by every build");
+        return None;
+    }
+    Some(PathStates::new(dependencies.states))
+}
+
+/// A question to a driver.
+struct Asked<'a> {
+    program: &'a Path,
+    /// The source last.
+    arguments: Vec<OsString>,
+    language: Language,
+    /// The source's path.
+    input: &'a str,
+}
+
+type Slots<K> = Mutex<HashMap<K, Arc<OnceLock<KnownCommands>>>>;
+
+/// The place for the answer to a question.
+fn slot_of<K: Eq + Hash>(slots: &Slots<K>, key: K) -> Arc<OnceLock<KnownCommands>> {
+    Arc::clone(slots.lock().expect("no panic inside").entry(key).or_default())
 }
 
 /// Adds the environment of a toolchain's driver.

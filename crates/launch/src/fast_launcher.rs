@@ -1,8 +1,9 @@
 //! The shortcuts: starts the compiler without its driver, forked from a loaded one, with
 //! precompiled headers.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::RwLock;
+use std::sync::{Arc, RwLock};
 
 use gfxpack_model::Digest;
 use gfxpack_process::Usage;
@@ -10,7 +11,7 @@ use gfxpack_process::watch::{Recorder, recorded};
 use gfxpack_toolchain::ToolchainError;
 
 use crate::drivers::Direct;
-use crate::headers::{HeaderMaker, HeaderOptions, UsedHeader, groups};
+use crate::headers::{HeaderMaker, HeaderOptions, PrecompiledHeader, groups};
 use crate::launcher::{Command, CompilerRun, Launcher, RunPaths};
 use crate::session::Session;
 use crate::starter::Starter;
@@ -29,7 +30,7 @@ pub struct FastLauncher<'a> {
     headers: HeaderOptions<'a>,
     starter: Starter<'a>,
     /// The precompiled header of each job that uses one, by the job's digest.
-    made: RwLock<HashMap<Digest, UsedHeader>>,
+    made: RwLock<HashMap<Digest, Arc<PrecompiledHeader>>>,
 }
 
 impl<'a> FastLauncher<'a> {
@@ -48,7 +49,7 @@ impl<'a> FastLauncher<'a> {
         if !self.is_on || size() > MAX_DIRECT_BYTES {
             return None;
         }
-        self.session.drivers.direct(command)
+        self.session.drivers.direct(command).filter(|(_, commands)| !commands.by_driver)
     }
 
     /// Groups of commands, as indices into the list, for which [`FastLauncher::prepare`] should be
@@ -88,12 +89,21 @@ impl Launcher for FastLauncher<'_> {
             deps_file: paths.deps_file,
             scratch: paths.scratch,
         };
+        let visible = paths.visible.map(|visible| match &used {
+            Some(header) => {
+                let mut visible = visible.clone();
+                visible.names.extend([header.file.clone(), header.source.clone()]);
+                Cow::Owned(visible)
+            }
+            None => Cow::Borrowed(visible),
+        });
         let mut run: Option<CompilerRun> = None;
         for template in &commands.list {
-            let with_header = used.as_ref().and_then(|used| used.header.apply(template));
+            let with_header = used.as_ref().and_then(|header| header.apply(template));
             let template = with_header.unwrap_or_else(|| template.clone()).with_deps_file();
             let args = template.fill(&values);
-            let (output, record) = recorded(Recorder::of_compiler(paths.scratch), |record| {
+            let recorder = Recorder::of_compiler(paths.scratch, visible.as_deref());
+            let (output, record) = recorded(recorder, |record| {
                 self.starter.run(command.toolchain, args, (paths.stage, paths.scratch), record)
             })?;
             let ok = output.ok();
@@ -106,9 +116,6 @@ impl Launcher for FastLauncher<'_> {
                 break;
             }
         }
-        Ok(run.map(|run| CompilerRun {
-            read_before: used.as_ref().map(UsedHeader::read_before),
-            ..run
-        }))
+        Ok(run)
     }
 }

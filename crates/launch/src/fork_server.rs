@@ -223,8 +223,10 @@ fn decode(answer: &[u8]) -> Option<(ProgramEnd, Usage)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use gfxpack_process as process;
+    use gfxpack_process::watch::RecorderOptions;
+
+    use super::*;
 
     const LONG: Duration = Duration::from_secs(600);
 
@@ -412,7 +414,7 @@ int main(int argc, char **argv) {
         for script in [": first", ": second"] {
             let arguments = ["sh", "-c", script].map(OsString::from);
             assert!(run(&mut server, "exit 0").ok());
-            let recorder = Recorder::new().unwrap();
+            let recorder = Recorder::with(&RecorderOptions::default()).unwrap();
             let request = Program { record: Some(&recorder), ..request(&arguments, LONG) };
             assert!(server.run(&request, &Cancel::default()).unwrap().ok());
             let record = recorder.finish().unwrap();

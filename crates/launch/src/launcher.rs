@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use gfxpack_model::compiler::Program;
 use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
-use gfxpack_process::watch::{Record, StoredPathStates, WatchError};
+use gfxpack_process::watch::{Record, Visible, WatchError};
 use gfxpack_process::{FileError, Output, ProgramEnd, Usage};
 use gfxpack_toolchain::ToolchainError;
+
+use crate::template::CommandTemplate;
 
 /// Runs compiler commands, several at once.
 pub trait Launcher: Sync {
@@ -64,6 +66,8 @@ pub struct RunPaths<'a> {
     pub output: &'a Path,
     /// The dependency file, in `scratch`; the assembler writes none.
     pub deps_file: &'a Path,
+    /// What its compilers may see; everything if that is not known.
+    pub visible: Option<&'a Visible>,
 }
 
 /// The result of a command.
@@ -75,25 +79,10 @@ pub struct CompilerRun {
     pub output: String,
     /// The resources that the programs used.
     pub usage: Usage,
-    /// The file accesses of the programs: one record for each program that gfxpack started, in
-    /// order.
+    /// The programs that ran: one record for each program that gfxpack started, in order.
     pub records: Vec<Result<Record, WatchError>>,
-    /// The files that were read for it beforehand.
-    pub read_before: Option<ReadBefore>,
     /// Whether the driver itself ran it, so that its errors are final.
     pub by_driver: bool,
-}
-
-/// The dependencies of a command besides its own programs' file accesses: the files of the
-/// precompiled header that it used.
-#[derive(Debug, Clone)]
-pub struct ReadBefore {
-    /// The precompiled header, and its source.
-    pub own: [PathBuf; 2],
-    /// Every file that was read, as listed by the compiler.
-    pub files: Arc<BTreeSet<PathBuf>>,
-    /// The answers of the file system and of the sources that it depends on.
-    pub states: [Arc<StoredPathStates>; 2],
 }
 
 impl CompilerRun {
@@ -105,7 +94,6 @@ impl CompilerRun {
             output: texts.join("\n"),
             usage: output.usage,
             records: vec![record],
-            read_before: None,
             by_driver,
         }
     }
@@ -116,6 +104,29 @@ impl CompilerRun {
         let (output, usage) = (self.output + &next.output, self.usage.then(next.usage));
         Self { end: next.end, output, usage, ..self }
     }
+}
+
+/// What a header needs, for one that is to be precompiled.
+#[derive(Debug, Clone)]
+pub struct HeaderInputs {
+    /// A digest of the files.
+    pub digest: Digest,
+    /// Every name by which one of the files may include others.
+    pub names: BTreeSet<PathBuf>,
+    /// Every file that may be read.
+    pub files: BTreeSet<PathBuf>,
+    /// What its compiler may see; without a stage.
+    pub visible: Visible,
+}
+
+/// Finds what headers need.
+pub trait HeaderSearch: Sync + fmt::Debug {
+    /// For a text that a command compiles.
+    fn inputs(&self, toolchain: ToolchainId, command: &CommandTemplate, text: &str)
+    -> HeaderInputs;
+
+    /// Whether these files still have the content that was read for [`HeaderInputs::digest`].
+    fn are_unchanged(&self, inputs: &HeaderInputs) -> bool;
 }
 
 /// The files of sources, for launchers that inspect them before a compiler runs.

@@ -14,7 +14,6 @@ mod fast_launcher;
 mod fork_server;
 mod headers;
 mod launcher;
-mod path_roles;
 mod session;
 mod starter;
 mod template;
@@ -25,7 +24,8 @@ pub use driver_launcher::DriverLauncher;
 pub use drivers::{Direct, DriverCommands, Drivers};
 pub use fast_launcher::FastLauncher;
 pub use headers::HeaderOptions;
-pub use launcher::{Command, CompilerRun, Launcher, ReadBefore, RunPaths, SourceFiles};
-pub use path_roles::{ToolchainPathRoles, searched_twice, with_searched};
+pub use launcher::{
+    Command, CompilerRun, HeaderInputs, HeaderSearch, Launcher, RunPaths, SourceFiles,
+};
 pub use session::Session;
 pub use template::{CommandTemplate, Define, Defines, TemplateArg, TemplateValues};

@@ -24,8 +24,8 @@ use crate::remote;
 use crate::report::{self, BuildFacts};
 use crate::text::counted;
 
-/// How often objects that are damaged, or that another build replaced in the cache,
-/// are compiled again before the build gives up.
+/// How often objects that are damaged are compiled again before the build gives
+/// up.
 pub(crate) const REPAIRS: u32 = 2;
 
 /// The result of a build.
@@ -137,8 +137,8 @@ fn compile_and_assemble(
     let kdbs = loop {
         let store = &prepared.cache.store;
         let read = |job: JobId| match &summary.objects[job.0] {
-            Some((object, _)) => store.read_known(plan[job].digest, object.sha256),
-            None => store.read(plan[job].digest),
+            Some((object, _)) => store.read(object.key),
+            None => Err(CompileError::CorruptObject(plan[job].digest)),
         };
         let failures = summary.failures.iter();
         let assembly = KdbAssembly {
@@ -159,8 +159,8 @@ fn compile_and_assemble(
             Err(Error::Compile(CompileError::CorruptObject(_))) if repairs > 0 => {
                 repairs -= 1;
                 // If one object is damaged, others may be too: find all of them at once.
-                let jobs: Vec<Digest> = plan.jobs.iter().map(|job| job.digest).collect();
-                store.drop_damaged(&jobs);
+                let keys = summary.objects.iter().flatten().map(|(object, _)| object.key);
+                store.drop_damaged(&keys.collect::<Vec<Digest>>());
                 summary = runs.run_all()?;
             }
             made => break made?,

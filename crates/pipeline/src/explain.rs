@@ -57,12 +57,12 @@ pub fn explain_keys(
     let mut histories: BTreeMap<String, History> = BTreeMap::new();
     let (cancel, file_system) = (Cancel::default(), FileSystemCache::new(&prepared.cache.digests));
     let store = &prepared.cache.store;
-    let checker = prepared.validity_checker(&file_system, &cancel, admitted).without_writing();
+    let declarer = prepared.declarer(&file_system, &cancel, admitted).without_writing();
     for (kdb, row) in found.iter().take(most) {
         let job = &plan[row.job];
         let id = kdb.target.id();
         let history = histories.entry(id.to_string()).or_insert_with(|| History::read(store, id));
-        let explanation = explain(plan, job, &row.key, &checker, store, history);
+        let explanation = explain(plan, job, &row.key, &declarer, store, history);
         each(&ExplainedKey { kdb, row, job, explanation });
     }
     Ok(found.len().saturating_sub(most))
@@ -90,13 +90,12 @@ impl ExplainedKey<'_> {
         line("key", &row.key.to_string());
         line("target", &kdb.target.to_string());
         line("job", &job.digest.to_string());
+        line("object", &explanation.key.to_string());
         let state = match &explanation.state {
             State::Stored(info) => format!("in the cache, {}", size(info.size)),
             State::Refused(failure) => format!("refused by an earlier run: {}", failure.kind),
             State::Gone => "would be compiled: its object is no longer in the cache".to_owned(),
-            State::Unwatched => {
-                "would be compiled: its compiler could not be watched last time".to_owned()
-            }
+            State::Unknown => "would be compiled: its driver does not tell its commands".to_owned(),
             State::Changed(_) => {
                 "would be compiled: it differs from when it was built last".to_owned()
             }
@@ -120,8 +119,13 @@ impl ExplainedKey<'_> {
             let label = if number == 0 { "sources" } else { "" };
             line(label, &format!("{} {}", file.digest, file.path));
         }
-        if !explanation.system_files.is_empty() {
-            line("system", &format!("{} headers", explanation.system_files.len()));
+        let (others, headers): (Vec<_>, Vec<_>) =
+            explanation.inputs.iter().partition(|(what, ..)| *what != ChangedPart::SystemFile);
+        for (what, name, digest) in others {
+            line("", &format!("{digest} {what} `{name}`"));
+        }
+        if !headers.is_empty() {
+            line("system", &format!("{} headers", headers.len()));
         }
         lines
     }
@@ -134,7 +138,7 @@ impl ExplainedKey<'_> {
             State::Refused(_) => "refused",
             State::Changed(_) => "changed",
             State::Gone => "gone",
-            State::Unwatched => "unwatched",
+            State::Unknown => "unknown",
             State::New => "new",
         };
         let changes: Vec<Value> = self.changes().iter().map(change_message).collect();
@@ -143,18 +147,18 @@ impl ExplainedKey<'_> {
             .iter()
             .map(|(what, name, digest)| json!({ "what": what, "name": name, "sha256": digest }))
             .collect();
-        let system: Vec<Value> = explanation
-            .system_files
+        let inputs: Vec<Value> = explanation
+            .inputs
             .iter()
-            .map(|(name, digest)| json!({ "name": name, "sha256": digest }))
+            .map(|(what, name, digest)| json!({ "what": what, "name": name, "digest": digest }))
             .collect();
         json!({
             "kernel_name": row.key.kernel_name, "kernel_args": row.key.kernel_args,
-            "target": kdb.target, "job": job.digest, "state": state, "changes": changes,
+            "target": kdb.target, "job": job.digest, "object": explanation.key, "state": state, "changes": changes,
             "covers": {
                 "compiler": prepared.plan[job.toolchain].identity,
                 "toolchain": files, "program": job.program, "arguments": job.arguments,
-                "sources": prepared.plan[job.source].files, "system_files": system,
+                "sources": prepared.plan[job.source].files, "inputs": inputs,
             },
         })
     }

@@ -279,20 +279,17 @@ mod tests {
         let proc = |path: &str| FailureKind::ReadsProc(path.into());
         let writes = |path: &str| FailureKind::Writes(path.into());
         let searches = |path: &str| FailureKind::Searches(path.into());
-        let not_in_plan = |path: &str| FailureKind::NotInPlan(path.into());
         let no_object = |reason: &str| FailureKind::NoCodeObject(reason.to_owned());
         for (a, b, same) in [
             (reads("/opt/a.h"), reads("/opt/a.h"), true),
             (reads("/opt/a.h"), reads("/opt/b.h"), false),
             (reads("/opt/1/a.h"), reads("/opt/2/a.h"), false),
             (reads("/opt/a.h"), other("/opt/a.h"), false),
-            (reads("/opt/a.h"), not_in_plan("/opt/a.h"), false),
             (proc("/proc/7/maps"), proc("/proc/8/maps"), true),
             (proc("/proc/cpuinfo"), proc("/proc/meminfo"), false),
             (writes("/ccache/tmp/x.1f2"), writes("/ccache/tmp/x.3ab"), true),
             (writes("/ccache/tmp/x"), writes("/var/tmp/x"), false),
             (searches("/usr/include"), searches("/usr/local/include"), false),
-            (not_in_plan("a.h"), not_in_plan("b.h"), false),
             (no_object("it ends at 64"), no_object("it ends at 128"), true),
             (no_object("it ends at 64"), no_object("it has no symbols"), false),
         ] {

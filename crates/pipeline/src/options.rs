@@ -160,8 +160,6 @@ pub struct RemoteOptions {
     pub headers: Vec<(String, String)>,
     /// Properties that workers must have, by name.
     pub platform: Vec<(String, String)>,
-    /// Whether the workers' image contains the toolchain, so that it is not sent.
-    pub toolchain_in_image: bool,
     /// Whether the service is only used as a cache.
     pub cache_only: bool,
     /// Trusted certificates, in PEM; the system's if `None`.

@@ -37,13 +37,13 @@ impl PlanState {
         let (plan, store) = (&prepared.plan, &prepared.cache.store);
         let (file_system, cancel) =
             (FileSystemCache::new(&prepared.cache.digests), Cancel::default());
-        let checker = prepared.validity_checker(&file_system, &cancel, admitted).without_writing();
-        let has = |job: &Job| store.lookup(job.digest, checker.for_job(job)).is_some();
-        let cached: Vec<bool> = plan.jobs.par_iter().map(has).collect();
-        let is_refused = |(job, cached): (&Job, &bool)| {
-            !cached && store.refusal(job.digest, checker.for_job(job)).is_some()
+        let declarer = prepared.declarer(&file_system, &cancel, admitted).without_writing();
+        let state = |job: &Job| {
+            let key = declarer.declared(job).key;
+            let cached = store.lookup(key).is_some();
+            (cached, !cached && store.refusal(key).is_some())
         };
-        let refused = plan.jobs.par_iter().zip(&cached).map(is_refused).collect();
+        let (cached, refused) = plan.jobs.par_iter().map(state).unzip();
         Self { cached, refused }
     }
 }

@@ -4,9 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use gfxpack_compile::{
-    Cancel, Executor, ExecutorOptions, FileSystemCache, ObjectStore, ValidityChecker,
-};
+use gfxpack_compile::{Cancel, Declarer, Executor, ExecutorOptions, FileSystemCache, ObjectStore};
 use gfxpack_model::{JobId, Language, TargetId, ToolchainId};
 use gfxpack_plan::clock::Clock;
 use gfxpack_plan::plan::{Plan, PlanToolchain};
@@ -42,16 +40,16 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The state against which stored results of the plan's jobs are validated.
-    /// Compilers may read the directories `admitted` besides the sources.
-    pub(crate) fn validity_checker<'a>(
+    /// Finds what the plan's jobs may see, and their keys. Compilers may read the
+    /// directories `admitted` besides the sources.
+    pub(crate) fn declarer<'a>(
         &'a self,
         file_system: &'a FileSystemCache<'a>,
         cancel: &'a Cancel,
         admitted: &[PathBuf],
-    ) -> ValidityChecker<'a> {
+    ) -> Declarer<'a> {
         let (sources, store) = (&self.inputs.sources, &self.cache.store);
-        ValidityChecker::new(file_system, sources, &self.toolchains, store, cancel, admitted)
+        Declarer::new(file_system, sources, &self.toolchains, store, cancel, admitted)
     }
 
     /// An executor for the plan's jobs, or `only` these. Objects are put into

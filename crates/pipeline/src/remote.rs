@@ -28,7 +28,6 @@ pub(crate) fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
 /// If its address or a setting is invalid.
 #[cfg(feature = "remote")]
 pub(crate) fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
-    use gfxpack_compile::ToolchainSource;
     use gfxpack_remote::{Address, RemoteExecution, RemoteOptions, Tls};
 
     let Some(remote) = &options.remote else { return Ok(None) };
@@ -55,11 +54,6 @@ pub(crate) fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
         headers: remote.headers.iter().map(header).collect::<Result<_>>()?,
         tls: Tls { ca: remote.ca.clone(), identity: remote.identity.clone() },
         platform: remote.platform.clone(),
-        toolchain: if remote.toolchain_in_image {
-            ToolchainSource::Installed
-        } else {
-            ToolchainSource::Sent
-        },
         cache_only: remote.cache_only,
         wait_limit: remote.deadline,
     };

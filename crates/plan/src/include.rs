@@ -1,6 +1,9 @@
 //! Finds the includes of a kernel source by its text alone.
 
+use std::borrow::Cow;
+
 use gfxpack_model::Language;
+use memchr::{memchr, memchr_iter, memmem};
 
 /// One `#include` or `.include`, as written.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -11,58 +14,203 @@ pub struct Include {
     pub quoted: bool,
 }
 
-/// Every include in the text, in order, also in inactive branches and comments. It is a first guess
-/// at what a compiler will look for; other files are noticed when it runs, which costs a second
-/// run.
+/// The files that a text names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Includes {
+    /// Every name, in order and once, also in inactive branches and comments.
+    pub named: Vec<Include>,
+    /// Whether it asks for files whose names are made while it is compiled: `#include MACRO`,
+    /// `__has_include(MACRO)`, `.incbin` of anything but a literal.
+    pub is_unclear: bool,
+}
+
+/// The files that the text asks for: `#include` and its kin, `__has_include` and `__has_embed`, and
+/// the assembler's `.include` and `.incbin`, also within `asm("…")`.
 #[must_use]
-pub fn scan(text: &[u8], language: Language) -> Vec<Include> {
-    let mut found = Vec::new();
-    for line in text.split(|&byte| byte == b'\n') {
-        let trimmed = line.trim_ascii_start();
-        let after = trimmed.strip_prefix(b"#").and_then(|directive| {
-            let directive = directive.trim_ascii_start();
-            directive.strip_prefix(b"include_next").or_else(|| directive.strip_prefix(b"include"))
-        });
-        let mut add = |include: Include| {
-            if !found.contains(&include) {
-                found.push(include);
-            }
-        };
-        after.and_then(operand).into_iter().for_each(&mut add);
-        if language == Language::Assembly {
-            let named = directives(line).filter_map(quoted);
-            named.for_each(|path| add(Include { path, quoted: true }));
+pub fn scan(text: &[u8], language: Language) -> Includes {
+    let text = spliced(text);
+    let mut found = Includes::default();
+    // Most texts have none of these.
+    let asks = memmem::find(&text, b"__has_").is_some();
+    let assembles = memchr_iter(b'.', &text)
+        .any(|at| text[at..].get(..4).is_some_and(|word| word.eq_ignore_ascii_case(b".inc")));
+    let mut rest = &*text;
+    while !rest.is_empty() {
+        let end = memchr(b'\n', rest).unwrap_or(rest.len());
+        let line = &rest[..end];
+        rest = rest.get(end + 1..).unwrap_or_default();
+        if let Some((word, rest)) = directive(line) {
+            found.add_operand(word, rest);
         }
+        if asks {
+            after_words(line, &ASKING).for_each(|rest| found.add_asked(line, rest));
+        }
+        if assembles {
+            for rest in assembler_directives(line, language) {
+                match quoted(rest) {
+                    Some(path) => found.add(Include { path, quoted: true }),
+                    None => found.is_unclear = true,
+                }
+            }
+        }
+        // The name of a directive, or its operand, may be an argument of a macro.
+        found.is_unclear |= language == Language::Assembly && is_made_by_macro(line);
     }
     found
 }
 
-const DIRECTIVES: [&[u8]; 2] = [b".include", b".incbin"];
+impl Includes {
+    fn add(&mut self, include: Include) {
+        if !self.named.contains(&include) {
+            self.named.push(include);
+        }
+    }
 
-/// The text after each directive in a line that reads a file, anywhere in the line: after a label,
-/// as an argument of a macro, in upper or lower case.
-fn directives(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    /// Adds the operand of a directive.
+    fn add_operand(&mut self, word: &[u8], rest: &[u8]) {
+        match operand(rest) {
+            Some(include) => self.add(include),
+            None => self.is_unclear |= word == b"embed" || is_macro(skip_blanks(rest)),
+        }
+    }
+
+    /// Adds what an operator asks for; `rest` follows it in the line.
+    fn add_asked(&mut self, line: &[u8], rest: &[u8]) {
+        match skip_blanks(rest).strip_prefix(b"(") {
+            Some(rest) => match operand(rest) {
+                Some(include) => self.add(include),
+                None => self.is_unclear = true,
+            },
+            // `#ifdef` and `defined` ask for the operator itself; it may get another name.
+            None => {
+                self.is_unclear |= directive_word(line).is_some_and(|(word, _)| word == b"define")
+            }
+        }
+    }
+}
+
+/// Directives of the preprocessor that read a file.
+const READING: [&[u8]; 5] = [b"include", b"include_next", b"import", b"embed", b"__include_macros"];
+/// Operators that ask whether there is a file.
+const ASKING: [&[u8]; 3] = [b"__has_include", b"__has_include_next", b"__has_embed"];
+/// Directives of the assembler that read a file.
+const ASSEMBLER: [&[u8]; 2] = [b".include", b".incbin"];
+
+/// The text with continued lines joined.
+fn spliced(text: &[u8]) -> Cow<'_, [u8]> {
+    let is_continued = |at: usize| matches!(text.get(at + 1), Some(b'\n' | b'\r'));
+    if !memchr_iter(b'\\', text).any(is_continued) {
+        return text.into();
+    }
+    let mut joined = Vec::with_capacity(text.len());
+    let mut from = 0;
+    for at in memchr_iter(b'\\', text) {
+        let ends = [&b"\n"[..], b"\r\n"];
+        if let Some(end) = ends.into_iter().find(|end| text[at + 1..].starts_with(end)) {
+            joined.extend_from_slice(&text[from..at]);
+            from = at + 1 + end.len();
+        }
+    }
+    joined.extend_from_slice(&text[from..]);
+    joined.into()
+}
+
+/// The text after blanks and comments.
+fn skip_blanks(mut text: &[u8]) -> &[u8] {
+    loop {
+        text = text.trim_ascii_start();
+        let Some(comment) = text.strip_prefix(b"/*") else { return text };
+        let Some(end) = comment.windows(2).position(|two| two == b"*/") else { return b"" };
+        text = &comment[end + 2..];
+    }
+}
+
+const fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
+}
+
+/// The word at the beginning of a text, and the rest.
+fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
+    text.split_at(text.iter().position(|byte| !is_of_word(*byte)).unwrap_or(text.len()))
+}
+
+/// The directive of the preprocessor in a line, and what follows it.
+fn directive_word(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let line = skip_blanks(line);
+    let rest = line.strip_prefix(b"#").or_else(|| line.strip_prefix(b"%:"))?;
+    Some(split_word(skip_blanks(rest)))
+}
+
+/// A directive that reads a file, and what follows it.
+fn directive(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (word, rest) = directive_word(line)?;
+    if word == b"pragma" {
+        // Asks how old another file is.
+        let rest = skip_blanks(rest).strip_prefix(b"GCC")?;
+        return Some((word, skip_blanks(rest).strip_prefix(b"dependency")?));
+    }
+    READING.contains(&word).then_some((word, rest))
+}
+
+/// Whether an operand is a macro, rather than words of a comment.
+fn is_macro(operand: &[u8]) -> bool {
+    let (word, rest) = split_word(operand);
+    let rest = skip_blanks(rest);
+    !word.is_empty() && (rest.is_empty() || rest.starts_with(b"(") || rest.starts_with(b"//"))
+}
+
+/// What follows each of the words in a line.
+fn after_words<'l>(line: &'l [u8], words: &'l [&[u8]]) -> impl Iterator<Item = &'l [u8]> {
+    let starts = |at: usize| at == 0 || !is_of_word(line[at - 1]);
+    let candidates = (0..line.len()).filter(move |&at| line[at] == b'_' && starts(at));
+    candidates.filter_map(|at| {
+        let (word, rest) = split_word(&line[at..]);
+        words.contains(&word).then_some(rest)
+    })
+}
+
+/// The text after each directive of the assembler in a line that reads a file: after a label, as an
+/// argument of a macro, in upper or lower case. In C they are in strings.
+fn assembler_directives(line: &[u8], language: Language) -> impl Iterator<Item = &[u8]> {
     let of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_$@".contains(byte);
-    line.iter().enumerate().filter(|(_, byte)| **byte == b'.').filter_map(move |(at, _)| {
+    let begins = move |at: usize| {
+        language == Language::Assembly
+            || match &line[..at] {
+                [.., b'\\', b'n' | b't'] => true,
+                [.., last] => !(is_of_word(*last) || b")]>".contains(last)),
+                [] => true,
+            }
+    };
+    let dots = line.iter().enumerate().filter(|(_, byte)| **byte == b'.');
+    dots.filter_map(move |(at, _)| {
         let text = &line[at..];
         let is = |directive: &&&[u8]| {
             text.get(..directive.len()).is_some_and(|text| text.eq_ignore_ascii_case(directive))
         };
-        let rest = &text[DIRECTIVES.iter().find(is)?.len()..];
-        (!rest.first().is_some_and(of_name)).then_some(rest)
+        let rest = &text[ASSEMBLER.iter().find(is)?.len()..];
+        (begins(at) && !rest.first().is_some_and(of_name)).then_some(rest)
     })
 }
 
-/// The first quoted string of a line.
+/// Whether the first word of a statement is made of an argument of a macro, and a string follows.
+fn is_made_by_macro(line: &[u8]) -> bool {
+    let line = line.trim_ascii_start();
+    let word = line.iter().position(u8::is_ascii_whitespace).map_or(line, |end| &line[..end]);
+    word.contains(&b'\\') && line.contains(&b'"')
+}
+
+/// The first quoted string of a line, whose quotes are escaped in a string of C. `None` also if it
+/// has escaped characters, or arguments of a macro.
 fn quoted(rest: &[u8]) -> Option<String> {
     let from = rest.iter().position(|&byte| byte == b'"')? + 1;
     let end = rest[from..].iter().position(|&byte| byte == b'"')?;
-    let path = std::str::from_utf8(&rest[from..from + end]).ok()?;
-    (!path.is_empty()).then(|| path.to_owned())
+    let path = &rest[from..from + end];
+    let path = std::str::from_utf8(path.strip_suffix(b"\\").unwrap_or(path)).ok()?;
+    (!path.is_empty() && !path.contains('\\')).then(|| path.to_owned())
 }
 
 fn operand(after: &[u8]) -> Option<Include> {
-    let after = after.trim_ascii_start();
+    let after = skip_blanks(after);
     let (close, quoted) = match after.first()? {
         b'"' => (b'"', true),
         b'<' => (b'>', false),
@@ -77,24 +225,81 @@ fn operand(after: &[u8]) -> Option<Include> {
 mod tests {
     use super::*;
 
+    fn named(text: &[u8], language: Language) -> Vec<String> {
+        scan(text, language).named.into_iter().map(|include| include.path).collect()
+    }
+
     #[test]
     fn includes_of_each_language_are_found() {
-        let text = b"#include \"a.h\"\n  #  include <b/c.hpp> // x\n.include \"d.inc\"\n#include MACRO\n#define include\n#include \"a.h\"\n";
-        let paths = |language| -> Vec<(String, bool)> {
-            scan(text, language).into_iter().map(|i| (i.path, i.quoted)).collect()
-        };
-        let a = ("a.h".to_owned(), true);
-        let b = ("b/c.hpp".to_owned(), false);
-        assert_eq!(paths(Language::Hip), [a.clone(), b.clone()]);
-        assert_eq!(paths(Language::Assembly), [a, b, ("d.inc".to_owned(), true)]);
+        let text = b"#include \"a.h\"\n  #  include <b/c.hpp> // x\n.include \"d.inc\"\n#define include\n#include \"a.h\"\n";
+        for language in [Language::Hip, Language::OpenclC, Language::Assembly] {
+            assert_eq!(named(text, language), ["a.h", "b/c.hpp", "d.inc"]);
+        }
+        let found = scan(b"#include <a>\n#include \"a\"\n", Language::Hip).named;
+        assert_eq!(found.iter().map(|include| include.quoted).collect::<Vec<_>>(), [false, true]);
+    }
+
+    #[test]
+    fn odd_spellings_are_found() {
+        for text in [
+            "# /* x */ include /**/ <a.h>",
+            "#include \\\n \"a.h\"",
+            "#inc\\\r\nlude <a.h>",
+            "%:include_next <a.h>",
+            "/* x */ #import <a.h>",
+            "#if defined(X) && __has_include ( <a.h> )",
+            "#elif __has_include_next(\"a.h\") || Y",
+            "constexpr bool x = __has_embed(<a.h> limit(3));",
+            "#embed \"a.h\" limit(2)",
+            "#pragma GCC dependency \"a.h\" text",
+            "asm(\".incbin \\\"a.h\\\"\");",
+            "asm(\"x:\\n\\t.INCLUDE \\\"a.h\\\"\\n\");",
+        ] {
+            let found = scan(text.as_bytes(), Language::Hip);
+            let paths: Vec<&str> = found.named.iter().map(|include| &*include.path).collect();
+            assert_eq!((paths, found.is_unclear), (vec!["a.h"], false), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_made_later_are_unclear() {
+        let is_unclear = |text: &str, language| scan(text.as_bytes(), language).is_unclear;
+        for text in [
+            "#include MACRO",
+            "#include MACRO(x) // y",
+            "#embed MACRO limit(2)",
+            "#if __has_include(MACRO)",
+            "#define ASK __has_include",
+            "asm(\".incbin \" NAME);",
+        ] {
+            assert!(is_unclear(text, Language::Hip), "{text}");
+        }
+        for text in [
+            "#ifdef __has_include",
+            "#if defined __has_include && __has_include(<a>)",
+            "# include the header first",
+            "list.include(x); it->x.incbin = 1;",
+            "#includes X",
+        ] {
+            assert!(!is_unclear(text, Language::Hip), "{text}");
+        }
+        for text in [
+            ".include \\name",
+            ".incbin \"\\f\"",
+            ".incbin \"\\141.bin\"",
+            ".\\d\\e \"a.bin\"",
+            " \\d \"a.bin\"",
+        ] {
+            assert!(is_unclear(text, Language::Assembly), "{text}");
+        }
+        for text in ["v_\\op\\()_f32 v0, \\a", ".incbin \"a.bin\"", ".ascii \"\\n\""] {
+            assert!(!is_unclear(text, Language::Assembly), "{text}");
+        }
     }
 
     #[test]
     fn assembly_names_files_anywhere_in_a_line_and_in_any_case() {
         let text = b"lab: .incbin \"/a\"\n.INCBIN \"b\", 4\n m .Include, \"c\"\nx.included \"d\"\n";
-        let found = scan(text, Language::Assembly);
-        let paths: Vec<&str> = found.iter().map(|include| include.path.as_str()).collect();
-        assert_eq!(paths, ["/a", "b", "c"]);
-        assert!(scan(text, Language::OpenclC).is_empty());
+        assert_eq!(named(text, Language::Assembly), ["/a", "b", "c"]);
     }
 }

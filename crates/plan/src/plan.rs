@@ -29,6 +29,13 @@ pub struct Source {
     pub include_dirs: Vec<String>,
     /// Every file with the digest of its content, sorted by path.
     pub files: Vec<StagedFile>,
+    /// More directories, sorted: a path with `..` leads through them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dirs: Vec<String>,
+    /// Directories that are links, sorted, each with the directory that it leads to: a path with
+    /// `..` after them leads elsewhere than its text.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<(String, String)>,
 }
 
 /// One file of a staged directory.
@@ -51,18 +58,22 @@ impl Source {
         let files = self.files.iter();
         let same = files.clone().filter_map(|file| Some([&file.path, file.same_as.as_ref()?]));
         let same: Vec<&String> = same.flatten().collect();
-        Hasher::new("gfxpack source 2")
+        Hasher::new("gfxpack source 3")
             .field(self.main.as_bytes())
             .list(self.include_dirs.iter().map(String::as_bytes))
             .list(files.clone().map(|file| file.path.as_bytes()))
             .list(files.map(|file| file.digest))
             .list(same.into_iter().map(String::as_bytes))
+            .list(self.dirs.iter().map(String::as_bytes))
+            .list(self.links.iter().map(|(from, _)| from.as_bytes()))
+            .list(self.links.iter().map(|(_, to)| to.as_bytes()))
             .finish()
     }
 }
 
 /// The digest of each source for its jobs. Sources with the same files may have different files
-/// beside them, which the digest does not cover, so each gets jobs of its own.
+/// beside them, which headers of the system may name and the digest does not cover, so each gets
+/// jobs of its own.
 pub(crate) fn source_digests(sources: &[Source]) -> Vec<Digest> {
     let mut before: HashMap<Digest, usize> = HashMap::new();
     let mut own = |source: &Source| {
@@ -422,6 +433,8 @@ mod tests {
 
     fn source(content: &[u8]) -> Source {
         Source {
+            dirs: Vec::new(),
+            links: Vec::new(),
             name: "a.cl".to_owned(),
             main: "a.cl".to_owned(),
             include_dirs: Vec::new(),

@@ -6,7 +6,7 @@ mod numbered;
 use gfxpack_model::Digest;
 
 pub use self::numbered::{Shard, ShardError};
-pub use manifest::{JobState, ReadError, ShardEntry, ShardManifest};
+pub use manifest::{JobState, ReadError, ShardEntry, ShardManifest, ShardObject};
 
 impl From<Shard> for String {
     fn from(shard: Shard) -> Self {

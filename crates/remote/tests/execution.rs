@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use gfxpack_compile::{
     Action, ActionOutcome, Cancel, Content, InputFile, InputRoot, RemoteError, RemoteWorkers,
-    ToolchainSource,
 };
 use gfxpack_model::Digest;
 use gfxpack_remote::{RemoteExecution, RemoteOptions, Tls};
@@ -26,7 +25,6 @@ fn options(running: &Running) -> RemoteOptions {
         headers: Vec::new(),
         tls: Tls::default(),
         platform: vec![("OSFamily".into(), "linux".into()), ("Arch".into(), "x86_64".into())],
-        toolchain: ToolchainSource::Sent,
         cache_only: false,
         wait_limit: LONG,
     }
@@ -51,10 +49,9 @@ fn action(args: &[&str]) -> Action {
     Action {
         arguments: args.iter().map(|&arg| arg.to_owned()).collect(),
         directory: "src",
-        outputs: ["o", "d"],
+        output: "o",
         root: Arc::new(InputRoot::new(files, Vec::new())),
         time_limit: LONG,
-        salt: None,
         name: args.join(" "),
         target: "gfx906".into(),
     }
@@ -74,8 +71,7 @@ fn survives(faults: &[Fault]) -> usize {
     let action = action(&["cc", "k"]);
     let outcome = run(&client(&running), &action).unwrap();
     assert_eq!(outcome.exit_code, 0);
-    assert_eq!(outcome.outputs[0].as_deref(), Some(&object(&action.arguments)[..]));
-    assert_eq!(outcome.outputs[1], None);
+    assert_eq!(outcome.output.as_deref(), Some(&object(&action.arguments)[..]));
     assert!(stand.lock().faults.is_empty(), "every fault came to pass");
     stand.calls("Execute")
 }
@@ -85,14 +81,13 @@ fn an_action_is_run_once_and_then_cached() {
     let stand = Stand::default();
     stand.lock().instance = "main/gpu".into();
     let running = start(&stand, None);
-    let salted = Action { salt: Some(Digest::of(b"toolchain")), ..action(&["cc", "300000"]) };
+    let action = action(&["cc", "300000"]);
     for round in 0..2 {
-        let outcome = run(&client(&running), &salted).unwrap();
-        assert_eq!(outcome.outputs[0].as_deref(), Some(&object(&salted.arguments)[..]));
+        let outcome = run(&client(&running), &action).unwrap();
+        assert_eq!(outcome.output.as_deref(), Some(&object(&action.arguments)[..]));
         assert_eq!((outcome.cached, stand.calls("Execute")), (round == 1, 1));
     }
     let state = stand.lock();
-    assert_eq!(state.salt, Digest::of(b"toolchain").as_ref());
     let command = &state.runs[0];
     #[expect(deprecated, reason = "older servers read it there")]
     let platform = command.platform.as_ref().unwrap();
@@ -115,7 +110,7 @@ fn inputs_are_sent_once_for_all_actions() {
             scope.spawn(move || {
                 let action = action(&["cc", &format!("-D{number}")]);
                 let outcome = run(client, &action).unwrap();
-                assert_eq!(outcome.outputs[0].as_deref(), Some(&object(&action.arguments)[..]));
+                assert_eq!(outcome.output.as_deref(), Some(&object(&action.arguments)[..]));
             });
         }
     });
@@ -181,7 +176,7 @@ fn a_cached_result_without_its_files_is_made_again() {
     run(&client(&running), &action).unwrap();
     stand.lock().blobs.clear();
     let outcome = run(&client(&running), &action).unwrap();
-    assert_eq!(outcome.outputs[0].as_deref(), Some(&object(&action.arguments)[..]));
+    assert_eq!(outcome.output.as_deref(), Some(&object(&action.arguments)[..]));
     assert_eq!(stand.calls("Execute"), 2);
 }
 

@@ -208,7 +208,7 @@ impl<'a> ProgramRunner<'a> {
         arguments: &[impl AsRef<OsStr>],
     ) -> Result<(Output, FilesRead), ToolchainError> {
         let arguments = arguments.iter().map(|arg| arg.as_ref().to_owned()).collect();
-        let recorder = Recorder::of_driver(self.scratch, self.watch.is_some());
+        let recorder = Recorder::of_answer(self.scratch, self.watch.is_some());
         let (output, record) =
             recorded(recorder, |record| self.run_with(program, arguments, record))?;
         let read = self.watch.and_then(|watch| watch.take(program, record));

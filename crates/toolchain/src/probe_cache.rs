@@ -79,7 +79,7 @@ impl<'a> ProbeCache<'a> {
     fn read(&self, runner: &ProgramRunner<'_>) -> Option<Probed> {
         let StoredProbe { probed, states, libraries } = read_sealed(&self.file)?;
         let file_system = FileSystemCache::new(self.digests);
-        if let Some((path, _)) = states.first_change(&file_system) {
+        if let Some(path) = states.first_change(&file_system) {
             tracing::debug!(path = %path.display(), "a toolchain is asked again");
             return None;
         }

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 
 use gfxpack_process::Timestamp;
 use gfxpack_process::watch::{
-    FileSystemCache, Judgement, PathState, PathStates, Record, WatchError, driver_path_roles,
-    judge_driver_record,
+    FileSystemCache, PathState, PathStates, Record, WatchError, judge_driver_record,
+    written_elsewhere,
 };
 
 /// Records the file accesses of programs.
@@ -67,17 +67,9 @@ impl<'a> ProbeRecorder<'a> {
                 return None;
             }
         };
-        let roles = driver_path_roles(self.scratch.clone(), &self.scratch);
-        let writes = record.accesses.iter().filter(|access| access.operation.writes());
-        let judged =
-            writes.flat_map(|access| roles.judge(access, &self.file_system.real(&access.path)));
         let mut written = self.written.lock().expect("no panic inside");
-        *written = written.take().or_else(|| {
-            judged.into_iter().find_map(|it| match it {
-                Judgement::Writes(path) => Some(path),
-                _ => None,
-            })
-        });
+        *written =
+            written.take().or_else(|| written_elsewhere(&record, &self.scratch, self.file_system));
         if let Ok(all) = &mut *seen {
             let dependencies =
                 judge_driver_record(&record, program, &self.scratch, self.file_system, self.since);
@@ -101,6 +93,6 @@ impl<'a> ProbeRecorder<'a> {
         self,
     ) -> Result<(PathStates, BTreeMap<PathBuf, BTreeSet<PathBuf>>), String> {
         let ProbeAccesses { states, loaded } = self.seen.into_inner().expect("no panic inside")?;
-        Ok((PathStates::new(states, self.file_system), loaded))
+        Ok((PathStates::new(states), loaded))
     }
 }

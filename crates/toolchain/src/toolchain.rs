@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use gfxpack_model::compiler::{CompilerFacts, DEVICE_LIBS, Program, ROCM, SuppliedConstant};
@@ -243,8 +243,10 @@ impl Toolchain {
             return Err(changed(&self.device_libs));
         }
         let before = Arc::clone(&self.snapshot.lock().expect("no panic inside"));
-        let is_covered = |path: &Path| self.covered.iter().any(|dir| path.starts_with(dir));
-        let decides = |path: &Path| !is_covered(path) || self.covers(path, language);
+        let decides = |path: &Path| {
+            let mut dirs = self.covered.iter().filter(|dir| path.starts_with(dir)).peekable();
+            dirs.peek().is_none() || dirs.any(|dir| dir_decides(dir, language))
+        };
         // A file that had just changed may have changed again without a difference in its times.
         let is_as_before = |(path, then): &(PathBuf, Option<Identity>)| {
             identity(path) == *then && !then.is_some_and(|it| it.is_fresh(before.taken))
@@ -281,12 +283,6 @@ impl Toolchain {
         &self.closure_files
     }
 
-    /// Whether a file that the digest covers has this content.
-    #[must_use]
-    pub fn has_content(&self, digest: Digest) -> bool {
-        self.closure_files.iter().any(|(_, file)| *file == digest)
-    }
-
     /// The programs with links resolved, and their shared libraries.
     #[must_use]
     pub fn files(&self) -> &[PathBuf] {
@@ -310,17 +306,6 @@ impl Toolchain {
         let linked = linked.filter(|path| path.is_symlink());
         let linked = linked.filter_map(|path| fs::canonicalize(path).ok());
         self.files.iter().cloned().chain(linked).chain(dirs.iter().copied().cloned()).collect()
-    }
-
-    /// Whether a file is part of the digest for a language.
-    #[must_use]
-    pub fn covers(&self, path: &Path, language: Language) -> bool {
-        // A path in `include/..` is not below `include`.
-        let is_below = |dir: &Path| {
-            let below = path.strip_prefix(dir).ok();
-            below.is_some_and(|path| !path.components().any(|part| part == Component::ParentDir))
-        };
-        self.covered.iter().any(|dir| dir_decides(dir, language) && is_below(dir))
     }
 
     /// The properties on which the arguments of its commands depend.

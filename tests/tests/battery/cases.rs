@@ -46,10 +46,6 @@ pub(crate) struct Case {
     /// Whether the change changes nothing.
     #[serde(default)]
     pub(crate) same: bool,
-    /// Whether it asks for a path that a stored plan can't tell of: above the
-    /// sources, or no text.
-    #[serde(default, rename = "not-in-plan")]
-    pub(crate) not_in_plan: bool,
     source: String,
     #[serde(default)]
     files: BTreeMap<String, Content>,
@@ -65,6 +61,8 @@ pub(crate) enum Right {
     Refused,
     /// For what it reads that is not among the sources.
     ReadsOutside,
+    /// An object for which what is not among the sources is not there.
+    Hidden,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -8,8 +8,11 @@ use std::process::Command;
 
 use gfxpack_process::find_in_path;
 use gfxpack_process::watch::{
-    FileAccess, Operation, ProcessClass, Record, Recorder, RecorderOptions, WatchError,
+    FileAccess, Operation, Record, Recorder, RecorderOptions, WatchError,
 };
+
+const ALL: RecorderOptions<'_> =
+    RecorderOptions { all: true, writable: None, landlock: None, visible: None };
 
 /// A program to start.
 #[expect(clippy::disallowed_methods, reason = "tests start programs")]
@@ -19,7 +22,7 @@ pub(crate) fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
 
 /// What a program asks for, however it ends.
 pub(crate) fn watched(directory: &Path, args: &[&str]) -> Result<Record, WatchError> {
-    watched_with(directory, args, &RecorderOptions::default()).1
+    watched_with(directory, args, &ALL).1
 }
 
 /// Likewise, with what it wrote if it failed.
@@ -57,8 +60,8 @@ pub(crate) fn let_in(directory: &Path, program: &Path, jobs: [(&Recorder, &[OsSt
 }
 
 #[track_caller]
-pub(crate) fn assert_equal_to_strace(directory: &Path, args: &[&str], all: bool) -> Record {
-    let (record, recorded, all_traced) = both(directory, args, all);
+pub(crate) fn assert_equal_to_strace(directory: &Path, args: &[&str]) -> Record {
+    let (record, recorded, all_traced) = both(directory, args);
     // What is absent by a `/` at its end is told by another way to write that.
     let mut traced = Calls::new();
     for ((what, path, found), count) in all_traced {
@@ -107,8 +110,8 @@ pub(crate) type Calls = BTreeMap<Call, usize>;
 
 /// The same program with strace around it: the record, and the calls of every
 /// process that the recorder tells of, as the record and as strace tell them.
-pub(crate) fn both(directory: &Path, args: &[&str], all: bool) -> (Record, Calls, Calls) {
-    let recorder = Recorder::with(&RecorderOptions { all, ..Default::default() }).unwrap();
+pub(crate) fn both(directory: &Path, args: &[&str]) -> (Record, Calls, Calls) {
+    let recorder = Recorder::with(&ALL).unwrap();
     let traces = tempfile::tempdir().unwrap();
     let mut strace = command("strace");
     strace.args(["-ff", "-q", "-s", "65536", "-e", "trace=file,desc,process"]);
@@ -128,7 +131,7 @@ pub(crate) fn both(directory: &Path, args: &[&str], all: bool) -> (Record, Calls
         }
     }
     let mut trace =
-        Trace { record: &record, own: &own, all, traces: traces.path(), calls: Calls::new() };
+        Trace { record: &record, own: &own, traces: traces.path(), calls: Calls::new() };
     trace.read(record.processes[0].pid, State::at(directory), false);
     let mut traced = trace.calls;
     traced.retain(|call, count| {
@@ -219,7 +222,6 @@ fn is_descriptor(path: &Path) -> bool {
 struct Trace<'a> {
     record: &'a Record,
     own: &'a Path,
-    all: bool,
     traces: &'a Path,
     calls: Calls,
 }
@@ -283,7 +285,6 @@ impl Trace<'_> {
     }
 
     fn take(&mut self, name: &str, rest: &str, paths: &[PathBuf], failed: bool, state: &mut State) {
-        let class = self.record.processes[state.process.unwrap()].class;
         let nofollow = rest.contains("AT_SYMLINK_NOFOLLOW");
         let (kind, at) = match name {
             "open" | "openat" | "openat2" | "creat" => ("open", 0),
@@ -316,7 +317,7 @@ impl Trace<'_> {
         if name == "chdir" && !failed {
             state.directory = fs::canonicalize(&path).unwrap();
         }
-        if !is_descriptor(&path) && (self.all || class != ProcessClass::Other) {
+        if !is_descriptor(&path) {
             *self.calls.entry((kind, path, !failed)).or_default() += 1;
         }
     }

@@ -22,16 +22,15 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_launch::{CommandTemplate, Defines, TemplateArg, TemplateValues, searched};
-use gfxpack_model::{Digest, Language, relative_path};
-use gfxpack_plan::include::{self, Include};
+use gfxpack_model::{Digest, relative_path};
 use gfxpack_plan::plan::{Job, StagedFile};
 use gfxpack_process::FileError;
-use gfxpack_process::preload::{self, RECORD_VARIABLE};
+use gfxpack_process::preload;
 use gfxpack_toolchain::Toolchain;
 
-use super::headers::Headers;
-use super::workers::{Action, Content, InputFile, InputRoot, ToolchainSource};
+use super::workers::{Action, Content, InputFile, InputRoot};
 use crate::context::BuildContext;
+use crate::declare::Inputs;
 use crate::error::CompileError;
 
 /// The top directory of the tree.
@@ -39,34 +38,24 @@ const TOP: &str = "gfxpack";
 /// Where commands run.
 const SOURCE_DIR: &str = "gfxpack/src";
 /// The directory that commands write to, below that of the sources.
-pub(super) const SCRATCH: &str = ".gfxpack";
+const SCRATCH: &str = ".gfxpack";
 const OBJECT: &str = ".gfxpack/o";
 const DEPS: &str = ".gfxpack/d";
-/// The record of the compilers' file accesses.
-const RECORD: &str = ".gfxpack/r";
 /// The directory of everything sent besides sources, beside that of the sources: `..` in a source
 /// leads to it only by this name, which no project has.
-pub(super) const SENT: &str = "gfxpack-sent";
+const SENT: &str = "gfxpack-sent";
 /// Before the path of a header.
-pub(super) const HEADERS: &str = "gfxpack/gfxpack-sent/sys";
+const HEADERS: &str = "gfxpack/gfxpack-sent/sys";
 /// The same path as commands see it.
-pub(super) const SYSTEM: &str = "../gfxpack-sent/sys";
+const SYSTEM: &str = "../gfxpack-sent/sys";
 /// The library that every compiler is started with.
 const PRELOAD: &str = "gfxpack/gfxpack-sent/lib/gfxpack-preload.so";
 const PRELOAD_FROM_SOURCE: &str = "../gfxpack-sent/lib/gfxpack-preload.so";
-/// Headers that the compiler reads although no file includes them.
-///
-/// Source: llvm-project, clang/lib/Headers/opencl-c-base.h and
-/// clang/lib/Frontend/InitPreprocessor.cpp, `InitializeStandardPredefinedMacros`.
-const IMPLICIT: [&str; 2] = ["opencl-c-base.h", "opencl-c.h"];
-
 /// The part of an action that all jobs of one command and source share.
 #[derive(Debug)]
 pub(super) struct ActionTemplate {
     commands: Vec<CommandTemplate>,
-    pub(super) root: Arc<InputRoot>,
-    /// The shell commands that run first.
-    before: Option<String>,
+    root: Arc<InputRoot>,
 }
 
 impl ActionTemplate {
@@ -75,34 +64,25 @@ impl ActionTemplate {
         context: &BuildContext<'_>,
         job: &Job,
         commands: &[CommandTemplate],
-        headers: &Headers,
-        toolchain: ToolchainSource,
+        inputs: &Inputs,
     ) -> Result<Option<Self>, CompileError> {
-        // A file that is sent under two names becomes two files there.
+        // A file that is sent under two names becomes two files there, and links are not sent.
+        let source = &context.plan[job.source];
+        let others = inputs.others.files.values().map(|(staged, _)| staged);
         let is_other_name = |file: &StagedFile| file.same_as.is_some();
-        if context.plan[job.source].files.iter().any(is_other_name) {
+        if source.files.iter().chain(others).any(is_other_name)
+            || links_matter(context, job, inputs)
+            || !inputs.can_be_sent()
+        {
             return Ok(None);
         }
-        let mut tree = InputTree::new(context, job);
-        let (commands, before) = match toolchain {
-            // The workers' own programs find their libraries by themselves, so only the environment
-            // can have them load ours.
-            ToolchainSource::Installed => {
-                // If the worker's C library were older than ours needs, no program would start.
-                let before = format!(
-                    "if LD_PRELOAD={PRELOAD_FROM_SOURCE} /bin/sh -c : 2>/dev/null; \
-                     then export LD_PRELOAD={PRELOAD_FROM_SOURCE}; fi"
-                );
-                tree.add_preload();
-                (Some(commands.to_vec()), Some(before))
-            }
-            ToolchainSource::Sent => (tree.send(commands, headers)?, None),
-        };
+        let mut tree = InputTree::new(context, job, inputs);
+        let commands = tree.send(commands)?;
         let Some(commands) = commands else {
             tracing::debug!(key = %job.key, "it can't run elsewhere");
             return Ok(None);
         };
-        Ok(Some(Self { commands, root: Arc::new(tree.finish()), before }))
+        Ok(Some(Self { commands, root: Arc::new(tree.finish()) }))
     }
 
     /// The action of a job.
@@ -111,7 +91,6 @@ impl ActionTemplate {
         context: &BuildContext<'_>,
         job: &Job,
         defines: &Defines,
-        toolchain: ToolchainSource,
     ) -> Option<Action> {
         let values = TemplateValues {
             input: &context.plan[job.source].main,
@@ -120,43 +99,53 @@ impl ActionTemplate {
             deps_file: Path::new(DEPS),
             scratch: Path::new(SCRATCH),
         };
-        // A service runs one program; only a shell can run several and knows its directory.
-        let record = format!("export {RECORD_VARIABLE}=\"$PWD/{RECORD}\"");
-        let mut lines: Vec<String> = self.before.iter().cloned().chain([record]).collect();
+        // A service runs one program; only a shell can run several.
+        let mut lines = Vec::new();
         for command in &self.commands {
             let args = command.fill(&values);
             let args: Option<Vec<&str>> = args.iter().map(|arg| arg.to_str()).collect();
             lines.push(shlex::try_join(args?).ok()?);
         }
         let arguments = ["/bin/sh".to_owned(), "-c".to_owned(), lines.join(" && ")].into();
-        let digest = context.toolchains[job.toolchain.0].digest;
         Some(Action {
             arguments,
             directory: SOURCE_DIR,
-            outputs: [OBJECT, RECORD],
+            output: OBJECT,
             root: Arc::clone(&self.root),
             time_limit: context.time_limit,
-            salt: (toolchain == ToolchainSource::Installed).then_some(digest),
             name: job.key.kernel_name.clone(),
             target: job.target_id.to_string(),
         })
     }
 }
 
+/// Whether a job's result may depend on which of its directories are links, which are sent as
+/// directories: a path leads back from one, or two of them are one.
+fn links_matter(context: &BuildContext<'_>, job: &Job, inputs: &Inputs) -> bool {
+    let source = &context.plan[job.source];
+    let links = source.links.iter().map(|(from, to)| (from, to)).chain(&inputs.others.links);
+    let links: BTreeMap<&String, &String> = links.collect();
+    let dirs: BTreeSet<&String> = source.include_dirs.iter().chain(&inputs.others.dirs).collect();
+    let real: BTreeSet<&String> =
+        dirs.iter().map(|dir| links.get(dir).copied().unwrap_or(dir)).collect();
+    let all_apart = real.len() == dirs.len();
+    !links.is_empty() && (!all_apart || context.sources.any_leads_back(job.source))
+}
+
 /// An input root being built.
 struct InputTree<'a> {
     context: &'a BuildContext<'a>,
-    job: &'a Job,
+    inputs: &'a Inputs,
     toolchain: &'a Toolchain,
     files: BTreeMap<String, InputFile>,
     directories: BTreeSet<String>,
 }
 
 impl<'a> InputTree<'a> {
-    fn new(context: &'a BuildContext<'a>, job: &'a Job) -> Self {
+    fn new(context: &'a BuildContext<'a>, job: &'a Job, inputs: &'a Inputs) -> Self {
         let mut tree = Self {
             context,
-            job,
+            inputs,
             toolchain: &context.toolchains[job.toolchain.0],
             files: BTreeMap::new(),
             directories: BTreeSet::from([format!("{SOURCE_DIR}/{SCRATCH}")]),
@@ -165,7 +154,11 @@ impl<'a> InputTree<'a> {
         for (path, bytes) in context.sources.files(job.source) {
             tree.add_bytes(format!("{SOURCE_DIR}/{path}"), bytes, false);
         }
-        let dirs = source.include_dirs.iter().map(|dir| format!("{SOURCE_DIR}/{dir}"));
+        for (staged, file) in inputs.others.files.values() {
+            tree.add_bytes(format!("{SOURCE_DIR}/{}", staged.path), &file.bytes, false);
+        }
+        let dirs = source.include_dirs.iter().chain(&source.dirs).chain(&inputs.others.dirs);
+        let dirs = dirs.map(|dir| format!("{SOURCE_DIR}/{dir}"));
         tree.directories.extend(dirs.filter_map(|dir| relative_path::join("", &dir)));
         tree
     }
@@ -180,45 +173,28 @@ impl<'a> InputTree<'a> {
     fn send(
         &mut self,
         commands: &[CommandTemplate],
-        headers: &Headers,
     ) -> Result<Option<Vec<CommandTemplate>>, CompileError> {
         let Some(loader) = self.libraries()? else { return Ok(None) };
         let mut dirs = BTreeSet::new();
-        let mut names = Vec::new();
         let mut sent = Vec::with_capacity(commands.len());
         for command in commands {
-            let Some(args) = self.send_args(command, &loader, &mut dirs, &mut names)? else {
+            let Some(args) = self.send_args(command, &loader, &mut dirs)? else {
                 return Ok(None);
             };
             sent.push(CommandTemplate { args });
         }
-        names.extend(self.named_by_source());
-        let dirs: Vec<&Path> = dirs.iter().map(PathBuf::as_path).collect();
-        for header in headers.reachable(&names, &dirs) {
-            if !self.add_header(&header)? {
+        for header in &self.inputs.outside {
+            if !self.add_header(&header.path)? {
                 return Ok(None);
             }
         }
         for dir in dirs {
-            let Some((place, passed)) = normal(dir) else { return Ok(None) };
+            let Some((place, passed)) = normal(&dir) else { return Ok(None) };
             self.directories.extend(passed);
             // Compilers ignore missing directories.
             self.directories.extend(dir.is_dir().then_some(place));
         }
         Ok(Some(sent))
-    }
-
-    /// The includes of the source and its files that are not among them.
-    fn named_by_source(&self) -> Vec<Include> {
-        let files = self.context.sources.files(self.job.source);
-        let mut names: BTreeSet<Include> = BTreeSet::new();
-        for (_, text) in files {
-            names.extend(include::scan(text, self.job.language));
-        }
-        if self.job.language == Language::OpenclC {
-            names.extend(IMPLICIT.map(|name| Include { path: name.to_owned(), quoted: false }));
-        }
-        names.into_iter().collect()
     }
 
     /// Adds the libraries of the toolchain's programs, all in one directory. Returns the arguments
@@ -264,7 +240,6 @@ impl<'a> InputTree<'a> {
         command: &CommandTemplate,
         loader: &[TemplateArg],
         dirs: &mut BTreeSet<PathBuf>,
-        names: &mut Vec<Include>,
     ) -> Result<Option<Vec<TemplateArg>>, CompileError> {
         let mut args = loader.to_vec();
         let mut previous = "";
@@ -276,10 +251,9 @@ impl<'a> InputTree<'a> {
             };
             let sent = if at == 0 {
                 self.add_named("bin", Path::new(text))?
-            } else if previous == "-D" || previous == "-U" {
-                Some(text.clone())
-            } else if previous == "-include" && !text.starts_with('/') {
-                names.push(Include { path: text.clone(), quoted: true });
+            } else if ["-D", "-U"].contains(&previous)
+                || previous == "-include" && !text.starts_with('/')
+            {
                 Some(text.clone())
             } else {
                 self.send_arg(text, previous, dirs)?
@@ -343,7 +317,12 @@ impl<'a> InputTree<'a> {
     }
 
     fn digest(&self, file: &Path) -> Result<Digest, FileError> {
-        self.context.file_system.digests().digest(file).map_err(FileError::io("read", file))
+        self.context
+            .declarer
+            .file_system()
+            .digests()
+            .digest(file)
+            .map_err(FileError::io("read", file))
     }
 
     /// Adds a header where its includers find it. Returns whether that is possible.

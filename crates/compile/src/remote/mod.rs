@@ -2,12 +2,8 @@
 //! not known here.
 
 mod action;
-mod headers;
-mod judge;
 mod runner;
 mod workers;
 
-pub use self::workers::{
-    Action, ActionOutcome, Content, InputFile, InputRoot, RemoteWorkers, ToolchainSource,
-};
+pub use self::workers::{Action, ActionOutcome, Content, InputFile, InputRoot, RemoteWorkers};
 pub(crate) use runner::{RemoteContext, RemoteOutcome};

@@ -7,17 +7,15 @@ use std::time::{Duration, Instant};
 
 use gfxpack_launch::DriverCommands;
 use gfxpack_model::{JobId, SourceId};
-use gfxpack_process::{Timestamp, Usage};
+use gfxpack_process::Usage;
 
 use super::action::ActionTemplate;
-use super::headers::Headers;
-use super::judge::RemoteRun;
 use super::workers::RemoteWorkers;
 use crate::context::BuildContext;
+use crate::declare::Declared;
 use crate::error::{CompileError, get_or_make};
 use crate::job::{self, FailureKind, Made, Outcome, Site};
 use crate::remote_error::RemoteError;
-use crate::store::Dependencies;
 
 /// How jobs run remotely, by source and by command list. `None` if they can't, or if the template failed to be made.
 type ActionTemplates = HashMap<(SourceId, usize), Arc<OnceLock<Option<Arc<ActionTemplate>>>>>;
@@ -34,16 +32,17 @@ pub(crate) enum RemoteOutcome {
 pub(crate) struct RemoteContext<'a> {
     workers: &'a dyn RemoteWorkers,
     context: &'a BuildContext<'a>,
-    headers: Headers,
+    declared: &'a HashMap<JobId, Declared>,
     templates: Mutex<ActionTemplates>,
-    /// A time before any file was read to be sent.
-    since: Timestamp,
 }
 
 impl<'a> RemoteContext<'a> {
-    pub(crate) fn new(workers: &'a dyn RemoteWorkers, context: &'a BuildContext<'a>) -> Self {
-        let (headers, templates) = (Headers::default(), Mutex::default());
-        Self { workers, context, headers, templates, since: Timestamp::now() }
+    pub(crate) fn new(
+        workers: &'a dyn RemoteWorkers,
+        context: &'a BuildContext<'a>,
+        declared: &'a HashMap<JobId, Declared>,
+    ) -> Self {
+        Self { workers, context, declared, templates: Mutex::default() }
     }
 
     fn template(
@@ -59,9 +58,9 @@ impl<'a> RemoteContext<'a> {
             Arc::clone(templates.entry(key).or_default())
         };
         let template = get_or_make(&slot, || {
-            let toolchain = self.workers.toolchain();
-            let made =
-                ActionTemplate::new(self.context, job, &commands.list, &self.headers, toolchain)?;
+            let Some(inputs) = &self.declared[&index].inputs else { return Ok(None) };
+            let commands = &commands.list;
+            let made = ActionTemplate::new(self.context, job, commands, inputs)?;
             Ok(made.map(Arc::new))
         })?;
         Ok(template.cloned())
@@ -71,13 +70,14 @@ impl<'a> RemoteContext<'a> {
     pub(crate) fn run(&self, index: JobId) -> Result<RemoteOutcome, CompileError> {
         let Self { workers, context, .. } = self;
         let job = &context.plan[index];
-        let Some((defines, commands)) = context.direct(job) else {
+        let direct = context.declarer.direct(job);
+        let Some((defines, commands)) = direct.filter(|(_, commands)| !commands.by_driver) else {
             return Ok(RemoteOutcome::Here(None));
         };
         let Some(template) = self.template(index, &commands)? else {
             return Ok(RemoteOutcome::Here(None));
         };
-        let Some(action) = template.action(context, job, &defines, workers.toolchain()) else {
+        let Some(action) = template.action(context, job, &defines) else {
             return Ok(RemoteOutcome::Here(None));
         };
         let started = Instant::now();
@@ -85,8 +85,7 @@ impl<'a> RemoteContext<'a> {
             Ok(outcome) => outcome,
             Err(error) => return without_answer(error, context.time_limit, started),
         };
-        let [object, record] = outcome.outputs;
-        let bytes = match job::checked(job, object.unwrap_or_default()) {
+        let bytes = match job::checked(job, outcome.output.unwrap_or_default()) {
             Ok(bytes) if outcome.exit_code == 0 => bytes,
             _ => {
                 let diagnostics = outcome.diagnostics.as_str();
@@ -94,23 +93,13 @@ impl<'a> RemoteContext<'a> {
                 return Ok(RemoteOutcome::Here(None));
             }
         };
-        let (root, toolchain, since) = (&template.root, workers.toolchain(), self.since);
-        let run = RemoteRun { context, job, root, toolchain, since };
-        let (system, sources) = match run.judge(&record.unwrap_or_default()) {
-            Ok(states) => states,
-            Err(reason) => {
-                tracing::debug!(key = %job.key, reason, "what was made elsewhere is made here");
-                return Ok(RemoteOutcome::Here(None));
-            }
-        };
-        let dependencies = Dependencies {
-            commands: Some(commands.name),
-            system,
-            sources,
-            ..Dependencies::default()
-        };
+        let inputs = self.declared[&index].inputs.as_ref();
+        if let Some(path) = inputs.and_then(|inputs| inputs.changed()) {
+            tracing::debug!(path = %path.display(), "it changed while the job ran elsewhere");
+            return Ok(RemoteOutcome::Here(None));
+        }
         let outcome = Outcome {
-            made: Made::Object(bytes, dependencies),
+            made: Made::Object { bytes, is_known: true },
             duration: outcome.duration.unwrap_or_else(|| started.elapsed()),
             usage: Usage::default(),
             site: Site::Remote { worker: outcome.worker, cached: outcome.cached },

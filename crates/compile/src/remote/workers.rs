@@ -11,24 +11,10 @@ use gfxpack_process::Cancel;
 
 use crate::remote_error::RemoteError;
 
-/// The source of the compiler that runs remotely.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum ToolchainSource {
-    /// This machine's compiler is sent: programs, libraries, bitcode, headers.
-    #[default]
-    Sent,
-    /// The workers have the same one under the same paths. Its digest becomes part of the request,
-    /// so that outcomes of another one are never taken.
-    Installed,
-}
-
 /// Runs actions elsewhere, several at once.
 pub trait RemoteWorkers: fmt::Debug + Send + Sync {
     /// The most actions in parallel, at least 1.
     fn count(&self) -> usize;
-
-    /// The source of the compiler.
-    fn toolchain(&self) -> ToolchainSource;
 
     /// Runs an action to its end.
     ///
@@ -44,15 +30,12 @@ pub struct Action {
     pub arguments: Vec<String>,
     /// The directory it runs in, below the root.
     pub directory: &'static str,
-    /// The files that it writes, relative to `directory`: an object, and the record of the
-    /// compilers' file accesses, which may be missing.
-    pub outputs: [&'static str; 2],
+    /// The object that it writes, relative to `directory`.
+    pub output: &'static str,
     /// Every file it may read.
     pub root: Arc<InputRoot>,
     /// How long it may take.
     pub time_limit: Duration,
-    /// A digest of everything else that decides the outcome.
-    pub salt: Option<Digest>,
     /// The kernel's name, for people who watch the service.
     pub name: String,
     /// The target, for the same purpose.
@@ -120,8 +103,8 @@ pub struct ActionOutcome {
     pub exit_code: i32,
     /// The output of the command, standard error first.
     pub diagnostics: String,
-    /// The content of [`Action::outputs`], digests checked.
-    pub outputs: [Option<Vec<u8>>; 2],
+    /// The content of [`Action::output`], its digest checked.
+    pub output: Option<Vec<u8>>,
     /// The worker, as the service calls it.
     pub worker: String,
     /// Whether the service had the outcome in its cache.

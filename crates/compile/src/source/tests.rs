@@ -1,7 +1,5 @@
 //! Sources, their closures, and how they are laid out.
 
-use gfxpack_launch::SourceFiles;
-
 use super::*;
 use crate::stage::Stage;
 
@@ -38,7 +36,7 @@ fn a_manifests_closure_keeps_its_layout() {
     assert_eq!(paths(&set, index), ["cl/a.cl", "cl/b.h", "common/c.h", "gfxpack-include-1/t.h"]);
     assert_eq!(set.sources()[index.0].include_dirs, ["gfxpack-include-1"]);
     let stage = tempfile::tempdir().unwrap();
-    set.stage(index, stage.path()).unwrap();
+    set.stage(index, None, stage.path()).unwrap();
     assert!(stage.path().join("gfxpack-include-1/t.h").is_file());
 }
 
@@ -141,10 +139,9 @@ fn parents_are_resolved_by_text_in_files_that_are_found_by_name() {
     let real = dir.path().join("a.cl");
     let index = set.load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs)).unwrap();
     assert_eq!(paths(&set, index), ["a.cl", "inc/u.h", "v.h"]);
-    let state = |below: &str| set.path_state(index, Path::new(below), &FileDigests::in_memory());
-    assert_eq!(state("inc/../v.h"), PathState::File { digest: Digest::of(b"1"), real: None });
-    // `..` after a directory that is none of theirs, and after a file.
-    assert_eq!(["none/../v.h", "v.h/../v.h"].map(state), [PathState::Absent, PathState::Absent]);
+    let stage = tempfile::tempdir().unwrap();
+    set.stage(index, None, stage.path()).unwrap();
+    assert_eq!(fs::read_to_string(stage.path().join("inc/../v.h")).unwrap(), "1");
 }
 
 #[test]
@@ -159,9 +156,9 @@ fn a_directory_that_leads_to_itself_is_read_once() {
     let (real, include) = (dir.path().join("a.cl"), [dir.path().join("include")]);
     let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
     let below = |rest: &str| format!("gfxpack-include-0/lib/{rest}");
-    let all = ["lib/lib/x.h", "lib/y.h", "x.h"].map(below);
+    let all = ["lib/lib/x.h", "lib/y.h", "x.h", "y.h"].map(below);
     assert_eq!(paths(&set, index)[1..], all);
-    let stage = Stage::new(&set, index, dir.path().join("stage")).unwrap();
+    let stage = Stage::new(&set, index, None, dir.path().join("stage")).unwrap();
     assert!(stage.dir().join(&all[0]).is_file());
 }
 
@@ -177,6 +174,11 @@ fn parents_of_a_directory_are_found_by_any_path_to_it() {
     let (real, include) = (dir.path().join("top/a.cl"), [dir.path().join("far/sub")]);
     let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
     assert_eq!(paths(&set, index), ["a.cl", "gfxpack-include-0/b.h", "out/c.h", "out/sub/b.h"]);
+    // Both are one directory, outside of the others.
+    let link = ("out/sub".to_owned(), "gfxpack-include-0".to_owned());
+    assert_eq!(set.sources()[index.0].links, [link]);
+    let stage = Stage::new(&set, index, None, dir.path().join("stage")).unwrap();
+    assert!(stage.dir().join("gfxpack-include-0/b.h").is_file());
 }
 
 #[test]
@@ -187,8 +189,6 @@ fn per_process_files_are_no_sources() {
     let real = dir.path().join("a.s");
     let index = set.load(&real, "a.s", Language::Assembly, &[], None).unwrap();
     assert_eq!(paths(&set, index), ["a.s"]);
-    let state = set.path_state(index, Path::new("args"), &FileDigests::in_memory());
-    assert_eq!(state, PathState::Other);
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn each_language_has_its_own_includes_of_one_file() {
     let dir = tree(&[
         ("a.cl", "#include \"c.inc\"\n"),
         ("b.s", ".include \"c.inc\"\n"),
-        ("c.inc", "// .include \"d.inc\"\n"),
+        ("c.inc", "// x.include \"d.inc\"\n"),
         ("d.inc", ""),
     ]);
     let mut set = SourceSet::default();
@@ -234,49 +234,51 @@ fn a_stored_closure_equals_the_loaded_one() {
     for (_, text) in set.files(index) {
         fs::write(file(stored.path(), Digest::of(text)), text).unwrap();
     }
-    let entry = |number, kind| TreeEntry { number, kind, is_link: false };
-    let other_name = entry(1, TreeKind::File(Digest::of(b"1")));
-    let entries = [("", entry(2, TreeKind::Directory)), ("x.h", other_name)];
-    let entries = entries.map(|(path, entry)| (path.to_owned(), entry)).into();
-    let trees = [Tree { entries }, Tree::default()];
-    let absent = vec!["../x.h".to_owned()];
-    let origin = SourceTrees { root: 0, include_dirs: vec![1], files: vec![0, 1], absent };
-    let trees = (&trees[..], &[origin][..]);
     let content = StoredContent { dir: stored.path().to_owned(), file };
-    let again = SourceSet::of_stored(set.sources(), trees, |_| true, &content).unwrap();
+    let used = BTreeMap::from([(index, Language::OpenclC)]);
+    let beside = [stored::Beside::default()];
+    let again = SourceSet::of_stored(set.sources(), &beside, &used, &content).unwrap();
     assert_eq!(again.files(index), set.files(index));
     assert_eq!(again.closure_size(index), set.closure_size(index));
-    // No directory tree has a file `gfxpack-include-0/x.h`; one has it under another name.
-    let place = |below: &str| again.file_id(index, Path::new(below)).unwrap();
-    assert!(
-        place("gfxpack-include-0/x.h") == place("x.h")
-            && place("gfxpack-include-0/x.h") != place("a.cl")
-    );
-    let is_absent = |below| SourceFiles::is_absent(&again, index, Path::new(below));
-    assert!(is_absent("../x.h") && !is_absent("../y.h"));
-    let is_dir = |below: &str| SourceFiles::is_dir(&again, index, Path::new(below));
-    assert!(is_dir("") && !is_dir("x.h") && !is_dir("gfxpack-include-0/x.h"));
     let wrong = StoredContent { file: |dir, _| dir.join("other"), ..content.clone() };
     fs::write(stored.path().join("other"), "2").unwrap();
-    let other = SourceSet::of_stored(set.sources(), trees, |_| true, &wrong);
+    let other = SourceSet::of_stored(set.sources(), &beside, &used, &wrong);
     assert!(matches!(other, Err(CompileError::ForeignSource(_))));
 }
 
 #[test]
-fn files_that_no_include_names_are_found_where_a_compiler_looks() {
-    let dir = tree(&[("k/a.cl", "asm(\".incbin NAME\");"), ("k/bits", "1"), ("i/d.inc", "2")]);
+fn every_file_that_a_name_may_mean_is_laid_out() {
+    let dir = tree(&[
+        ("k/a.cl", "#include \"x.h\"\n#if __has_include(<y.h>)\n#endif\n"),
+        ("k/x.h", "#include_next <x.h>\n"),
+        ("one/x.h", "1"),
+        ("two/x.h", "2"),
+        ("two/y.h", "3"),
+        ("two/z.h", "4"),
+    ]);
+    let mut set = SourceSet::default();
+    let include = ["one", "two"].map(|name| dir.path().join(name));
+    let real = dir.path().join("k/a.cl");
+    let index = set.load(&real, "k/a.cl", Language::OpenclC, &include, None).unwrap();
+    let two = |name| format!("gfxpack-include-1/{name}");
+    let expected = ["gfxpack-include-0/x.h", &two("x.h"), &two("y.h"), "k/a.cl", "k/x.h"];
+    assert_eq!(paths(&set, index), expected);
+}
+
+#[test]
+fn all_files_count_where_a_name_is_made_by_macros() {
+    let dir = tree(&[
+        ("k/a.cl", "asm(\".incbin \" NAME);"),
+        ("k/bits", "1"),
+        ("k/.git/x", ""),
+        ("i/d/d.inc", "2"),
+    ]);
     let mut set = SourceSet::default();
     let include = [dir.path().join("i")];
     let real = dir.path().join("k/a.cl");
     let index = set.load(&real, "k/a.cl", Language::OpenclC, &include, None).unwrap();
-    let digests = FileDigests::in_memory();
-    let state = |below: &str| set.path_state(index, Path::new(below), &digests);
-    let file = |text: &[u8]| PathState::File { digest: Digest::of(text), real: None };
-    assert_eq!(state("k/bits"), file(b"1"));
-    assert_eq!(state("gfxpack-include-0/d.inc"), file(b"2"));
-    assert_eq!(state("gfxpack-include-0"), PathState::Directory);
-    assert_eq!(state("gfxpack-include-0/gone"), PathState::Absent);
-    assert_eq!(state("k/../k/bits"), file(b"1"));
+    assert_eq!(paths(&set, index)[..2], ["gfxpack-include-0/d/d.inc", "i/d/d.inc"]);
+    assert_eq!(paths(&set, index)[2..], ["k/a.cl", "k/bits"]);
 }
 
 #[test]
@@ -294,7 +296,7 @@ fn one_file_under_two_names_stays_one() {
     let same: Vec<_> = files.iter().map(|file| file.same_as.as_deref()).collect();
     assert_eq!(same, [None, None, Some("x.h"), None]);
     let stage = tempfile::tempdir().unwrap();
-    set.stage(index, stage.path()).unwrap();
+    set.stage(index, None, stage.path()).unwrap();
     let place = |name: &str| file_id_of(&stage.path().join(name)).unwrap();
     assert!(place("x.h") == place("y.h") && place("x.h") != place("z.h"));
 }
@@ -314,7 +316,7 @@ fn a_file_that_is_written_between_being_read_under_two_names_is_two() {
     fs::write(path("y.h"), "2").unwrap();
     let index = load("b.cl");
     let stage = tempfile::tempdir().unwrap();
-    set.stage(index, stage.path()).unwrap();
+    set.stage(index, None, stage.path()).unwrap();
     let laid_out = |name: &str| fs::read_to_string(stage.path().join(name)).unwrap();
     assert_eq!(["x.h", "y.h"].map(laid_out), ["1", "2"]);
 }

@@ -6,39 +6,23 @@ use std::sync::Arc;
 
 use gfxpack_model::{Digest, KernelKey, TargetId};
 use gfxpack_plan::plan::Job;
-use gfxpack_process::watch::PathStates;
 use serde::{Deserialize, Serialize};
-
-use super::dependencies::Dependencies;
-use super::paths::states_path;
 
 /// A header line is far shorter; a longer one is damage.
 const MAX_HEADER: u64 = 64 * 1024;
 
 /// What the store knows of an object without reading its bytes.
-// Unknown fields are errors, so that a damaged header does not read as if there were no
-// dependencies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ObjectInfo {
-    /// The job that made it.
-    pub(super) job: Digest,
+    /// Its key.
+    pub key: Digest,
     /// SHA-256 of the object's bytes.
     pub sha256: Digest,
     /// Bytes.
     pub size: u64,
-    /// The sets of file accesses of its compiler outside of source and toolchain: headers of the
-    /// C++ library, and files that were not found.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub states: Vec<Digest>,
-    /// The name of its driver's commands, if they were known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) commands: Option<Digest>,
-    /// Names of the directories that its compiler read because the user had admitted them.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) admitted: Vec<Digest>,
     /// The size in bytes of the purpose, which follows the object.
-    about: u64,
+    pub about: u64,
 }
 
 /// The purpose of an object, stored behind it for people to read.
@@ -64,37 +48,16 @@ impl ObjectPurpose {
 impl ObjectInfo {
     /// For an object, with the bytes to write before and after it.
     pub(super) fn for_object(
-        job: Digest,
+        key: Digest,
         bytes: &[u8],
         about: &ObjectPurpose,
-        states: Vec<Digest>,
-        dependencies: &Dependencies,
     ) -> (Self, Vec<u8>, Vec<u8>) {
         let about = serde_json::to_vec(about).expect("plain data");
-        let info = Self {
-            job,
-            sha256: Digest::of(bytes),
-            size: bytes.len() as u64,
-            states,
-            commands: dependencies.commands,
-            admitted: dependencies.admitted.clone(),
-            about: about.len() as u64,
-        };
+        let (size, length) = (bytes.len() as u64, about.len() as u64);
+        let info = Self { key, sha256: Digest::of(bytes), size, about: length };
         let mut header = serde_json::to_vec(&info).expect("plain data");
         header.push(b'\n');
         (info, header, about)
-    }
-
-    /// The sets of file accesses that it depends on, with the names of their files.
-    pub(crate) fn state_files(&self) -> impl Iterator<Item = (Digest, String)> {
-        let file = |name| states_path(name).to_str().expect("hexadecimal").to_owned();
-        self.states.iter().map(move |name| (*name, file(*name)))
-    }
-
-    /// Whether it is for one build only, since its dependencies are not known.
-    pub(crate) fn is_for_one_build(&self) -> bool {
-        let never = Dependencies::for_one_build(PathStates::default()).system.to_kept().name;
-        self.states.contains(&never)
     }
 
     /// The size in bytes of the file, if its header has that length.
@@ -122,11 +85,10 @@ impl<'a> Entry<'a> {
         Some(Self { info, object, about: serde_json::from_slice(about).ok()? })
     }
 
-    /// The same, but also `None` if the object is not the one that was stored, or is that of
-    /// another job.
-    pub(crate) fn parse(bytes: &'a [u8], job: Digest) -> Option<Self> {
+    /// The same, but also `None` if the object is not the one that was stored, or has another key.
+    pub(crate) fn parse(bytes: &'a [u8], key: Digest) -> Option<Self> {
         let is_whole = |entry: &Self| Digest::of(entry.object) == entry.info.sha256;
-        Self::split(bytes).filter(|entry| entry.info.job == job && is_whole(entry))
+        Self::split(bytes).filter(|entry| entry.info.key == key && is_whole(entry))
     }
 }
 

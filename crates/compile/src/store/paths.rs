@@ -17,10 +17,9 @@ pub(crate) const HEADERS: &str = "headers";
 pub(crate) const COMMANDS: &str = "commands";
 
 /// Directories whose files may be evicted: each can be made again.
-pub(super) const EVICTABLE_DIRS: [&str; 6] =
-    ["objects", "refusals", "answers", "history", HEADERS, COMMANDS];
-/// Of these, the directories whose files are named by a job and end with their purpose.
-pub(super) const JOB_DIRS: [&str; 2] = ["objects", "refusals"];
+pub(super) const EVICTABLE_DIRS: [&str; 5] = ["objects", "refusals", "history", HEADERS, COMMANDS];
+/// Of these, the directories whose files are named by a key and end with their purpose.
+pub(super) const KEY_DIRS: [&str; 2] = ["objects", "refusals"];
 
 /// The directory in which files are written before they are renamed.
 pub(super) const TEMP: &str = "tmp";
@@ -33,27 +32,23 @@ pub(super) const LOCK: &str = "lock";
 pub(super) const MAX_TEMP_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Whether a directory is a store, of a cache or a shard.
-pub fn is_store(dir: &Path) -> bool {
+pub(crate) fn is_store(dir: &Path) -> bool {
     dir.ends_with(VERSION) && dir.join(LOCK).is_file() && dir.join(TEMP).is_dir()
 }
 
 /// Below the store's directory.
-pub(super) fn object_path(job: Digest) -> PathBuf {
-    job_path("objects", job)
+pub(super) fn object_path(key: Digest) -> PathBuf {
+    path_of("objects", key)
 }
 
 /// Below the store's directory.
-pub(super) fn refusal_path(job: Digest) -> PathBuf {
-    job_path("refusals", job)
+pub(super) fn refusal_path(key: Digest) -> PathBuf {
+    path_of("refusals", key)
 }
 
-fn job_path(kind: &str, job: Digest) -> PathBuf {
-    let name = job.to_string();
+fn path_of(kind: &str, key: Digest) -> PathBuf {
+    let name = key.to_string();
     Path::new(kind).join(&name[..2]).join(name)
-}
-
-pub(super) fn states_path(name: Digest) -> PathBuf {
-    Path::new("answers").join(format!("{name}.json"))
 }
 
 /// Whether a file does not exist any more: removed, or replaced by another machine on a network

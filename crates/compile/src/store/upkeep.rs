@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::entry::{Entry, read_entry};
 use super::object_store::ObjectStore;
-use super::paths::{EVICTABLE_DIRS, JOB_DIRS, LOCK, TEMP, is_gone, sweep};
+use super::paths::{EVICTABLE_DIRS, KEY_DIRS, LOCK, TEMP, is_gone, sweep};
 use crate::error::CompileError;
 
 /// Directories beside the store whose files may be evicted too: probe answers, and records of
@@ -164,7 +164,7 @@ impl ObjectStore {
         go_on: &(dyn Fn() -> bool + Sync),
     ) -> Result<(u64, Vec<Damaged>), CompileError> {
         let files: Vec<StoredFile> =
-            self.entries().into_iter().filter(|entry| JOB_DIRS.contains(&entry.kind)).collect();
+            self.entries().into_iter().filter(|entry| KEY_DIRS.contains(&entry.kind)).collect();
         let check = |entry: &StoredFile| -> Result<Option<Damaged>, CompileError> {
             if !go_on() {
                 return Err(CompileError::Interrupted);
@@ -228,9 +228,8 @@ mod tests {
 
     use gfxpack_model::Digest;
 
-    use super::super::Dependencies;
     use super::super::paths::{object_path, refusal_path};
-    use super::super::test_support::{about_it, as_another_build};
+    use super::super::test_support::about_it;
     use super::*;
     use crate::job::{Failure, FailureKind};
 
@@ -241,7 +240,7 @@ mod tests {
         let store = ObjectStore::open(dir).unwrap();
         let object = |&hours: &u32| {
             let job = Digest::of(&hours.to_le_bytes());
-            store.insert(job, &[7; 1000], &about_it(), &Dependencies::default()).unwrap();
+            store.insert(job, &[7; 1000], &about_it()).unwrap();
             age(&store, job, hours);
             job
         };
@@ -266,7 +265,7 @@ mod tests {
         let opened = ObjectStore::open(dir.path()).unwrap();
         // Reading an object marks it as used, and so does a lookup.
         opened.read(jobs[1]).unwrap();
-        assert!(as_another_build(|check| opened.lookup(jobs[4], check)).is_some());
+        assert!(opened.lookup(jobs[4]).is_some());
         let total = opened.stats().bytes();
         let limits = |size| Limits { size: Some(size), ..Limits::default() };
         let dry = Limits { dry_run: true, ..limits(0) };
@@ -329,11 +328,9 @@ mod tests {
         let jobs = store(dir.path(), &[1]);
         let opened = ObjectStore::open(dir.path()).unwrap();
         let failure = Failure::new(FailureKind::Refused(1), "k.cl:1:1: error: no\n".to_owned());
-        let refusal = || as_another_build(|check| opened.refusal(jobs[0], check));
+        let refusal = || opened.refusal(jobs[0]);
         let insert = || {
-            opened
-                .insert_refusal(jobs[0], &failure, &about_it(), &Dependencies::default())
-                .unwrap();
+            opened.insert_refusal(jobs[0], &failure, &about_it()).unwrap();
             assert!(refusal().is_some());
         };
         insert();

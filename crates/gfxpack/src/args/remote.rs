@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args as ClapArgs};
+use clap::Args as ClapArgs;
 use gfxpack_compile::Upload;
 
 use super::parsers::{Choice, one_of};
@@ -33,11 +33,6 @@ pub(crate) struct RemoteArgs {
     #[arg(long, value_name = "NAME=VALUE", requires = "remote", hide = !EXECUTION,
           value_parser = parse_pair)]
     pub(crate) remote_platform: Vec<(String, String)>,
-    /// Where workers get the compiler
-    #[arg(long = "remote-toolchain", value_name = "REMOTE_TOOLCHAIN", action = ArgAction::Set,
-          value_parser = one_of(&TOOLCHAINS), default_value = "cas", requires = "remote",
-          hide = !EXECUTION)]
-    pub(crate) toolchain_in_image: bool,
     /// Use the service's results of earlier builds, and run nothing there
     #[arg(long, requires = "remote", hide = !EXECUTION)]
     pub(crate) remote_cache_only: bool,
@@ -74,12 +69,6 @@ const UPLOADS: [Choice<Upload>; 3] = [
     ("never", "Nothing", Upload::Never),
     ("made", "What this build compiles", Upload::Made),
     ("always", "That, and what this machine's cache has of it", Upload::All),
-];
-
-/// Whether the workers' image has the toolchain.
-const TOOLCHAINS: [Choice<bool>; 2] = [
-    ("cas", "From here: programs, libraries, bitcode and headers, sent once", false),
-    ("image", "From the workers' image, which has the same under the same paths", true),
 ];
 
 fn parse_pair(text: &str) -> Result<(String, String), String> {

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
         ));
     }
     if let Some(dir) = &args.out {
-        return store(plan_inputs, dir, args.carry, output);
+        return store(plan_inputs, dir, context);
     }
     let prepared = plan_inputs.plan()?;
     report_inputs::report(&prepared.inputs, output);
@@ -77,9 +77,10 @@ fn explain(prepared: &Prepared, admitted: &[PathBuf], text: &str, output: &Outpu
 }
 
 /// Stores the plan, and prints a summary.
-fn store(plan_inputs: PlanInputs, dir: &Path, carry: u64, output: &Output) -> Result {
+fn store(plan_inputs: PlanInputs, dir: &Path, context: &Context) -> Result {
+    let Context { cancel, output, .. } = context;
     report_inputs::report(&plan_inputs.read.inputs, output);
-    let header = stored::write(dir, plan_inputs, carry)?;
+    let header = stored::write(dir, plan_inputs, cancel)?;
     let kdbs: Vec<String> =
         header.kdbs.iter().map(|kdb| kdb.format.file_name(&kdb.target)).collect();
     output.message(

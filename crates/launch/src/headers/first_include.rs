@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::{SourceId, ToolchainId};
-use gfxpack_process::watch::tidy_path;
+use gfxpack_process::watch::{Visible, tidy_path};
 use gfxpack_toolchain::ToolchainError;
 
 use super::beginning::{
@@ -34,8 +34,6 @@ struct AskedMacros {
 struct SourceBeginning<'m> {
     members: Vec<&'m Member>,
     includes: Vec<FirstInclude>,
-    /// The paths among the sources at which nothing was found.
-    absent: BTreeSet<PathBuf>,
 }
 
 impl SourceBeginning<'_> {
@@ -50,7 +48,6 @@ impl SourceBeginning<'_> {
         let macros: BTreeSet<String> = macros.cloned().collect();
         self.members.iter().map(move |&member| Member {
             macros: member.macros.union(&macros).cloned().collect(),
-            absent: self.absent.clone(),
             ..member.clone()
         })
     }
@@ -110,7 +107,7 @@ impl HeaderMaker<'_> {
         members: Vec<&'m Member>,
         macros: &mut AskedMacros,
     ) -> Result<SourceBeginning<'m>, ToolchainError> {
-        let mut asked = SourceBeginning { members, includes: Vec::new(), absent: BTreeSet::new() };
+        let mut asked = SourceBeginning { members, includes: Vec::new() };
         let scratch = scratch(self.options.scratch, "first-")?;
         let stage = self.options.file_system.real(scratch.path()).join("source");
         let Member { source, dirs, .. } = asked.members[0];
@@ -125,14 +122,14 @@ impl HeaderMaker<'_> {
                 return Ok(asked);
             }
         }
-        asked.includes = self.includes(group, &mut asked, &macros.state, &stage)?;
+        asked.includes = self.includes(group, &asked, &macros.state, &stage)?;
         let first = asked.includes.first().map(|include| include.header);
         if let Some(first) = first.filter(|first| !macros.harmless.contains_key(first)) {
             asked.includes.clear();
             if let Some(printed) = self.print_all(group.toolchain, &macros.recipe, first)? {
                 macros.state.poison(changed_names(&printed));
                 macros.harmless.insert(first, harmless_again(&printed));
-                asked.includes = self.includes(group, &mut asked, &macros.state, &stage)?;
+                asked.includes = self.includes(group, &asked, &macros.state, &stage)?;
             }
         }
         Ok(asked)
@@ -142,7 +139,7 @@ impl HeaderMaker<'_> {
     fn includes(
         &mut self,
         group: &HeaderGroup,
-        asked: &mut SourceBeginning<'_>,
+        asked: &SourceBeginning<'_>,
         macros: &MacroState,
         stage: &Path,
     ) -> Result<Vec<FirstInclude>, ToolchainError> {
@@ -153,11 +150,12 @@ impl HeaderMaker<'_> {
         let scratch = scratch(self.options.scratch, "question-")?;
         let question = Question { command, main, macros: &macros, scratch: scratch.path() };
         let Some(args) = question.arguments()? else { return Ok(Vec::new()) };
-        let (output, record) = self.run(group.toolchain, args, (stage, scratch.path()))?;
-        let Ok(record) = record else { return Ok(Vec::new()) };
-        let missed = record.accesses.iter().filter(|access| access.is_absent());
-        let below = missed.filter_map(|access| access.path.strip_prefix(stage).ok());
-        asked.absent.extend(below.map(Path::to_owned));
+        let visible = Visible { stage: stage.to_owned(), ..Visible::default() };
+        let dirs = (stage, scratch.path());
+        let (output, record) = self.run(group.toolchain, args, dirs, &visible)?;
+        if record.is_err() {
+            return Ok(Vec::new());
+        }
         let includes = question.answer(&output.stderr);
         if includes.is_empty() {
             tracing::debug!(source = main, reason = output.stderr, "no header of HIP comes first");
@@ -185,9 +183,12 @@ impl HeaderMaker<'_> {
     ) -> Result<Option<String>, ToolchainError> {
         let scratch = scratch(self.options.scratch, "text-")?;
         let (dir, file) = (scratch.path(), scratch.path().join("i"));
-        let args = recipe.preprocess(dir, ("", &including_all(first)), &["-dD"], &file)?;
+        let text = including_all(first);
+        let args = recipe.preprocess(dir, ("", &text), &["-dD"], &file)?;
         let Some(args) = args else { return Ok(None) };
-        let is_done = self.run(toolchain, args, (dir, dir))?.0.ok();
+        let mut visible = self.options.search.inputs(toolchain, recipe.command(), &text).visible;
+        visible.stage = self.options.file_system.real(dir);
+        let is_done = self.run(toolchain, args, (dir, dir), &visible)?.0.ok();
         Ok(fs::read_to_string(&file).ok().filter(|_| is_done))
     }
 }

@@ -7,5 +7,6 @@ mod prepare;
 mod recipe;
 mod used_names;
 
+pub(crate) use precompiled::PrecompiledHeader;
 pub use prepare::HeaderOptions;
-pub(crate) use prepare::{HeaderMaker, UsedHeader, groups};
+pub(crate) use prepare::{HeaderMaker, groups};

@@ -6,9 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
-use std::sync::Arc;
-
-use gfxpack_process::watch::StoredPathStates;
 
 use crate::template::{CommandTemplate, Define, TemplateArg};
 
@@ -24,14 +21,9 @@ pub(crate) struct PrecompiledHeader {
     pub(crate) file: PathBuf,
     /// The source of the precompiled header, which compilers expect at its old path.
     pub(crate) source: PathBuf,
-    /// Every file that it was made from.
-    pub(crate) files: Arc<BTreeSet<PathBuf>>,
-    /// The results of its compiler's accesses to files that no digest covers.
-    pub(crate) kept: Arc<StoredPathStates>,
     /// By name of a macro: whether the headers use it. Others are not known.
     pub(super) used: BTreeMap<String, bool>,
-    /// The headers that were looked for, found or not: their paths relative to the directory of
-    /// headers.
+    /// Every name by which a header may be included in it.
     pub(super) names: BTreeSet<PathBuf>,
 }
 
@@ -106,8 +98,6 @@ impl PrecompiledHeader {
 
 #[cfg(test)]
 mod tests {
-    use gfxpack_process::watch::PathStates;
-
     use super::*;
 
     fn header() -> PrecompiledHeader {
@@ -116,8 +106,6 @@ mod tests {
         PrecompiledHeader {
             file: "/c/x.pch".into(),
             source: "/c/x.hip".into(),
-            files: Arc::default(),
-            kept: Arc::new(PathStates::default().to_kept()),
             used: used.map(|(name, is_used)| (name.to_owned(), is_used)).collect(),
             names: [PathBuf::from("math.h"), "bits/x.h".into()].into(),
         }

@@ -10,10 +10,9 @@ use std::sync::Arc;
 
 use gfxpack_model::{Digest, Language, SourceId, ToolchainId};
 use gfxpack_process::watch::{
-    FileSystemCache, PathRole, PathState, PathStates, Record, Recorder, StoredPathStates,
-    WatchError, judge_records, recorded, tidy_path,
+    FileSystemCache, Record, Recorder, Visible, WatchError, recorded, tidy_path,
 };
-use gfxpack_process::{FileError, Output, Timestamp, Usage};
+use gfxpack_process::{FileError, Output, Usage};
 use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
@@ -22,8 +21,7 @@ use super::recipe::{CacheEntry, HeaderRecipe, header_command};
 use super::used_names::used_names;
 use crate::arguments::searched;
 use crate::drivers::{Direct, DriverCommands};
-use crate::launcher::{Command, ReadBefore, SourceFiles};
-use crate::path_roles::{ToolchainPathRoles, with_searched};
+use crate::launcher::{Command, HeaderSearch, SourceFiles};
 use crate::session::Session;
 use crate::starter::Starter;
 use crate::template::{CommandTemplate, TemplateValues};
@@ -37,8 +35,8 @@ pub struct HeaderOptions<'a> {
     pub scratch: &'a Path,
     /// The file system, each file looked at once.
     pub file_system: &'a FileSystemCache<'a>,
-    /// The directories that compilers may read, by toolchain.
-    pub path_roles: &'a [ToolchainPathRoles],
+    /// Finds what headers need.
+    pub search: &'a dyn HeaderSearch,
     /// The sources of the commands.
     pub sources: &'a dyn SourceFiles,
 }
@@ -79,24 +77,6 @@ pub(super) struct Member {
     pub(super) dirs: Vec<PathBuf>,
     /// The names of the macros that are defined or undefined before the headers are included.
     pub(super) macros: BTreeSet<String>,
-    /// The paths among its sources at which nothing was found before that.
-    pub(super) absent: BTreeSet<PathBuf>,
-}
-
-/// A precompiled header for a command.
-#[derive(Debug, Clone)]
-pub(crate) struct UsedHeader {
-    pub(crate) header: Arc<PrecompiledHeader>,
-    /// The paths among the sources that do not exist and would hide one of the headers.
-    absent: Arc<StoredPathStates>,
-}
-
-impl UsedHeader {
-    pub(crate) fn read_before(&self) -> ReadBefore {
-        let states = [Arc::clone(&self.header.kept), Arc::clone(&self.absent)];
-        let own = [self.header.file.clone(), self.header.source.clone()];
-        ReadBefore { own, files: Arc::clone(&self.header.files), states }
-    }
 }
 
 /// Groups of commands, as indices, that precompiled headers may pay for: all of one compiler and
@@ -112,6 +92,9 @@ pub(crate) fn groups(commands: &[Command<'_>]) -> Vec<Vec<usize>> {
     found.sort_by_key(|group| Reverse(group.len()));
     found
 }
+
+/// The precompiled headers of jobs, by their digests.
+pub(crate) type Served = Vec<(Digest, Arc<PrecompiledHeader>)>;
 
 /// Makes the headers of a group.
 pub(crate) struct HeaderMaker<'a> {
@@ -139,7 +122,7 @@ impl<'a> HeaderMaker<'a> {
     pub(crate) fn make<'c>(
         mut self,
         commands: impl Iterator<Item = (Command<'c>, Direct)>,
-    ) -> Result<(Vec<(Digest, UsedHeader)>, Usage), ToolchainError> {
+    ) -> Result<(Served, Usage), ToolchainError> {
         let mut served = Vec::new();
         for mut group in by_command(commands) {
             let first = self.while_unchanged(group.toolchain, |it| it.including_first(&group))?;
@@ -156,27 +139,20 @@ impl<'a> HeaderMaker<'a> {
     }
 
     /// Gives each member that may use the precompiled header this header.
-    fn serve(
-        &mut self,
-        group: &HeaderGroup,
-        text: String,
-    ) -> Result<Vec<(Digest, UsedHeader)>, ToolchainError> {
+    fn serve(&mut self, group: &HeaderGroup, text: String) -> Result<Served, ToolchainError> {
         let recipe = self.recipe(group, text).filter(|_| !group.members.is_empty());
         let Some(recipe) = recipe else { return Ok(Vec::new()) };
         let header = self.while_unchanged(group.toolchain, |it| it.header(group, &recipe))?;
         let Some(header) = header.map(Arc::new) else { return Ok(Vec::new()) };
         // Commands of one source may search different directories.
-        type Searched<'m> = (SourceId, &'m [PathBuf], &'m BTreeSet<PathBuf>);
-        let mut hiding: HashMap<Searched<'_>, Option<Arc<StoredPathStates>>> = HashMap::new();
+        type Searched<'m> = (SourceId, &'m [PathBuf]);
+        let mut clear: HashMap<Searched<'_>, bool> = HashMap::new();
         let mut served = Vec::new();
         for member in group.members.iter().filter(|member| header.serves(&member.macros)) {
-            let absent =
-                hiding.entry((member.source, &member.dirs, &member.absent)).or_insert_with_key(
-                    |(source, dirs, absent)| self.not_hiding(&header, *source, dirs, absent),
-                );
-            let used =
-                absent.clone().map(|absent| UsedHeader { header: Arc::clone(&header), absent });
-            served.extend(used.map(|used| (member.job, used)));
+            let is_clear = *clear
+                .entry((member.source, &member.dirs))
+                .or_insert_with_key(|(source, dirs)| self.hides_none(&header, *source, dirs));
+            served.extend(is_clear.then(|| (member.job, Arc::clone(&header))));
         }
         let (text, count) = (recipe.text().trim_end().replace('\n', " "), served.len());
         let header = if text.is_empty() { "the driver's header" } else { &text };
@@ -187,20 +163,17 @@ impl<'a> HeaderMaker<'a> {
     /// The recipe for a header that some text includes besides the driver's.
     pub(super) fn recipe(&self, group: &HeaderGroup, text: String) -> Option<HeaderRecipe> {
         let toolchain = self.session.toolchain(group.toolchain);
-        HeaderRecipe::new(group.commands.list.first()?, text, toolchain, &self.options.kept)
+        let search = |command: &CommandTemplate, text: &str| {
+            self.options.search.inputs(group.toolchain, command, text)
+        };
+        let first = group.commands.list.first()?;
+        HeaderRecipe::new(first, text, toolchain, &search, &self.options.kept)
     }
 
-    /// The paths that do not exist and would hide one of the headers from a source's commands, and
-    /// others that must not exist; `None` if one exists.
-    fn not_hiding(
-        &self,
-        header: &PrecompiledHeader,
-        source: SourceId,
-        dirs: &[PathBuf],
-        others: &BTreeSet<PathBuf>,
-    ) -> Option<Arc<StoredPathStates>> {
+    /// Whether no file of a source hides one of the headers from commands that search these
+    /// directories.
+    fn hides_none(&self, header: &PrecompiledHeader, source: SourceId, dirs: &[PathBuf]) -> bool {
         let sources = self.options.sources;
-        let paths: BTreeSet<PathBuf> = header.hiding(dirs).chain(others.iter().cloned()).collect();
         let staged = sources.files(source);
         let is_staged = |path: &PathBuf| {
             let path = tidy_path(path);
@@ -210,9 +183,7 @@ impl<'a> HeaderMaker<'a> {
         let is_file =
             |dir: &PathBuf| !sources.is_dir(source, dir) && !sources.is_absent(source, dir);
         let is_absent = |path: &PathBuf| sources.is_absent(source, path) && !is_staged(path);
-        let none = !dirs.iter().any(is_file) && paths.iter().all(is_absent);
-        let states = paths.into_iter().map(|path| (path, PathState::Absent)).collect();
-        none.then(|| Arc::new(PathStates::of_separate(states).to_kept()))
+        !dirs.iter().any(is_file) && header.hiding(dirs).all(|path| is_absent(&path))
     }
 
     /// A stored header, or a new one if enough commands would use it.
@@ -238,7 +209,7 @@ impl<'a> HeaderMaker<'a> {
             let work = self.options.scratch;
             let used = self.while_unchanged(index, |headers| {
                 used_names(recipe, &unknown, &|| scratch(work, "names-"), &mut |args, dir| {
-                    Ok(headers.run(index, args, (dir, dir))?.0)
+                    headers.run_for(index, recipe, args, dir).map(|(output, _)| output)
                 })
             })?;
             recipe.learn(&mut header, used)?;
@@ -253,24 +224,17 @@ impl<'a> HeaderMaker<'a> {
         commands: &[CommandTemplate],
         recipe: &HeaderRecipe,
     ) -> Result<Option<PrecompiledHeader>, ToolchainError> {
-        let HeaderOptions { file_system, path_roles, .. } = *self.options;
-        let (scratch, since, output, record) = self.while_unchanged(index, |headers| {
+        let (scratch, output, record) = self.while_unchanged(index, |headers| {
             let scratch = scratch(headers.options.scratch, "header-")?;
             let args = recipe.prepare(scratch.path())?;
-            let since = Timestamp::now();
-            let (output, record) = headers.run(index, args, (scratch.path(), scratch.path()))?;
-            Ok((scratch, since, output, record))
+            let (output, record) = headers.run_for(index, recipe, args, scratch.path())?;
+            Ok((scratch, output, record))
         })?;
         let made = match record {
             // A warning would be missing from the output of the commands.
             Ok(record) if output.ok() && output.is_silent() && !record.heap_was_short => {
-                let dir = file_system.real(scratch.path());
-                let roles = path_roles[index.0].for_language(Language::Hip).with_stage(&dir);
-                let roles = with_searched(roles, &record.processes, file_system);
-                let roles = roles.with(PathRole::Scratch, dir);
-                let roles = roles.with_linked(PathRole::Covered, [recipe.source()], file_system);
-                let dependencies = judge_records([&record], |_| &roles, file_system, since);
-                recipe.keep(scratch.path(), &record, dependencies, file_system)?
+                let is_unchanged = self.options.search.are_unchanged(recipe.inputs());
+                if is_unchanged { recipe.keep(scratch.path())? } else { None }
             }
             Ok(_) => None,
             Err(reason) => {
@@ -283,7 +247,7 @@ impl<'a> HeaderMaker<'a> {
             return Ok(None);
         };
         let is_fit = self.while_unchanged(index, |headers| {
-            headers.same_both_ways(index, commands, recipe.text(), &made)
+            headers.same_both_ways(index, commands, recipe, &made)
         })?;
         if is_fit {
             recipe.write_record(&record)?;
@@ -300,21 +264,30 @@ impl<'a> HeaderMaker<'a> {
         &mut self,
         toolchain: ToolchainId,
         commands: &[CommandTemplate],
-        text: &str,
+        recipe: &HeaderRecipe,
         header: &PrecompiledHeader,
     ) -> Result<bool, ToolchainError> {
         let scratch = scratch(self.options.scratch, "probe-")?;
         let dir = scratch.path();
         let input = "probe.hip";
         let source = dir.join(input);
-        fs::write(&source, format!("{text}{PROBE}")).map_err(FileError::io("write", &source))?;
+        fs::write(&source, format!("{}{PROBE}", recipe.text()))
+            .map_err(FileError::io("write", &source))?;
         let deps_file = &dir.join("d");
+        let stage = self.options.file_system.real(dir);
+        let mut visible = Visible { stage, ..Visible::default() };
+        visible.names.extend([header.file.clone(), header.source.clone()]);
+        for command in commands {
+            let needs = self.options.search.inputs(toolchain, command, recipe.text()).visible;
+            visible.dirs.extend(needs.dirs);
+            visible.names.extend(needs.names);
+        }
         let mut build = |output: &Path, with: bool| -> Result<Option<Vec<u8>>, ToolchainError> {
             let values = TemplateValues { input, defines: &[], output, deps_file, scratch: dir };
             for command in commands {
                 let with_header = Some(header).filter(|_| with).and_then(|it| it.apply(command));
                 let args = with_header.as_ref().unwrap_or(command).fill(&values);
-                if !self.run(toolchain, args, (dir, dir))?.0.ok() {
+                if !self.run(toolchain, args, (dir, dir), &visible)?.0.ok() {
                     return Ok(None);
                 }
             }
@@ -335,6 +308,20 @@ impl<'a> HeaderMaker<'a> {
         toolchain.while_unchanged(Language::Hip, digests, || make(self))
     }
 
+    /// Runs a program in a directory of its own. It sees what a recipe's header needs.
+    pub(super) fn run_for(
+        &mut self,
+        toolchain: ToolchainId,
+        recipe: &HeaderRecipe,
+        args: Vec<OsString>,
+        dir: &Path,
+    ) -> Result<Ran, ToolchainError> {
+        let mut visible = recipe.inputs().visible.clone();
+        visible.stage = self.options.file_system.real(dir);
+        visible.names.push(recipe.source());
+        self.run(toolchain, args, (dir, dir), &visible)
+    }
+
     /// Runs a program in a directory, with a directory of its own, the only one that it may write
     /// to.
     pub(super) fn run(
@@ -342,8 +329,9 @@ impl<'a> HeaderMaker<'a> {
         toolchain: ToolchainId,
         args: Vec<OsString>,
         (directory, own): (&Path, &Path),
-    ) -> Result<(Output, Result<Record, WatchError>), ToolchainError> {
-        let (output, record) = recorded(Recorder::of_compiler(own), |record| {
+        visible: &Visible,
+    ) -> Result<Ran, ToolchainError> {
+        let (output, record) = recorded(Recorder::of_compiler(own, Some(visible)), |record| {
             self.starter.run(toolchain, args, (directory, own), record)
         })?;
         self.usage = self.usage.then(output.usage);
@@ -353,6 +341,9 @@ impl<'a> HeaderMaker<'a> {
         Ok((output, record))
     }
 }
+
+/// The output of a program, and which compilers ran.
+type Ran = (Output, Result<Record, WatchError>);
 
 pub(super) fn scratch(work: &Path, prefix: &str) -> Result<TempDir, FileError> {
     let made = tempfile::Builder::new().prefix(prefix).tempdir_in(work);
@@ -384,15 +375,7 @@ fn by_command<'c>(commands: impl Iterator<Item = (Command<'c>, Direct)>) -> Vec<
         let Command { job, source, .. } = command;
         let macros = defines.iter().map(|define| macro_name(define).to_owned()).collect();
         let main = command.main().to_owned();
-        groups[place].members.push(Member {
-            job,
-            source,
-            main,
-            commands,
-            dirs,
-            macros,
-            absent: BTreeSet::new(),
-        });
+        groups[place].members.push(Member { job, source, main, commands, dirs, macros });
     }
     groups
 }

@@ -1,21 +1,20 @@
 //! How a precompiled header is made, stored with its dependencies, and found again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
-use gfxpack_process::watch::{self, FileSystemCache, PathStates, RunDependencies};
+use gfxpack_process::watch::FileSystemCache;
 use gfxpack_process::{FileError, read_sealed, touch, write_atomic, write_sealed};
 use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
 
 use super::precompiled::{PrecompiledHeader, WRAPPER};
-use crate::arguments::{depfile_paths, searched};
+use crate::launcher::HeaderInputs;
 use crate::template::{CommandTemplate, TemplateArg, TemplateValues};
 
 /// Directives that clang does not count as a use of the macros that they test.
@@ -33,9 +32,6 @@ pub(crate) enum CacheEntry {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct HeaderRecord {
     sha256: Digest,
-    files: BTreeSet<PathBuf>,
-    states: PathStates,
-    names: BTreeSet<PathBuf>,
     /// By name of a macro: whether the headers use it.
     used: BTreeMap<String, bool>,
 }
@@ -89,6 +85,7 @@ pub(crate) struct HeaderRecipe {
     command: CommandTemplate,
     /// The text of its source.
     text: String,
+    inputs: HeaderInputs,
     /// The path of its files, without extension.
     path: PathBuf,
 }
@@ -100,25 +97,28 @@ impl HeaderRecipe {
         command: &CommandTemplate,
         text: String,
         toolchain: &Toolchain,
+        search: &dyn Fn(&CommandTemplate, &str) -> HeaderInputs,
         dir: &Path,
     ) -> Option<Self> {
         let command = header_command(command)?;
+        let inputs = search(&command, &text);
         let args = &command.args;
         let named: Vec<String> = args.iter().map(|arg| format!("{arg:?}")).collect();
-        let key = Hasher::new("gfxpack precompiled header 8")
+        let key = Hasher::new("gfxpack precompiled header 9")
             .field(toolchain.digest.as_ref())
+            .field(inputs.digest.as_ref())
             .field(text.as_bytes())
             .list(named.iter().map(String::as_bytes))
             .finish();
-        Some(Self { command, text, path: dir.join(key.to_string()) })
+        Some(Self { command, text, inputs, path: dir.join(key.to_string()) })
     }
 
-    /// The stored result, if it is up to date.
+    /// The stored result, if there is one.
     pub(crate) fn found(&self, file_system: &FileSystemCache<'_>) -> Option<CacheEntry> {
         let record = self.read_record()?;
         let file = self.file(record.sha256);
         let is_whole = file_system.digests().digest(&file).is_ok_and(|it| it == record.sha256);
-        if !is_whole || !record.states.hold(file_system) {
+        if !is_whole {
             return None;
         }
         [self.record(), self.source(), file].iter().for_each(|file| {
@@ -130,8 +130,17 @@ impl HeaderRecipe {
         Some(CacheEntry::Header(Box::new(self.header(record))))
     }
 
-    /// The path of the header with this SHA-256. A header that another build makes from other files
-    /// gets another path.
+    /// The command that makes the header.
+    pub(crate) fn command(&self) -> &CommandTemplate {
+        &self.command
+    }
+
+    /// What the header needs.
+    pub(crate) fn inputs(&self) -> &HeaderInputs {
+        &self.inputs
+    }
+
+    /// The path of the header with this SHA-256.
     fn file(&self, sha256: Digest) -> PathBuf {
         self.path.with_extension(format!("{sha256}.pch"))
     }
@@ -156,9 +165,8 @@ impl HeaderRecipe {
 
     fn header(&self, record: HeaderRecord) -> PrecompiledHeader {
         let (file, source) = (self.file(record.sha256), self.source());
-        let HeaderRecord { files, states, names, used, .. } = record;
-        let (kept, files) = (Arc::new(states.to_kept()), Arc::new(files));
-        PrecompiledHeader { file, source, files, kept, used, names }
+        let (used, names) = (record.used, self.inputs.names.clone());
+        PrecompiledHeader { file, source, used, names }
     }
 
     /// Adds the results for names to the header and to its stored record.
@@ -223,48 +231,19 @@ impl HeaderRecipe {
     }
 
     /// Moves the header from the scratch directory to its final path, where other builds find it
-    /// only after its record is written. `None` if the header can't be precompiled, or its
-    /// dependencies are not known.
+    /// only after its record is written. `None` if the header can't be precompiled.
     pub(crate) fn keep(
         &self,
         scratch: &Path,
-        asked: &watch::Record,
-        dependencies: RunDependencies,
-        file_system: &FileSystemCache<'_>,
     ) -> Result<Option<(PrecompiledHeader, HeaderRecord)>, FileError> {
-        if let Some(path) = dependencies.unknown().or(dependencies.writes.as_deref()) {
-            tracing::debug!(path = %path.display(), "no precompiled header that depends on this");
-            return Ok(None);
-        }
         let Ok(bytes) = fs::read(scratch.join("pch")) else { return Ok(None) };
-        let read: BTreeSet<PathBuf> = asked.read().collect();
-        let listed = fs::read(scratch.join("d")).map_err(|_| ());
-        let Ok(listed) = listed.map(|text| depfile_paths(&text)) else { return Ok(None) };
-        let files: BTreeSet<PathBuf> = listed.iter().map(|path| scratch.join(path)).collect();
-        if let Some(path) = files.difference(&read).next() {
-            tracing::debug!(path = %path.display(), "it was read and not seen to be");
-            return Ok(None);
-        }
-        let dirs: Vec<&Path> = searched(&asked.processes[0].arguments).collect();
-        let name = |access: &watch::FileAccess| {
-            let name = dirs.iter().find_map(|dir| access.path.strip_prefix(dir).ok())?;
-            (!name.as_os_str().is_empty()).then(|| name.to_owned())
-        };
-        let names = asked.accesses.iter().filter_map(name).collect();
-        let states = PathStates::new(dependencies.states, file_system);
-        let record = HeaderRecord {
-            sha256: Digest::of(&bytes),
-            files,
-            states,
-            names,
-            used: BTreeMap::new(),
-        };
+        let record = HeaderRecord { sha256: Digest::of(&bytes), used: BTreeMap::new() };
         let is_unclear = |path: &&PathBuf| {
             let text = fs::read(path).unwrap_or_default();
             let text = String::from_utf8_lossy(&text);
             UNCOUNTED.iter().any(|name| text.contains(name))
         };
-        if let Some(path) = record.files.iter().find(is_unclear) {
+        if let Some(path) = self.inputs.files.iter().find(is_unclear) {
             tracing::debug!(path = %path.display(), "its #elifdef may use any macro");
             return self.keep_unfit(record).map(|()| None);
         }

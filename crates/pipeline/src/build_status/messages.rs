@@ -47,7 +47,7 @@ pub fn messages(
         }
         Event::Finished { job, run, compiled } => {
             let mut body = describe(plan, *job);
-            body["size"] = compiled.size.into();
+            body["size"] = compiled.object.size.into();
             place(&mut body, run, count);
             used(&mut body, compiled.duration, compiled.usage);
             ended(&mut body, &compiled.site, count);

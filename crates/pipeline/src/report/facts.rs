@@ -71,7 +71,8 @@ impl BuildFacts {
             Event::Queued { workers, .. } => self.workers = self.workers.max(*workers),
             Event::HeadersPrecompiled { .. } | Event::Started { .. } | Event::Warning { .. } => {}
             Event::Finished { job, compiled, .. } => {
-                let (size, duration, usage) = (compiled.size, compiled.duration, compiled.usage);
+                let (size, duration, usage) =
+                    (compiled.object.size, compiled.duration, compiled.usage);
                 self.cached.remove(job);
                 self.jobs.insert(*job, JobFacts { failed: false, size, duration, usage });
             }

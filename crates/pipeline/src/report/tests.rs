@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gfxpack_compile::{Compiled, Event, Failure, FailureKind, JobRun, Site, Usage};
+use gfxpack_compile::{Compiled, Event, Failure, FailureKind, JobRun, ObjectInfo, Site, Usage};
 use gfxpack_model::compiler::{CompilerFacts, Program};
 use gfxpack_model::{Digest, JobId, KernelKey, Language, SourceId, ToolchainId};
 use gfxpack_plan::plan::{Job, Plan, PlanToolchain, Source};
@@ -24,6 +24,8 @@ pub(crate) fn plan(jobs: usize) -> Plan {
         (Language::Assembly, "conv3x3.s"),
     ];
     let source = |name: &str| Source {
+        dirs: Vec::new(),
+        links: Vec::new(),
         name: name.to_owned(),
         main: name.to_owned(),
         include_dirs: Vec::new(),
@@ -69,7 +71,9 @@ fn facts(plan: &Plan, output: &str) -> BuildFacts {
     let run = JobRun { worker: 0, started: Instant::now() };
     facts.event(&Event::FoundInCache { cached: vec![(JobId(0), 1000)], refused: Vec::new() });
     facts.event(&Event::Queued { workers: 2, jobs: Vec::new() });
-    let compiled = Compiled { size: 4096, duration, usage, site: Site::Here };
+    let digest = Digest::of(b"object");
+    let object = ObjectInfo { key: digest, sha256: digest, size: 4096, about: 0 };
+    let compiled = Compiled { object, duration, usage, site: Site::Here };
     facts.event(&Event::Finished { job: JobId(1), run, compiled });
     let (kind, output) = (FailureKind::Refused(1), output.to_owned());
     let failure = Failure { kind, output, duration, usage, site: Site::Here };

@@ -1,17 +1,15 @@
 //! Merges shards: takes every job of the plan from exactly one of them, with the
 //! object that this shard's manifest names.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{CompileError, ObjectStore};
 use gfxpack_model::{Digest, JobId};
 use gfxpack_plan::plan::{Job, Plan};
-use gfxpack_plan::shard::{JobState, Shard, ShardEntry, ranges};
+use gfxpack_plan::shard::{JobState, Shard, ShardEntry, ShardObject, ranges};
 use gfxpack_plan::stored::Jobs;
-use rayon::prelude::*;
 
-use super::source_check::{SourceCheck, SourceMatch};
 use super::state::{self, FoundShard};
 use super::stored::Stored;
 use crate::build::{KdbAssembly, MadeKdb};
@@ -22,7 +20,6 @@ use crate::options::{CacheOptions, KdbForm, Purpose};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::record;
-use crate::text::if_any;
 use crate::write_packages::MadePackages;
 
 /// The hint for a shard's manifest that does not match the plan.
@@ -41,10 +38,8 @@ struct MergedObjects<'a> {
     shards: Vec<MergedShard>,
     /// By job: the index of the shard that has its result; 0 if none has.
     shard_of: Vec<u32>,
-    /// By job: SHA-256 and size of its object.
-    known: Vec<Option<(Digest, u64)>>,
-    /// Jobs that a compiler refused.
-    refused: HashSet<JobId>,
+    /// By job: its object.
+    known: Vec<Option<ShardObject>>,
     /// Jobs without an object, with the reason.
     failed: HashMap<JobId, String>,
 }
@@ -186,15 +181,11 @@ impl<'a> MergedObjects<'a> {
         faults.warnings.extend(in_different_places(&shards));
         let by_job = results_by_job(prepared, shards.values())?;
         let (mut known, mut failed) = (vec![None; plan.jobs.len()], HashMap::new());
-        let mut refused = HashSet::new();
         let mut without_shard = Vec::new();
         for (index, job) in by_job.iter().enumerate() {
             match job {
                 Some((_, ShardEntry { result: Ok(made), .. })) => known[index] = Some(*made),
-                Some((_, ShardEntry { result: Err(reason), state, .. })) => {
-                    if *state == JobState::Failed {
-                        refused.insert(JobId(index));
-                    }
+                Some((_, ShardEntry { result: Err(reason), .. })) => {
                     failed.insert(JobId(index), reason.clone());
                 }
                 None => {
@@ -219,63 +210,7 @@ impl<'a> MergedObjects<'a> {
             dir: found.dir.clone(),
             store: ObjectStore::open_to_look(&found.dir),
         });
-        Ok(Self { plan, shards: shards.collect(), shard_of, known, refused, failed })
-    }
-
-    /// Checks that shards' objects were made from the plan's sources. A shard with
-    /// other objects, which are ignored, is a fault.
-    fn check_sources(&mut self, prepared: &Prepared, faults: &mut ShardFaults) -> Result<()> {
-        let plan = self.plan;
-        let check = SourceCheck::new(&prepared.inputs.sources, &prepared.cache.digests);
-        let numbers: Vec<JobId> = plan.job_ids().collect();
-        let made = |job: &JobId| self.made_of(*job, &check);
-        let made: Vec<SourceMatch> = numbers.par_iter().map(made).collect();
-        let mut others: BTreeMap<u32, Vec<(JobId, PathBuf)>> = BTreeMap::new();
-        for (job, made) in numbers.into_iter().zip(made) {
-            match made {
-                SourceMatch::OfThese => {}
-                SourceMatch::OfOthers(file) => {
-                    others.entry(self.shard_of[job.0]).or_default().push((job, file))
-                }
-                // A failed job has no object.
-                SourceMatch::Unknown if self.known[job.0].is_none() => {}
-                SourceMatch::Unknown => return Err(self.damaged(plan[job].digest)),
-            }
-        }
-        for (index, jobs) in others {
-            let (shard, (first, file)) = (self.shards[index as usize].shard, &jobs[0]);
-            let (key, file) = (&plan[*first].key, file.display());
-            let others = if_any(jobs.len() - 1, |_| format!(" (the first of {})", jobs.len()));
-            faults.allow(usage(
-                format!(
-                    "failed to merge shard {shard}: `{key}`{others} was compiled from other \
-                     sources than this plan's: `{file}` differs"
-                ),
-                format!("run `gfxpack build --shard {shard}` again: it compiles what differs"),
-            ))?;
-            for (job, file) in jobs {
-                self.known[job.0] = None;
-                let reason = format!("its shard compiled it with another `{}`", file.display());
-                self.failed.insert(job, reason);
-            }
-        }
-        Ok(())
-    }
-
-    /// Which sources a job's object, or its kept refusal, was made from.
-    fn made_of(&self, job: JobId, check: &SourceCheck<'_>) -> SourceMatch {
-        let Job { digest, source, .. } = self.plan[job];
-        let store = &self.shard(job).store;
-        match (&self.known[job.0], self.refused.contains(&job)) {
-            (Some((sha256, _)), _) => match store.info(digest) {
-                Some(info) if info.sha256 == *sha256 => check.made_of(store, &info, source),
-                _ => SourceMatch::Unknown,
-            },
-            (None, true) => store
-                .refusal_info(digest)
-                .map_or(SourceMatch::OfThese, |info| check.made_of(store, &info, source)),
-            (None, false) => SourceMatch::OfThese,
-        }
+        Ok(Self { plan, shards: shards.collect(), shard_of, known, failed })
     }
 
     /// The shard that has the result of a job.
@@ -285,15 +220,18 @@ impl<'a> MergedObjects<'a> {
 
     /// Reads a job's object, which must be the one in the manifest.
     fn read(&self, job: JobId) -> Result<Vec<u8>, CompileError> {
-        let digest = self.plan[job].digest;
-        let (sha256, _) = self.known[job.0].ok_or(CompileError::CorruptObject(digest))?;
-        self.shard(job).store.read_known(digest, sha256)
+        let known = self.known[job.0];
+        let ShardObject { key, sha256, .. } =
+            known.ok_or(CompileError::CorruptObject(self.plan[job].digest))?;
+        let bytes = self.shard(job).store.read(key)?;
+        if Digest::of(&bytes) == sha256 { Ok(bytes) } else { Err(CompileError::CorruptObject(key)) }
     }
 
     /// The error for an object that could not be read.
-    fn damaged(&self, digest: Digest) -> Error {
+    fn damaged(&self, key: Digest) -> Error {
         let jobs = &self.plan.jobs;
-        let job = jobs.iter().position(|job| job.digest == digest).unwrap_or_default();
+        let is_it = |known: &Option<ShardObject>| known.is_some_and(|object| object.key == key);
+        let job = self.known.iter().position(is_it).unwrap_or_default();
         let MergedShard { shard, dir, .. } = self.shard(JobId(job));
         let (key, dir) = (&jobs[job].key, dir.display());
         Error::new(
@@ -334,9 +272,9 @@ fn results_by_job<'f>(
             let first = shards[*other as usize].path.display().to_string();
             let key = &plan.jobs[index].key;
             match (&before.result, &ended.result) {
-                (Ok((one, _)), Ok((another, _))) if one != another => {
-                    let made = [(shards[*other as usize], *one), (*found, *another)];
-                    return Err(two_objects(prepared, &plan.jobs[index], made));
+                (Ok(one), Ok(another)) if one.sha256 != another.sha256 => {
+                    let made = [(shards[*other as usize], one.sha256), (*found, another.sha256)];
+                    return Err(two_objects(&plan.jobs[index], made));
                 }
                 _ if found.manifest.shard == shards[*other as usize].manifest.shard => {}
                 _ => {
@@ -351,34 +289,15 @@ fn results_by_job<'f>(
     overlap.map_or(Ok(jobs), Err)
 }
 
-/// The error for a job of which two shards have different objects. It says which
-/// one was made from other sources than the plan's, if that was recorded.
-fn two_objects(prepared: &Prepared, job: &Job, made: [(&FoundShard, Digest); 2]) -> Error {
+/// The error for a job of which two shards have different objects.
+fn two_objects(job: &Job, made: [(&FoundShard, Digest); 2]) -> Error {
     let [one, other] =
         made.map(|(found, sha256)| format!("{sha256} in `{}`", found.path.display()));
-    let message = format!("failed to merge two different objects of `{}`: {one}, {other}", job.key);
-    let check = SourceCheck::new(&prepared.inputs.sources, &prepared.cache.digests);
-    for (found, sha256) in made {
-        let store = ObjectStore::open_to_look(&found.dir);
-        if let Some(info) = store.info(job.digest).filter(|info| info.sha256 == sha256)
-            && let SourceMatch::OfOthers(file) = check.made_of(&store, &info, job.source)
-        {
-            let (path, file) = (found.path.display(), file.display());
-            return usage(
-                format!(
-                    "{message}; that of `{path}` was compiled from other sources than this \
-                     plan's: `{file}` differs"
-                ),
-                "leave that shard out, or run it again with this plan",
-            );
-        }
-    }
     Error::new(
         ErrorKind::Unsound,
-        message,
-        "the machines differ in something that no digest covers, as the headers of the C++ \
-         library, or in a file beside the sources that is not recorded, or the compiler does not \
-         repeat itself: docs/toolchains.md",
+        format!("failed to merge two different objects of `{}`: {one}, {other}", job.key),
+        "the machines have other headers of the C++ library or of the system, or the compiler does \
+         not repeat itself: docs/toolchains.md; run one of the shards again",
     )
 }
 
@@ -430,9 +349,7 @@ impl MergeShards<'_> {
         let cache = Cache::open_for(self.cache, Purpose::Build)?;
         let prepared = stored.prepared(plan, Vec::new(), cache)?;
         let mut faults = ShardFaults { allowed: self.allow_partial, warnings: Vec::new() };
-        let mut merged = MergedObjects::new(&prepared, digest, found, &mut faults)?;
-        faults.warn(progress);
-        merged.check_sources(&prepared, &mut faults)?;
+        let merged = MergedObjects::new(&prepared, digest, found, &mut faults)?;
         faults.warn(progress);
         std::fs::create_dir_all(self.out).map_err(error::io("create", self.out))?;
         let outputs = prepared.cache.outputs(self.out)?;
@@ -443,7 +360,11 @@ impl MergeShards<'_> {
             out: self.out,
             form: self.form,
             outputs: &outputs,
-            known: merged.known.clone(),
+            known: merged
+                .known
+                .iter()
+                .map(|known| known.map(|object| (object.sha256, object.size)))
+                .collect(),
             failed: merged.failed.clone(),
             read: &read,
             progress,

@@ -6,7 +6,5 @@ mod manifest_files;
 pub mod merge;
 mod output;
 mod run;
-mod source_check;
-mod source_trees;
 pub mod state;
 pub mod stored;

@@ -4,9 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{ObjectStore, ValidityCheck};
+use gfxpack_compile::{ObjectInfo, ObjectStore};
 use gfxpack_model::{Digest, KernelKey};
-use gfxpack_plan::shard::JobState;
+use gfxpack_plan::shard::{JobState, ShardObject};
 use serde::{Deserialize, Serialize};
 
 use crate::destination::replace;
@@ -43,9 +43,11 @@ impl ShardOutput {
         &self.dir
     }
 
-    /// Whether a job's object exists, is undamaged, and is still up to date.
-    pub(crate) fn has(&self, job: Digest, now: ValidityCheck<'_>) -> bool {
-        self.store.lookup(job, now).is_some() && self.store.read(job).is_ok()
+    /// The object with a key, if it is there and undamaged.
+    pub(crate) fn object(&self, key: Digest) -> Option<ShardObject> {
+        self.store.read(key).ok()?;
+        let ObjectInfo { key, sha256, size, .. } = self.store.info(key)?;
+        Some(ShardObject { key, sha256, size })
     }
 
     fn file(&self, job: Digest) -> PathBuf {

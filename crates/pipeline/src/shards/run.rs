@@ -5,12 +5,12 @@
 use std::collections::{BTreeMap, HashSet};
 
 use gfxpack_compile::{
-    Cancel, CompileError, Event, ExecutorOptions, Failure, FileSystemCache, ObjectStore, Summary,
-    ValidityCheck, ValidityChecker,
+    Cancel, CompileError, Event, ExecutorOptions, Failure, FileSystemCache, ObjectInfo,
+    ObjectStore, Summary,
 };
 use gfxpack_model::{Digest, JobId, KernelKey};
 use gfxpack_plan::plan::Job;
-use gfxpack_plan::shard::{JobState, ShardEntry};
+use gfxpack_plan::shard::{JobState, ShardEntry, ShardObject};
 use rayon::prelude::*;
 
 use super::manifest_files::job_state;
@@ -35,7 +35,7 @@ pub(crate) struct ShardRun<'a> {
 
 /// What the output directory holds of a job.
 enum KnownResult {
-    Made,
+    Made(ShardObject),
     Noted(Box<JobNote>),
     ToDo,
 }
@@ -43,9 +43,8 @@ enum KnownResult {
 /// The result of running some jobs.
 #[derive(Default)]
 struct PassResult {
-    /// Jobs whose objects were in the cache.
-    cached: Vec<JobId>,
-    compiled: Vec<JobId>,
+    /// Jobs whose objects were in the cache, and those that were compiled, with their objects.
+    made: BTreeMap<JobId, (JobState, ShardObject)>,
     failed: BTreeMap<JobId, Failure>,
 }
 
@@ -56,26 +55,28 @@ impl ShardRun<'_> {
         let prepared = self.prepared;
         let file_system = FileSystemCache::new(&prepared.cache.digests);
         let cancel = self.progress.cancel();
-        let checker = prepared.validity_checker(&file_system, cancel, &self.options.admitted);
-        let known: Vec<KnownResult> =
-            plan.jobs.par_iter().map(|job| self.known(job, &checker)).collect();
+        let declarer = prepared.declarer(&file_system, cancel, &self.options.admitted);
+        let keys: Vec<Digest> =
+            plan.jobs.par_iter().map(|job| declarer.declared(job).key).collect();
+        let jobs = plan.jobs.par_iter().zip(&keys);
+        let known: Vec<KnownResult> = jobs.map(|(job, key)| self.known(job, *key)).collect();
         let mut ended: Vec<ShardEntry> = Vec::with_capacity(plan.jobs.len());
         let (mut finished, mut to_do) = (Vec::new(), Vec::new());
         for (index, known) in plan.job_ids().zip(known) {
             let job = plan[index].digest;
             match known {
-                KnownResult::Made => {
-                    ended.push(self.made(index, JobState::Cached)?);
-                    finished.push(index);
+                KnownResult::Made(object) => {
+                    ended.push(self.made(index, JobState::Cached, object));
+                    finished.push((index, object.size));
                 }
                 KnownResult::Noted(note) => {
                     ended.push(ShardEntry { job, state: note.state, result: Err(note.reason) });
-                    finished.push(index);
+                    finished.push((index, 0));
                 }
                 KnownResult::ToDo => to_do.push(index),
             }
         }
-        let mut first = self.pass(&to_do, 1, Some(&finished), facts)?;
+        let mut first = self.pass(&to_do, &keys, 1, Some(&finished), facts)?;
         let again: Vec<JobId> = first
             .failed
             .iter()
@@ -84,16 +85,13 @@ impl ShardRun<'_> {
             .collect();
         if !again.is_empty() {
             self.progress.note(&format!("trying {} once more", counted(again.len(), "kernel")));
-            let second = self.pass(&again, MORE_TIME, None, facts)?;
+            let second = self.pass(&again, &keys, MORE_TIME, None, facts)?;
             again.iter().for_each(|job| drop(first.failed.remove(job)));
-            first.cached.extend(second.cached);
-            first.compiled.extend(second.compiled);
+            first.made.extend(second.made);
             first.failed.extend(second.failed);
         }
-        for (jobs, state) in [(&first.cached, JobState::Cached), (&first.compiled, JobState::Ok)] {
-            for &index in jobs {
-                ended.push(self.made(index, state)?);
-            }
+        for (&index, &(state, object)) in &first.made {
+            ended.push(self.made(index, state, object));
         }
         for (index, failure) in &first.failed {
             let job = plan[*index].digest;
@@ -104,29 +102,26 @@ impl ShardRun<'_> {
         Ok(ended)
     }
 
-    fn known(&self, job: &Job, checker: &ValidityChecker<'_>) -> KnownResult {
-        let check = checker.for_job(job);
-        let job = job.digest;
-        if self.output.has(job, check) {
-            return KnownResult::Made;
+    fn known(&self, job: &Job, key: Digest) -> KnownResult {
+        if let Some(object) = self.output.object(key) {
+            return KnownResult::Made(object);
         }
-        match self.output.note(job) {
-            Some(note) if !self.options.retry_refused && self.holds(job, &note, check) => {
+        // A job that ran out of time would do so again, and one with a kept refusal
+        // would be refused.
+        let holds = |note: &JobNote| {
+            note.state == JobState::Timeout || self.output.store.refusal(key).is_some()
+        };
+        match self.output.note(job.digest) {
+            Some(note) if !self.options.retry_refused && holds(&note) => {
                 KnownResult::Noted(note.into())
             }
             _ => KnownResult::ToDo,
         }
     }
 
-    /// Whether a failed job would fail again: always if it ran out of time,
-    /// otherwise if there is a valid kept refusal.
-    fn holds(&self, job: Digest, note: &JobNote, check: ValidityCheck<'_>) -> bool {
-        note.state == JobState::Timeout || self.output.store.refusal(job, check).is_some()
-    }
-
     /// Records a failure, and copies its kept refusal from the store `from`, if
     /// there is one, so that the next run need not start the compiler.
-    fn note(&self, id: JobId, failure: &Failure, from: &ObjectStore) -> Result<()> {
+    fn note(&self, id: JobId, key: Digest, failure: &Failure, from: &ObjectStore) -> Result<()> {
         let job = &self.prepared.plan[id];
         let note = JobNote {
             state: job_state(&failure.kind),
@@ -135,37 +130,45 @@ impl ShardRun<'_> {
             output: failure.output.clone(),
         };
         self.output.write_note(job.digest, &note)?;
-        let store = &self.output.store;
-        // In this order, since both stores may be the same.
-        if !failure.is_kernels_fault() || !store.adopt_refusal(from, job.digest)? {
-            // What an earlier run left may be for another plan's sources.
-            store.remove(job.digest);
+        if failure.is_kernels_fault() {
+            self.output.store.adopt_refusal(from, key)?;
         }
         Ok(())
     }
 
-    fn made(&self, id: JobId, state: JobState) -> Result<ShardEntry> {
+    fn made(&self, id: JobId, state: JobState, object: ShardObject) -> ShardEntry {
         let job = self.prepared.plan[id].digest;
-        let info = self.output.store.info(job).ok_or(CompileError::CorruptObject(job))?;
         self.output.forget(job);
-        Ok(ShardEntry { job, state, result: Ok((info.sha256, info.size)) })
+        ShardEntry { job, state, result: Ok(object) }
     }
 
     /// Copies the objects of an event from another store. Damaged ones, which
     /// that store has removed, are added to `lost`.
-    fn adopt(&self, event: &Event, from: &ObjectStore, lost: &mut HashSet<JobId>) -> Result<()> {
-        let plan = &self.prepared.plan;
-        let adopt = |job: JobId| self.output.store.adopt(from, plan[job].digest);
-        let adopted: Vec<(JobId, _)> = match event {
+    fn adopt(
+        &self,
+        event: &Event,
+        keys: &[Digest],
+        from: &ObjectStore,
+        pass: &mut PassResult,
+        lost: &mut HashSet<JobId>,
+    ) -> Result<()> {
+        let adopt = |key: Digest| self.output.store.adopt(from, key);
+        let (state, adopted): (_, Vec<(JobId, _)>) = match event {
             Event::FoundInCache { cached, .. } => {
-                cached.par_iter().map(|(job, _)| (*job, adopt(*job))).collect()
+                let adopted = cached.par_iter().map(|(job, _)| (*job, adopt(keys[job.0])));
+                (JobState::Cached, adopted.collect())
             }
-            Event::Finished { job, .. } => vec![(*job, adopt(*job))],
-            _ => Vec::new(),
+            Event::Finished { job, compiled, .. } => {
+                (JobState::Ok, vec![(*job, adopt(compiled.object.key))])
+            }
+            _ => return Ok(()),
         };
         for (job, adopted) in adopted {
-            if adopted?.is_none() {
-                lost.insert(job);
+            match adopted? {
+                Some(ObjectInfo { key, sha256, size, .. }) => {
+                    pass.made.insert(job, (state, ShardObject { key, sha256, size }));
+                }
+                None => drop(lost.insert(job)),
             }
         }
         Ok(())
@@ -176,8 +179,9 @@ impl ShardRun<'_> {
     fn pass(
         &self,
         jobs: &[JobId],
+        keys: &[Digest],
         more_time: u32,
-        there: Option<&[JobId]>,
+        there: Option<&[(JobId, u64)]>,
         facts: &mut BuildFacts,
     ) -> Result<PassResult> {
         let Prepared { plan, cache, .. } = self.prepared;
@@ -190,6 +194,7 @@ impl ShardRun<'_> {
             let executor = self.prepared.executor(&cache.store, Some(&left), &options, cancel);
             let mut listener = Listener {
                 run: self,
+                keys,
                 cancel,
                 retries: there.is_some(),
                 // Jobs that need no run were reported in the first turn.
@@ -200,20 +205,12 @@ impl ShardRun<'_> {
                 error: None,
             };
             let ran = executor.run(&mut |event| listener.event(event, &cache.store));
-            let summary = listener.ended(ran.map_err(Error::from))?;
+            listener.ended(ran.map_err(Error::from))?;
             cache.digests.save();
-            let mut lost = std::mem::take(&mut listener.lost);
-            // Another build replaced these in the cache before they were copied.
-            let is_other = |job: &&JobId| {
-                let there = self.output.store.info(plan[**job].digest);
-                let made = summary.objects[job.0].as_ref();
-                made.is_some_and(|(made, _)| there.as_ref() != Some(made))
-            };
-            lost.extend(left.iter().filter(is_other));
+            let lost = std::mem::take(&mut listener.lost);
             if lost.is_empty() {
                 return Ok(pass);
             }
-            pass.forget(|job| lost.contains(&job));
             left = lost.into_iter().collect();
             left.sort_unstable();
         }
@@ -221,23 +218,17 @@ impl ShardRun<'_> {
     }
 }
 
-impl PassResult {
-    /// Removes jobs that are run again.
-    fn forget(&mut self, these: impl Fn(JobId) -> bool) {
-        self.cached.retain(|job| !these(*job));
-        self.compiled.retain(|job| !these(*job));
-    }
-}
-
 /// Copies and records the results of a run of jobs, and passes its events on.
 struct Listener<'a, 'r> {
     run: &'a ShardRun<'r>,
+    /// The key of each job's object.
+    keys: &'a [Digest],
     cancel: &'a Cancel,
     /// Whether jobs that failed because of the machine or the time limit will be
     /// tried again.
     retries: bool,
     /// Jobs that need no run, if they still have to be reported.
-    there: Option<&'a [JobId]>,
+    there: Option<&'a [(JobId, u64)]>,
     pass: &'a mut PassResult,
     facts: &'a mut BuildFacts,
     /// Jobs whose objects in the cache were damaged or replaced.
@@ -248,7 +239,7 @@ struct Listener<'a, 'r> {
 impl Listener<'_, '_> {
     /// Processes an event of a run whose objects are in the store `from`.
     fn event(&mut self, event: Event, from: &ObjectStore) {
-        let adopted = self.run.adopt(&event, from, &mut self.lost);
+        let adopted = self.run.adopt(&event, self.keys, from, self.pass, &mut self.lost);
         // The first error is kept, and ends the run.
         if let Err(error) = adopted.and_then(|()| self.take(event, from)) {
             self.error.get_or_insert(error);
@@ -264,20 +255,19 @@ impl Listener<'_, '_> {
     /// Records an event, and passes it on unless it is a failure that will be
     /// tried again.
     fn take(&mut self, event: Event, from: &ObjectStore) -> Result<()> {
-        let Self { run, pass, .. } = self;
+        let Self { run, pass, keys, .. } = self;
         let plan = &run.prepared.plan;
         let event = match event {
             Event::FoundInCache { cached, refused } => {
-                pass.cached.extend(cached.iter().map(|(job, _)| *job));
                 for (job, failure) in &refused {
-                    run.note(*job, failure, from)?;
+                    run.note(*job, keys[job.0], failure, from)?;
                     pass.failed.insert(*job, failure.clone());
                 }
                 let Some(there) = self.there else { return Ok(()) };
-                let store = &run.output.store;
-                let size = |job: JobId| store.info(plan[job].digest).map_or(0, |info| info.size);
-                let there = there.iter().map(|job| (*job, size(*job)));
-                Event::FoundInCache { cached: cached.into_iter().chain(there).collect(), refused }
+                Event::FoundInCache {
+                    cached: cached.into_iter().chain(there.iter().copied()).collect(),
+                    refused,
+                }
             }
             Event::Failed { job, failure, .. } if self.retries && is_tried_again(&failure) => {
                 pass.failed.insert(job, failure);
@@ -285,13 +275,9 @@ impl Listener<'_, '_> {
             }
             event => event,
         };
-        match &event {
-            Event::Finished { job, .. } => pass.compiled.push(*job),
-            Event::Failed { job, failure, .. } => {
-                run.note(*job, failure, from)?;
-                pass.failed.insert(*job, failure.clone());
-            }
-            _ => {}
+        if let Event::Failed { job, failure, .. } = &event {
+            run.note(*job, keys[job.0], failure, from)?;
+            pass.failed.insert(*job, failure.clone());
         }
         self.facts.event(&event);
         run.progress.event(ProgressEvent::Job { plan, event: &event });

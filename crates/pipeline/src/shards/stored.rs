@@ -1,21 +1,21 @@
 //! The directory of a stored plan: header, jobs, and the sources' files by
 //! digest. docs/plan-format.md describes it.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Write};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, SourceSet, StoredContent};
-use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId, relative_path};
-use gfxpack_plan::include;
-use gfxpack_plan::plan::Plan;
-use gfxpack_plan::stored::{self, FORMAT, Header, Jobs, StoredError, StoredToolchain, WriteError};
+use gfxpack_compile::{Cancel, Declarer, FileSystemCache, SourceSet, StoredContent};
+use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
+use gfxpack_plan::plan::{Job, Plan};
+use gfxpack_plan::stored::{
+    self, Beside, FORMAT, Header, Jobs, StoredError, StoredToolchain, WriteError,
+};
 use gfxpack_process::is_not_found;
 use gfxpack_toolchain::{Search, Toolchain, Toolchains, different_names};
 use serde::{Deserialize, Serialize};
 
-use super::source_trees::{Limits, Trees};
 use crate::ask::LibraryAnswer;
 use crate::cache::Cache;
 use crate::destination::replace;
@@ -33,8 +33,6 @@ const HEADER: &str = "plan.json";
 const JOBS: &str = "jobs.jsonl";
 /// The directory for the sources' files.
 const FILES: &str = "files";
-/// Maximum number of names beside its sources that a plan lists.
-const MAX_NAMES: usize = 50_000;
 /// How many names of files that differ are reported.
 const NAMED: usize = 3;
 
@@ -58,17 +56,20 @@ fn file(dir: &Path, digest: Digest) -> PathBuf {
     dir.join(FILES).join(&name[..2]).join(name)
 }
 
-/// Stores a plan in `dir`, with up to `carry` bytes of files beside the sources.
+/// Stores a plan in `dir`.
 ///
 /// # Errors
 /// If a file can't be written.
-pub fn write(dir: &Path, plan_inputs: PlanInputs, carry: u64) -> Result<Header<PlanDescription>> {
+pub fn write(
+    dir: &Path,
+    plan_inputs: PlanInputs,
+    cancel: &Cancel,
+) -> Result<Header<PlanDescription>> {
     let PlanInputs { read, toolchains, cache, clock, .. } = plan_inputs;
     let ReadInputs { requests, inputs } = read;
     fs::create_dir_all(dir).map_err(error::io("create", dir))?;
     write_sources(dir, &inputs.sources)?;
     let sources = inputs.sources.sources().to_vec();
-    let trees = write_trees(dir, &inputs.sources, &cache, carry)?;
     let stored: Vec<StoredToolchain> = toolchains
         .iter()
         .map(|toolchain| {
@@ -92,6 +93,7 @@ pub fn write(dir: &Path, plan_inputs: PlanInputs, carry: u64) -> Result<Header<P
     drop(out);
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     temporary.as_file().set_permissions(permissions).map_err(error::io("write", &path))?;
+    let beside = write_beside(dir, &inputs.sources, &toolchains, &cache, &written.samples, cancel)?;
     let header = Header {
         format: FORMAT,
         generator: GENERATOR.to_owned(),
@@ -100,8 +102,7 @@ pub fn write(dir: &Path, plan_inputs: PlanInputs, carry: u64) -> Result<Header<P
         jobs_sha256: written.jobs_sha256,
         toolchains: stored,
         sources,
-        trees: trees.trees,
-        source_trees: trees.sources,
+        beside,
         groups: written.groups,
         kdbs: written.kdbs,
         about: PlanDescription {
@@ -135,34 +136,26 @@ fn store(dir: &Path, digest: Digest, bytes: &[u8]) -> Result<()> {
     if is_whole { Ok(()) } else { replace(&path, bytes) }
 }
 
-/// Stores the trees of files beside the sources.
-fn write_trees(dir: &Path, sources: &SourceSet, cache: &Cache, carry: u64) -> Result<Trees> {
-    // Directories that gfxpack writes to have no sources.
-    let apart: Vec<PathBuf> =
-        [dir, &cache.dir].into_iter().filter_map(|dir| fs::canonicalize(dir).ok()).collect();
-    let limits = Limits { names: MAX_NAMES, bytes: carry };
-    let store = |digest, bytes: &[u8]| store(dir, digest, bytes);
-    let mut trees = Trees::below(sources.directories(), &apart, &limits, &store)?;
-    let dirs = sources.directories();
-    for (id, (source, dirs)) in (0..).map(SourceId).zip(trees.sources.iter_mut().zip(dirs)) {
-        source.absent = absent_above(&dirs.root, &sources.files(id));
+/// Stores files of the sources' directories that only headers of the system name, and
+/// returns them by source.
+fn write_beside(
+    dir: &Path,
+    sources: &SourceSet,
+    toolchains: &[Toolchain],
+    cache: &Cache,
+    samples: &[Job],
+    cancel: &Cancel,
+) -> Result<Vec<Beside>> {
+    let file_system = FileSystemCache::new(&cache.digests);
+    let declarer = Declarer::new(&file_system, sources, toolchains, &cache.store, cancel, &[])
+        .without_writing();
+    let mut beside = vec![Beside::default(); sources.sources().len()];
+    for job in samples {
+        let declared = declarer.declared(job);
+        declared
+            .add_beside(&mut beside[job.source.0], |digest, bytes| store(dir, digest, bytes))?;
     }
-    Ok(trees)
-}
-
-/// Paths outside a directory that its files include but that do not exist,
-/// spelled as compilers ask for them.
-fn absent_above(root: &Path, files: &[(&str, &[u8])]) -> Vec<String> {
-    // Includes of another language would not make a compiler look for a file.
-    let named = files.iter().flat_map(|(_, text)| include::scan(text, Language::Assembly));
-    let above = named.filter(|it| relative_path::join("", &it.path).is_none()).map(|it| it.path);
-    let is_absent =
-        |path: &String| root.join(path).metadata().is_err_and(|error| is_not_found(&error));
-    let asked = |path: String| {
-        let steps = Path::new(&path).components().filter(|step| *step != Component::CurDir);
-        Some(steps.collect::<PathBuf>().to_str()?.to_owned())
-    };
-    above.filter(is_absent).filter_map(asked).collect::<BTreeSet<String>>().into_iter().collect()
+    Ok(beside)
 }
 
 impl Stored {
@@ -226,11 +219,9 @@ impl Stored {
         toolchains: Vec<Toolchain>,
         cache: Cache,
     ) -> Result<Prepared> {
-        let used: HashSet<SourceId> = plan.jobs.iter().map(|job| job.source).collect();
+        let used = plan.jobs.iter().map(|job| (job.source, job.language)).collect();
         let content = StoredContent { dir: self.dir, file };
-        let trees = (&self.header.trees[..], &self.header.source_trees[..]);
-        let is_used = |source| used.contains(&source);
-        let sources = SourceSet::of_stored(&plan.sources, trees, is_used, &content)?;
+        let sources = SourceSet::of_stored(&plan.sources, &self.header.beside, &used, &content)?;
         let PlanDescription { library, left_out, unbuildable } = self.header.about;
         let warnings = cache.warning.iter().cloned().collect();
         let inputs =

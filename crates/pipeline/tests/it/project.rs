@@ -23,9 +23,9 @@ pub(crate) const TARGET: &str = "gfx906_60";
 
 /// Needs no program except the shell. `ROOT` is the project's directory.
 ///
-/// Which files an assembler reads is observed in its process, which a script
-/// can't imitate: `true` stands in for it, and for the linker, whose libraries
-/// are known.
+/// An assembler is bound to its inputs in its process, which a script can't
+/// imitate: `true` stands in for it, and for the linker, whose libraries are
+/// known.
 const CLANG: &str = r#"#!/bin/sh
 case " $* " in
     *" --version "*) echo 'clang version 17.0.0'; exit ;;
@@ -40,7 +40,10 @@ for word in "$@"; do
     case $word in *.s) source=$word ;; esac
     last=$word
 done
-ROOT/llvm/bin/ld.lld -cc1as "$source"
+case " $* " in
+    *" -### "*) echo " \"ROOT/llvm/bin/ld.lld\" \"-cc1as\" \"$source\" \"$out\"" >&2; exit ;;
+esac
+ROOT/llvm/bin/ld.lld -cc1as "$source" "$out"
 while read -r line; do
     case $line in refuse) echo "$source:1:1: error: refused as it asks for" >&2; exit 1 ;; esac
 done < "$source"

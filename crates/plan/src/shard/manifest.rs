@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::numbered::Shard;
 
 /// Version of the manifest's format.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// How a job of a shard ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -64,8 +64,19 @@ pub struct ShardEntry {
     pub job: Digest,
     /// How it ended.
     pub state: JobState,
-    /// SHA-256 and size of its object; or the reason why it has none.
-    pub result: Result<(Digest, u64), String>,
+    /// Its object; or the reason why it has none.
+    pub result: Result<ShardObject, String>,
+}
+
+/// An object of a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardObject {
+    /// Its key in the shard's store.
+    pub key: Digest,
+    /// SHA-256 of its bytes.
+    pub sha256: Digest,
+    /// Bytes.
+    pub size: u64,
 }
 
 /// The results of a shard.
@@ -99,7 +110,7 @@ struct ManifestTail {
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Line {
-    Made(Digest, JobState, Digest, u64),
+    Made(Digest, JobState, Digest, Digest, u64),
     Failed(Digest, JobState, String),
 }
 
@@ -147,7 +158,9 @@ impl ShardManifest {
         }))?;
         for ended in &self.jobs {
             body(line(&match &ended.result {
-                Ok((sha256, size)) => Line::Made(ended.job, ended.state, *sha256, *size),
+                Ok(ShardObject { key, sha256, size }) => {
+                    Line::Made(ended.job, ended.state, *key, *sha256, *size)
+                }
                 Err(reason) => Line::Failed(ended.job, ended.state, reason.clone()),
             }))?;
         }
@@ -207,8 +220,8 @@ fn whole_line(text: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<(), ReadErro
 
 fn ended(line: &[u8]) -> Result<ShardEntry, ReadError> {
     match serde_json::from_slice(line) {
-        Ok(Line::Made(job, state, sha256, size)) if state.is_made() => {
-            Ok(ShardEntry { job, state, result: Ok((sha256, size)) })
+        Ok(Line::Made(job, state, key, sha256, size)) if state.is_made() => {
+            Ok(ShardEntry { job, state, result: Ok(ShardObject { key, sha256, size }) })
         }
         Ok(Line::Failed(job, state, reason)) if !state.is_made() => {
             Ok(ShardEntry { job, state, result: Err(reason) })
@@ -239,22 +252,19 @@ mod tests {
     fn a_manifest_is_read_back_and_damage_is_found() {
         let mut digests: Vec<Digest> = (0..3_u8).map(|n| Digest::of(&[n])).collect();
         digests.sort();
+        let object = ShardObject { key: Digest::of(b"key"), sha256: digests[1], size: 7 };
         let manifest = ShardManifest {
             plan: Digest::of(b"plan"),
             shard: "2/11".parse().unwrap(),
             places: Digest::of(b"places"),
             jobs: vec![
-                ShardEntry { job: digests[0], state: JobState::Ok, result: Ok((digests[1], 7)) },
+                ShardEntry { job: digests[0], state: JobState::Ok, result: Ok(object) },
                 ShardEntry {
                     job: digests[1],
                     state: JobState::Failed,
                     result: Err("no".to_owned()),
                 },
-                ShardEntry {
-                    job: digests[2],
-                    state: JobState::Cached,
-                    result: Ok((digests[1], 7)),
-                },
+                ShardEntry { job: digests[2], state: JobState::Cached, result: Ok(object) },
             ],
         };
         let written = |manifest: &ShardManifest| {

@@ -4,7 +4,7 @@
 use gfxpack_model::compiler::is_of_clock;
 use gfxpack_model::relative_path;
 
-use super::lines::{Group, Header, Rows, StoredError, damaged};
+use super::lines::{Beside, Group, Header, Rows, StoredError, damaged};
 use crate::arguments;
 use crate::clock::Clock;
 use crate::options;
@@ -34,9 +34,17 @@ pub(super) fn check<A>(header: &Header<A>) -> Result<(), StoredError> {
             source.name
         )));
     }
-    if !header.trees.iter().all(|tree| tree.entries.keys().all(|path| is_plain(path))) {
+    let is_beside = |it: &Beside| {
+        let files = it.files.iter();
+        let same = files.clone().filter_map(|file| file.same_as.as_ref());
+        let paths = files.map(|file| &file.path).chain(same).chain(&it.dirs);
+        paths.chain(it.links.keys()).all(|path| is_below(path))
+            && it.links.iter().all(|(from, to)| is_plain(to) && from != to)
+    };
+    if header.beside.len() != header.sources.len() || !header.beside.iter().all(is_beside) {
         return Err(damaged(
-            "its trees have a path that leads out of them, or is not in plain form",
+            "the files beside its sources have a path that leads out of them, or is not in plain \
+             form",
         ));
     }
     match header.groups.iter().find(|group| !has_own_arguments(header, group)) {
@@ -52,11 +60,14 @@ fn is_plain(path: &str) -> bool {
     relative_path::join("", path).as_deref() == Some(path)
 }
 
+fn is_below(path: &str) -> bool {
+    is_plain(path) && !path.is_empty()
+}
+
 /// Whether a source stays below the directory in which it is staged, and compilers take its paths
 /// for paths.
 fn is_sound(source: &Source) -> bool {
-    let Source { main, include_dirs, files, .. } = source;
-    let is_below = |path: &str| is_plain(path) && !path.is_empty();
+    let Source { main, include_dirs, files, dirs, links, .. } = source;
     let is_earlier = |other: &String, digest| {
         files.iter().any(|file| file.path == *other && file.digest == digest)
     };
@@ -68,6 +79,8 @@ fn is_sound(source: &Source) -> bool {
         })
         && files.iter().any(|file| file.path == *main)
         && include_dirs.iter().all(|dir| dir == "." || is_below(dir))
+        && dirs.iter().all(|dir| is_below(dir))
+        && links.iter().all(|(from, to)| is_below(from) && is_plain(to) && from != to)
         && arguments::check_paths(main, include_dirs).is_ok()
 }
 

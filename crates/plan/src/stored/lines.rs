@@ -4,14 +4,15 @@ use gfxpack_model::compiler::Program;
 use gfxpack_model::{
     Digest, JobId, KernelFileFormat, Language, SourceId, Target, TargetId, ToolchainId,
 };
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::tree::{SourceTrees, Tree};
-use crate::plan::{PlanToolchain, Source};
+use crate::plan::{PlanToolchain, Source, StagedFile};
 
 /// The version of the format that is written and read.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// The common part of a plan's jobs; `A` is data of the program that stores the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,16 +31,25 @@ pub struct Header<A> {
     pub toolchains: Vec<StoredToolchain>,
     /// The sources; the content of their files is stored beside, by digest.
     pub sources: Vec<Source>,
-    /// The files below the directories of the sources.
-    pub trees: Vec<Tree>,
-    /// The directories of each source.
-    pub source_trees: Vec<SourceTrees>,
+    /// What is staged besides each source, as some of its commands need it.
+    pub beside: Vec<Beside>,
     /// Arguments and properties that many jobs share.
     pub groups: Vec<Group>,
     /// One per target.
     pub kdbs: Vec<StoredKdb>,
     /// Additional data about the plan.
     pub about: A,
+}
+
+/// What is staged besides a source's closure: what only headers of the system name, or options.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beside {
+    /// Files of the source's directories, with the digests of their content.
+    pub files: Vec<StagedFile>,
+    /// Directories that must exist.
+    pub dirs: BTreeSet<String>,
+    /// Directories that are links, with the directories that they lead to.
+    pub links: BTreeMap<String, String>,
 }
 
 impl<A: Serialize + DeserializeOwned> Header<A> {

@@ -6,10 +6,10 @@ mod lines;
 mod read;
 #[cfg(test)]
 mod tests;
-mod tree;
 mod write;
 
-pub use self::lines::{FORMAT, Group, Header, Rows, StoredError, StoredKdb, StoredToolchain};
+pub use self::lines::{
+    Beside, FORMAT, Group, Header, Rows, StoredError, StoredKdb, StoredToolchain,
+};
 pub use read::{Jobs, read};
-pub use tree::{SourceTrees, Tree, TreeEntry, TreeKind, TreeLookup};
 pub use write::{WriteError, Written, write_jobs};

@@ -30,6 +30,8 @@ fn source(name: &str) -> Source {
         name: name.to_owned(),
         main: format!("d/{name}"),
         include_dirs: vec!["gfxpack-include-0".to_owned()],
+        dirs: Vec::new(),
+        links: Vec::new(),
         files: vec![StagedFile {
             path: format!("d/{name}"),
             digest: Digest::of(b"text"),
@@ -61,13 +63,14 @@ fn paths_out_of_the_sources_and_other_arguments_are_refused() {
         });
         in_source(&|source| source.include_dirs[0] = path.to_owned());
         in_source(&|source| source.files[0].same_as = Some(path.to_owned()));
-        if !path.starts_with(['-', '@']) && !path.is_empty() {
-            let tree = |header: &mut Header<String>| {
-                let kind = TreeKind::Directory;
-                let entry = TreeEntry { number: 0, kind, is_link: false };
-                header.trees[0].entries.insert(path.to_owned(), entry);
+        if !path.starts_with(['-', '@']) {
+            let (path, digest) = (path.to_owned(), Digest::of(b""));
+            in_source(&|source| source.links = vec![(path.clone(), "d".to_owned())]);
+            let beside = |header: &mut Header<String>| {
+                let file = StagedFile { path: path.clone(), digest, same_as: None };
+                header.beside[0].files.push(file);
             };
-            check(&tree, "its trees have a path that leads out");
+            check(&beside, "the files beside its sources have a path that leads out");
         }
     }
     let second = |path: &str, text: &[u8]| StagedFile {
@@ -173,16 +176,7 @@ fn stored(reversed: bool) -> (Header<String>, Vec<u8>) {
     )
     .unwrap();
     let header = Header {
-        trees: vec![super::Tree::default()],
-        source_trees: sources()
-            .iter()
-            .map(|_| super::SourceTrees {
-                root: 0,
-                include_dirs: Vec::new(),
-                files: vec![0],
-                absent: Vec::new(),
-            })
-            .collect(),
+        beside: sources().iter().map(|_| Beside::default()).collect(),
         format: FORMAT,
         generator: "test".to_owned(),
         digest: written.digest,

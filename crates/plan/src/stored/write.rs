@@ -1,7 +1,7 @@
 //! Writes a plan's jobs as a stream. Only their digests and keys are kept in memory, so that a
 //! million jobs take little more memory than their keys.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::arguments::compile_target;
 use crate::clock::Clock;
 use crate::key_list::KeyRequest;
 use crate::location::InputError;
-use crate::plan::{self, Command, Commands, PlanToolchain, Source, TargetRequest};
+use crate::plan::{self, Command, Commands, Job, PlanToolchain, Source, TargetRequest};
 use crate::workers::Workers;
 
 /// Why a plan could not be written.
@@ -41,6 +41,8 @@ pub struct Written {
     pub groups: Vec<Group>,
     /// One per target.
     pub kdbs: Vec<StoredKdb>,
+    /// Of jobs that differ only in macros, one each.
+    pub samples: Vec<Job>,
 }
 
 /// Plans as [`plan::plan`] does and writes every job as a line. Jobs are in the order of the first
@@ -64,6 +66,8 @@ pub fn write_jobs(
         out,
         sha256: Sha256::new(),
         groups: Groups::default(),
+        samples: Vec::new(),
+        sampled: HashSet::new(),
         jobs: Vec::new(),
         by_digest: HashMap::new(),
     };
@@ -98,6 +102,7 @@ pub fn write_jobs(
         jobs_sha256: Digest::from_bytes(writer.sha256.finalize().into()),
         groups: writer.groups.list,
         kdbs,
+        samples: writer.samples,
     })
 }
 
@@ -134,6 +139,9 @@ struct Writer<'a> {
     out: &'a mut dyn Write,
     sha256: Sha256,
     groups: Groups,
+    samples: Vec<Job>,
+    /// The groups of the samples, with their arguments but for macros.
+    sampled: HashSet<(usize, Vec<String>)>,
     /// By number, with the first key of each.
     jobs: Vec<(Digest, Arc<KernelKey>)>,
     by_digest: HashMap<Digest, u32>,
@@ -162,6 +170,21 @@ impl Writer<'_> {
             before: arguments[..options.start].to_vec(),
             after: arguments[options.end..].to_vec(),
         });
+        let is_macro = |option: &&String| option.starts_with("-D") || option.starts_with("-U");
+        let others = arguments.iter().filter(|arg| !is_macro(arg)).cloned().collect();
+        if self.sampled.insert((group, others)) {
+            let Group { language, target_id, .. } = &self.groups.list[group];
+            self.samples.push(Job {
+                digest,
+                key: Arc::clone(&key.key),
+                language: *language,
+                target_id: target_id.clone(),
+                source,
+                toolchain: request.toolchain,
+                program,
+                arguments: arguments.iter().map(|arg| Arc::from(arg.as_str())).collect(),
+            });
+        }
         self.line(digest, group, &key.key.kernel_args)?;
         let number = self.jobs.len() as u32;
         self.jobs.push((digest, Arc::clone(&key.key)));

@@ -50,25 +50,30 @@ int __xmknod(int, const char *, mode_t, dev_t *);
 int __xmknodat(int, int, const char *, mode_t, dev_t *);
 extern void __chk_fail(void) __attribute__((noreturn));
 
-static int failed(long result) {
-    return result < 0 ? errno : 0;
-}
-
-/* A function that is one system call, recorded as one entry. */
-#define CALL(type, number, a, b, c, d, e, ...)                                                     \
-    int on = enter();                                                                              \
-    type result = (type)RAW(number, a, b, c, d, e);                                                \
+/* The body of a function: unless it is refused, a call, recorded as one entry. */
+#define RECORDED(type, failure, refuses, enters, call, ...)                                        \
+    if (refuses)                                                                                   \
+        return failure;                                                                            \
+    int on = enters;                                                                               \
+    type result = (type)(call);                                                                    \
     if (on) {                                                                                      \
-        put(&EVENT(.error = failed(result), __VA_ARGS__));                                         \
+        put(&EVENT(.error = result == failure ? errno : 0, __VA_ARGS__));                          \
         leave();                                                                                   \
     }                                                                                              \
     return result;
 
-/* The same for a call that writes, which may be refused. */
+/* The same for a path that may not be visible. */
+#define SEEING(type, failure, dir, least, call, ...)                                               \
+    RECORDED(type, failure, hidden(dir, path, least), names(path) && enter(), call, __VA_ARGS__)
+
+/* The same for a system call that writes. */
 #define WRITE(type, reach, number, a, b, c, d, e, ...)                                             \
-    if (refused(&EVENT(__VA_ARGS__), reach))                                                       \
-        return (type)-1;                                                                           \
-    CALL(type, number, a, b, c, d, e, __VA_ARGS__)
+    RECORDED(type, -1, refused(&EVENT(__VA_ARGS__), reach), enter(), RAW(number, a, b, c, d, e), __VA_ARGS__)
+
+/* Whether a path is given. Headers declare that it is never NULL. */
+static int names(const char *volatile path) {
+    return path != NULL;
+}
 
 /* Opening. */
 
@@ -78,23 +83,31 @@ static int writes(uint32_t flags) {
 }
 
 static int open_refused(int dir, const char *path, uint32_t flags) {
+    if (!writes(flags) && hidden(dir, path, (flags & O_PATH) != 0 ? SIGHT_ABOVE : SIGHT_NAME))
+        return 1;
     int by_name = (flags & O_NOFOLLOW) != 0 || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
     struct event event = EVENT(.kind = KIND_OPEN, .argument = flags, .dir = dir, .first = path);
     return writes(flags) ? refused(&event, by_name ? REACH_NAME : REACH_FILE)
                          : (flags & O_PATH) == 0 && is_endless(&event);
 }
 
+static int look_at(int dir, const char *path, struct stat *file, int flags) {
+#ifdef SYS_newfstatat
+    return (int)RAW(SYS_newfstatat, dir, path, file, flags, 0);
+#else
+    return NEXT(fstatat)(dir, path, file, flags);
+#endif
+}
+
 static int open_at(int dir, const char *path, int flags, mode_t mode) {
-    if (open_refused(dir, path, (uint32_t)flags))
-        return -1;
-    int on = enter();
-    int file = (int)RAW(SYS_openat, dir, path, flags, mode, 0);
-    if (on) {
-        put(&EVENT(.kind = KIND_OPEN, .error = failed(file), .argument = (uint32_t)flags, .dir = dir,
-                   .first = path, .file = file));
-        leave();
-    }
-    return file;
+    enum sight sight = writes((uint32_t)flags) ? SIGHT_ALL : see(dir, path);
+    struct stat is;
+    /* A directory of which not everything is visible can't be listed. */
+    if (sight == SIGHT_ABOVE ||
+        (sight == SIGHT_NAME && look_at(dir, path, &is, 0) == 0 && S_ISDIR(is.st_mode)))
+        flags |= O_PATH;
+    RECORDED(int, -1, open_refused(dir, path, (uint32_t)flags), enter(), RAW(SYS_openat, dir, path, flags, mode, 0),
+             .kind = KIND_OPEN, .argument = (uint32_t)flags, .dir = dir, .first = path, .file = result)
 }
 
 #define OPEN_AT(dir)                                                                               \
@@ -134,21 +147,17 @@ PUBLIC int openat2(int dir, const char *path, const struct open_how *how, size_t
     int has_rules = size >= 3 * sizeof *words && words[2] != 0;
     if (open_refused(dir, path, flags))
         return -1;
-    if (has_rules && writes(flags) && bounds() != NULL) {
+    if (has_rules && bounds() != NULL && (writes(flags) || sees_list() != NULL)) {
         errno = EACCES;
         lack(LACK_UNTOLD);
         return -1;
     }
-    int on = enter();
-    int file = (int)RAW(SYS_openat2, dir, path, how, size, 0);
-    if (on) {
-        if (has_rules)
-            lack(LACK_UNTOLD);
-        put(&EVENT(.kind = KIND_OPEN, .error = failed(file), .dir = dir, .first = path, .file = file,
-                   .argument = flags));
+    if (has_rules && enter()) {
+        lack(LACK_UNTOLD);
         leave();
     }
-    return file;
+    RECORDED(int, -1, 0, enter(), RAW(SYS_openat2, dir, path, how, size, 0), .kind = KIND_OPEN, .argument = flags,
+             .dir = dir, .first = path, .file = result)
 }
 #endif
 
@@ -158,37 +167,21 @@ static uint32_t flags_of(const char *mode) {
     return flags | (strchr(mode, '+') != NULL ? O_RDWR : mode[0] == 'r' ? O_RDONLY : O_WRONLY);
 }
 
-static void put_stream(const char *path, const char *mode, FILE *stream) {
-    put(&EVENT(.kind = KIND_OPEN, .error = stream == NULL ? errno : 0, .argument = flags_of(mode),
-               .first = path, .file = stream == NULL ? -1 : fileno(stream)));
-}
-
+#define OPENED(call)                                                                               \
+    RECORDED(FILE *, NULL, open_refused(AT_FDCWD, path, flags_of(mode)), enter(), call, .kind = KIND_OPEN,\
+             .argument = flags_of(mode), .first = path, .file = result == NULL ? -1 : fileno(result))
 #define STREAM(name)                                                                               \
-    PUBLIC FILE *name(const char *path, const char *mode) {                                        \
-        if (open_refused(AT_FDCWD, path, flags_of(mode)))                                          \
-            return NULL;                                                                           \
-        int on = enter();                                                                          \
-        FILE *stream = NEXT(name)(path, mode);                                                     \
-        if (on) {                                                                                  \
-            put_stream(path, mode, stream);                                                        \
-            leave();                                                                               \
-        }                                                                                          \
-        return stream;                                                                             \
-    }
+    PUBLIC FILE *name(const char *path, const char *mode) { OPENED(NEXT(name)(path, mode)) }
 #define STREAM_AGAIN(name)                                                                         \
     PUBLIC FILE *name(const char *path, const char *mode, FILE *old) {                             \
-        if (path != NULL && open_refused(AT_FDCWD, path, flags_of(mode)))                          \
-            return NULL;                                                                           \
-        int on = enter();                                                                          \
-        FILE *stream = NEXT(name)(path, mode, old);                                                \
-        if (on) {                                                                                  \
-            if (path != NULL)                                                                      \
-                put_stream(path, mode, stream);                                                    \
-            else                                                                                   \
-                lack(LACK_UNTOLD);                                                                 \
+        if (path != NULL) {                                                                        \
+            OPENED(NEXT(name)(path, mode, old))                                                    \
+        }                                                                                          \
+        if (enter()) {                                                                             \
+            lack(LACK_UNTOLD);                                                                     \
             leave();                                                                               \
         }                                                                                          \
-        return stream;                                                                             \
+        return NEXT(name)(path, mode, old);                                                        \
     }
 STREAM(fopen)
 STREAM(fopen64)
@@ -199,16 +192,9 @@ STREAM_AGAIN(freopen64)
 /* A function that chooses the file's name. */
 #define TEMPORARY(name, parameters, arguments)                                                     \
     PUBLIC int name parameters {                                                                   \
-        if (open_refused(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL))                               \
-            return -1;                                                                             \
-        int on = enter();                                                                          \
-        int file = NEXT(name) arguments;                                                           \
-        if (on) {                                                                                  \
-            put(&EVENT(.kind = KIND_OPEN, .error = failed(file), .first = path, .file = file,      \
-                       .argument = O_RDWR | O_CREAT | O_EXCL));                                    \
-            leave();                                                                               \
-        }                                                                                          \
-        return file;                                                                               \
+        RECORDED(int, -1, open_refused(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL), enter(),        \
+                 NEXT(name) arguments, .kind = KIND_OPEN, .first = path, .file = result,           \
+                 .argument = O_RDWR | O_CREAT | O_EXCL)                                            \
     }
 TEMPORARY(mkstemp, (char *path), (path))
 TEMPORARY(mkstemp64, (char *path), (path))
@@ -220,43 +206,19 @@ TEMPORARY(mkostemps, (char *path, int suffix, int flags), (path, suffix, flags))
 TEMPORARY(mkostemps64, (char *path, int suffix, int flags), (path, suffix, flags))
 
 PUBLIC char *mkdtemp(char *path) {
-    if (refused(&EVENT(.kind = KIND_MAKE, .first = path), REACH_NAME))
-        return NULL;
-    int on = enter();
-    char *made = NEXT(mkdtemp)(path);
-    if (on) {
-        put(&EVENT(.kind = KIND_MAKE, .error = made == NULL ? errno : 0, .first = path));
-        leave();
-    }
-    return made;
+    RECORDED(char *, NULL, refused(&EVENT(.kind = KIND_MAKE, .first = path), REACH_NAME), enter(),
+             NEXT(mkdtemp)(path), .kind = KIND_MAKE, .first = path)
 }
 
 /* Looking. */
 
-/* Whether a path is given, and not only a descriptor. Headers declare that it is never NULL. */
-static int names(const char *volatile path, int flags) {
-    const char *given = path;
-    return given != NULL && (given[0] != 0 || (flags & AT_EMPTY_PATH) == 0);
-}
-
-static int look_at(int dir, const char *path, struct stat *file, int flags) {
-#ifdef SYS_newfstatat
-    return (int)RAW(SYS_newfstatat, dir, path, file, flags, 0);
-#else
-    return NEXT(fstatat)(dir, path, file, flags);
-#endif
-}
+/* With this flag, the path may be that of the descriptor. */
+#define NAMES(path, flags) (names(path) && (path[0] != 0 || ((flags) & AT_EMPTY_PATH) == 0))
 
 static int stat_at(int dir, const char *path, struct stat *file, int flags) {
-    int on = names(path, flags) && enter();
-    int result = look_at(dir, path, file, flags);
-    if (on) {
-        put(&EVENT(.kind = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? KIND_LSTAT : KIND_STAT,
-                   .error = failed(result), .dir = dir, .first = path,
-                   .stat = result == 0 ? file : NULL));
-        leave();
-    }
-    return result;
+    RECORDED(int, -1, hidden(dir, path, SIGHT_ABOVE), NAMES(path, flags) && enter(), look_at(dir, path, file, flags),
+             .kind = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? KIND_LSTAT : KIND_STAT, .dir = dir, .first = path,
+             .stat = result == 0 ? file : NULL)
 }
 
 #define STATS(suffix)                                                                              \
@@ -289,48 +251,31 @@ STATS(64)
 #ifdef SYS_statx
 PUBLIC int statx(int dir, const char *restrict path, int flags, unsigned mask,
                  struct statx *restrict file) {
-    int on = names(path, flags) && enter();
-    int result = (int)RAW(SYS_statx, dir, path, flags, mask, file);
-    if (on) {
-        put(&EVENT(.kind = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? KIND_LSTAT : KIND_STAT,
-                   .error = failed(result), .dir = dir, .first = path));
-        leave();
-    }
-    return result;
+    RECORDED(int, -1, hidden(dir, path, SIGHT_ABOVE), NAMES(path, flags) && enter(),
+             RAW(SYS_statx, dir, path, flags, mask, file), .dir = dir, .first = path,
+             .kind = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? KIND_LSTAT : KIND_STAT)
 }
 #endif
 
 PUBLIC int access(const char *path, int mode) {
-    CALL(int, SYS_faccessat, AT_FDCWD, path, mode, 0, 0, .kind = KIND_ACCESS, .first = path,
-         .argument = (uint32_t)mode)
+    SEEING(int, -1, AT_FDCWD, SIGHT_ABOVE, RAW(SYS_faccessat, AT_FDCWD, path, mode, 0, 0), .kind = KIND_ACCESS,
+           .first = path, .argument = (uint32_t)mode)
 }
 
 /* A function that makes several system calls. */
 #define ACCESS(name, parameters, arguments, dir_)                                                  \
     PUBLIC int name parameters {                                                                   \
-        int on = enter();                                                                          \
-        int result = NEXT(name) arguments;                                                         \
-        if (on) {                                                                                  \
-            put(&EVENT(.kind = KIND_ACCESS, .error = failed(result), .dir = dir_, .first = path,   \
-                       .argument = (uint32_t)mode));                                               \
-            leave();                                                                               \
-        }                                                                                          \
-        return result;                                                                             \
+        SEEING(int, -1, dir_, SIGHT_ABOVE, NEXT(name) arguments, .kind = KIND_ACCESS, .dir = dir_, \
+               .first = path, .argument = (uint32_t)mode)                                          \
     }
 ACCESS(eaccess, (const char *path, int mode), (path, mode), AT_FDCWD)
 ACCESS(euidaccess, (const char *path, int mode), (path, mode), AT_FDCWD)
 ACCESS(faccessat, (int dir, const char *path, int mode, int flags), (dir, path, mode, flags), dir)
 
 static ssize_t readlink_at(int dir, const char *path, char *text, size_t size) {
-    int on = enter();
-    ssize_t result = (ssize_t)RAW(SYS_readlinkat, dir, path, text, size, 0);
-    if (on) {
-        put(&EVENT(.kind = KIND_READLINK, .error = failed(result), .dir = dir, .first = path,
-                   .second = result > 0 ? text : NULL,
-                   .second_length = result > 0 ? (size_t)result : 0));
-        leave();
-    }
-    return result;
+    SEEING(ssize_t, -1, dir, SIGHT_ABOVE, RAW(SYS_readlinkat, dir, path, text, size, 0), .kind = KIND_READLINK,
+           .dir = dir, .first = path, .second = result > 0 ? text : NULL,
+           .second_length = result > 0 ? (size_t)result : 0)
 }
 
 PUBLIC ssize_t readlink(const char *path, char *text, size_t size) {
@@ -353,29 +298,15 @@ PUBLIC ssize_t __readlinkat_chk(int dir, const char *path, char *text, size_t si
     return readlink_at(dir, path, text, size);
 }
 
-static void put_real(const char *path, const char *real) {
-    put(&EVENT(.kind = KIND_REALPATH, .error = real == NULL ? errno : 0, .first = path,
-               .second = real));
-}
+#define REAL(call)                                                                                 \
+    SEEING(char *, NULL, AT_FDCWD, SIGHT_ABOVE, call, .kind = KIND_REALPATH, .first = path, .second = result)
 
 PUBLIC char *realpath(const char *restrict path, char *restrict real) {
-    int on = names(path, 0) && enter();
-    char *result = NEXT(realpath)(path, real);
-    if (on) {
-        put_real(path, result);
-        leave();
-    }
-    return result;
+    REAL(NEXT(realpath)(path, real))
 }
 
 PUBLIC char *__realpath_chk(const char *path, char *real, size_t room) {
-    int on = names(path, 0) && enter();
-    char *result = NEXT(__realpath_chk)(path, real, room);
-    if (on) {
-        put_real(path, result);
-        leave();
-    }
-    return result;
+    REAL(NEXT(__realpath_chk)(path, real, room))
 }
 
 PUBLIC char *canonicalize_file_name(const char *path) {
@@ -383,41 +314,21 @@ PUBLIC char *canonicalize_file_name(const char *path) {
 }
 
 PUBLIC DIR *opendir(const char *path) {
-    int on = enter();
-    DIR *dir = NEXT(opendir)(path);
-    if (on) {
-        put(&EVENT(.kind = KIND_LIST, .error = dir == NULL ? errno : 0, .first = path,
-                   .file = dir == NULL ? -1 : dirfd(dir)));
-        leave();
-    }
-    return dir;
+    SEEING(DIR *, NULL, AT_FDCWD, SIGHT_ALL, NEXT(opendir)(path), .kind = KIND_LIST, .first = path,
+           .file = result == NULL ? -1 : dirfd(result))
 }
 
 PUBLIC DIR *fdopendir(int file) {
-    int on = enter();
-    DIR *dir = NEXT(fdopendir)(file);
-    if (on) {
-        put(&EVENT(.kind = KIND_LIST, .error = dir == NULL ? errno : 0, .dir = file, .first = "",
-                   .file = dir == NULL ? -1 : file));
-        leave();
-    }
-    return dir;
+    RECORDED(DIR *, NULL, 0, enter(), NEXT(fdopendir)(file), .kind = KIND_LIST, .dir = file, .first = "",
+             .file = result == NULL ? -1 : file)
 }
 
 /* The system's function, with its choice and order of entries. */
 #define SCAN(name, parameters, arguments, dir_)                                                    \
     PUBLIC int name parameters {                                                                   \
-        int on = enter();                                                                          \
-        int result = NEXT(name) arguments;                                                         \
-        if (on) {                                                                                  \
-            struct stat file;                                                                      \
-            int error = failed(result);                                                            \
-            int known = error == 0 && look_at(dir_, path, &file, 0) == 0;                          \
-            put(&EVENT(.kind = KIND_LIST, .error = error, .dir = dir_, .first = path,              \
-                       .stat = known ? &file : NULL));                                             \
-            leave();                                                                               \
-        }                                                                                          \
-        return result;                                                                             \
+        struct stat file;                                                                          \
+        SEEING(int, -1, dir_, SIGHT_ALL, NEXT(name) arguments, .kind = KIND_LIST, .dir = dir_, .first = path,\
+               .stat = result >= 0 && look_at(dir_, path, &file, 0) == 0 ? &file : NULL)           \
     }
 typedef int choose(const struct dirent *);
 typedef int choose64(const struct dirent64 *);
@@ -456,14 +367,8 @@ GLOB()
 GLOB(64)
 
 #define FILE_SYSTEM(name, type)                                                                    \
-    PUBLIC int name(const char *restrict path, struct type *restrict out) {                       \
-        int on = enter();                                                                          \
-        int result = NEXT(name)(path, out);                                                       \
-        if (on) {                                                                                  \
-            put(&EVENT(.kind = KIND_STATFS, .error = failed(result), .first = path));              \
-            leave();                                                                               \
-        }                                                                                          \
-        return result;                                                                             \
+    PUBLIC int name(const char *restrict path, struct type *restrict out) {                        \
+        SEEING(int, -1, AT_FDCWD, SIGHT_ABOVE, NEXT(name)(path, out), .kind = KIND_STATFS, .first = path)\
     }
 FILE_SYSTEM(statfs, statfs)
 FILE_SYSTEM(statfs64, statfs64)
@@ -481,17 +386,9 @@ PUBLIC int rmdir(const char *path) { return unlink_at(AT_FDCWD, path, AT_REMOVED
 PUBLIC int unlinkat(int dir, const char *path, int flags) { return unlink_at(dir, path, flags); }
 
 PUBLIC int remove(const char *path) {
-    if (refused(&EVENT(.kind = KIND_REMOVE, .first = path), REACH_NAME))
-        return -1;
-    int on = enter();
-    int result = NEXT(remove)(path);
-    if (on) {
-        put(&EVENT(.kind = KIND_REMOVE, .error = failed(result), .first = path));
-        leave();
-    }
-    return result;
+    RECORDED(int, -1, refused(&EVENT(.kind = KIND_REMOVE, .first = path), REACH_NAME), enter(), NEXT(remove)(path),
+             .kind = KIND_REMOVE, .first = path)
 }
-
 
 PUBLIC int renameat(int from, const char *old, int to, const char *new) {
     WRITE(int, REACH_NAME, SYS_renameat2, from, old, to, new, 0, .kind = KIND_RENAME, .dir = from, .first = old,
@@ -563,17 +460,9 @@ PUBLIC int mkfifoat(int dir, const char *path, mode_t mode) {
 /* The system's function, recorded as a change of the path, or of a descriptor's file. */
 #define CHANGE(name, parameters, arguments, dir_, reach)                                           \
     PUBLIC int name parameters {                                                                   \
-        const char *volatile given = path;                                                         \
-        const char *named = given != NULL ? given : "";                                            \
-        if (refused(&EVENT(.kind = KIND_CHANGE, .dir = dir_, .first = named), reach))              \
-            return -1;                                                                             \
-        int on = enter();                                                                          \
-        int result = NEXT(name) arguments;                                                         \
-        if (on) {                                                                                  \
-            put(&EVENT(.kind = KIND_CHANGE, .error = failed(result), .dir = dir_, .first = named));\
-            leave();                                                                               \
-        }                                                                                          \
-        return result;                                                                             \
+        const char *named = names(path) ? path : "";                                               \
+        RECORDED(int, -1, refused(&EVENT(.kind = KIND_CHANGE, .dir = dir_, .first = named), reach), enter(),\
+                 NEXT(name) arguments, .kind = KIND_CHANGE, .dir = dir_, .first = named)           \
     }
 #define REACH(flags) (((flags) & AT_SYMLINK_NOFOLLOW) != 0 ? REACH_NAME : REACH_FILE)
 CHANGE(chmod, (const char *path, mode_t mode), (path, mode), AT_FDCWD, REACH_FILE)

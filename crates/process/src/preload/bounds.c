@@ -185,13 +185,18 @@ static const uint64_t WRITE_FILE = RIGHT(1), REFER = RIGHT(13), TRUNCATE = RIGHT
 /* From removing a directory to making a symbolic link. */
 static const uint64_t CHANGE_DIRS = RIGHT(13) - RIGHT(4);
 
-static void allow(int rules, const char *path, uint64_t allowed) {
+void allow(int rules, const char *path, uint64_t allowed) {
     struct path_beneath rule = {allowed, (int)RAW(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC, 0, 0)};
+    struct stat is;
     if (rule.parent < 0)
         return;
+    /* All below a directory would have a file's right. */
+    if (allowed == MAY_READ_FILE &&
+        (RAW(SYS_newfstatat, rule.parent, "", &is, AT_EMPTY_PATH, 0) != 0 || S_ISDIR(is.st_mode)))
+        rule.allowed = 0;
     /* A file can't have some of the rights; the kernel refuses them. */
-    if (RAW(LANDLOCK_ADD_RULE, rules, RULE_PATH_BENEATH, &rule, 0, 0) != 0) {
-        rule.allowed &= WRITE_FILE | TRUNCATE;
+    if (rule.allowed != 0 && RAW(LANDLOCK_ADD_RULE, rules, RULE_PATH_BENEATH, &rule, 0, 0) != 0) {
+        rule.allowed &= WRITE_FILE | TRUNCATE | MAY_READ_FILE;
         RAW(LANDLOCK_ADD_RULE, rules, RULE_PATH_BENEATH, &rule, 0, 0);
     }
     RAW(SYS_close, rule.parent, 0, 0, 0, 0);
@@ -203,6 +208,8 @@ void restrict_by_kernel(const struct head *head) {
     uint64_t handled = 0;
     if ((head->wishes & WISH_BOUNDS) != 0)
         handled = WRITE_FILE | CHANGE_DIRS | (version >= 2 ? REFER : 0) | (version >= 3 ? TRUNCATE : 0);
+    if ((head->wishes & WISH_VISIBLE) != 0)
+        handled |= MAY_READ_FILE | MAY_READ_DIR;
     int rules = version < 1 || handled == 0
                     ? -1
                     : (int)RAW(LANDLOCK_CREATE_RULESET, &handled, sizeof handled, 0, 0, 0);
@@ -211,6 +218,8 @@ void restrict_by_kernel(const struct head *head) {
         for (; path < end; path += strlen(path) + 1)
             allow(rules, path, handled);
         allow(rules, "/dev/null", handled & (WRITE_FILE | TRUNCATE));
+        if ((head->wishes & WISH_VISIBLE) != 0)
+            allow_visible(head, rules);
         /* If there are too many layers, the layer of the parent process still applies. */
         if (RAW(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
             RAW(LANDLOCK_RESTRICT_SELF, rules, 0, 0, 0, 0);

@@ -1,6 +1,6 @@
 //! The library that is loaded into every compiler with `LD_PRELOAD`: a heap on which the order of
 //! instructions' addresses is the same in every run (`heap.c`), the recorder (`record.c` and its
-//! neighbours), and, for compilers that fork for every job, the fork server (`fork_server.c`).
+//! neighbours), what compilers see (`visible.c`), and, for compilers that fork for every job, the fork server (`fork_server.c`).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -44,9 +44,9 @@ pub(crate) fn write_into(dir: &Path) -> io::Result<TempPath> {
 }
 
 /// The variable that names the libraries to load.
-pub const PRELOAD_VARIABLE: &str = "LD_PRELOAD";
+pub(crate) const PRELOAD_VARIABLE: &str = "LD_PRELOAD";
 /// The variable with the path of the record that a process writes to.
-pub const RECORD_VARIABLE: &str = "GFXPACK_RECORD";
+pub(crate) const RECORD_VARIABLE: &str = "GFXPACK_RECORD";
 
 /// A program's whole environment.
 pub type Environment = Vec<(OsString, OsString)>;

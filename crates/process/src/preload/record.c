@@ -1,4 +1,4 @@
-/* Writes a process's file accesses into a record.
+/* Writes what a process is, and its file accesses, into a record.
  *
  * Any number of threads, processes and signal handlers append to a record with
  * atomic operations alone: there is no lock to wait for, and nothing to flush.
@@ -49,18 +49,9 @@ long raw(long number, long a, long b, long c, long d, long e, long f) {
     return NEXT(syscall)(number, a, b, c, d, e, f);
 }
 
-/* Ends a compiler, since a file that it reads unrecorded could change its object. For drivers,
- * only their dependencies become unknown. */
 void lack(enum lack lack) {
-    static const char message[] = "error: this asks for more files, or by longer names, than gfxpack "
-                                  "can follow\n";
-    if (record == NULL)
-        return;
-    atomic_fetch_or(&record->lacks, (uint32_t)lack);
-    if (class != CLASS_OTHER && (lack == LACK_ROOM || lack == LACK_NAME)) {
-        RAW(SYS_write, STDERR_FILENO, message, sizeof message - 1, 0, 0);
-        RAW(SYS_exit_group, 1, 0, 0, 0, 0);
-    }
+    if (record != NULL)
+        atomic_fetch_or(&record->lacks, (uint32_t)lack);
 }
 
 /* Room for an entry with this much text; NULL if there is none. */
@@ -217,27 +208,10 @@ static int count_libraries(struct dl_phdr_info *library, size_t size, void *coun
     return 1;
 }
 
-/* The next argument, or the end. */
-static const char *next_argument(const char *argument, const char *end) {
-    return argument < end ? argument + strlen(argument) + 1 : end;
-}
-
 /* The class of a program, by its arguments: those of the compiler and the assembler name it, or
- * are in a file. If the loader is started with a program, its own options come before the
- * program. */
+ * are in a file. */
 static enum class class_of(const char *arguments, size_t length) {
     const char *end = arguments + length;
-    const char *file = length > 0 ? strrchr(arguments, '/') : NULL;
-    if (length > 0 && strncmp(file != NULL ? file + 1 : arguments, "ld", 2) == 0 &&
-        strstr(file != NULL ? file : arguments, ".so") != NULL) {
-        const char *argument = next_argument(arguments, end);
-        while (argument < end && strncmp(argument, "--", 2) == 0) {
-            int alone = strcmp(argument, "--inhibit-cache") == 0;
-            argument = next_argument(argument, end);
-            argument = alone ? argument : next_argument(argument, end);
-        }
-        return argument < end ? class_of(argument, (size_t)(end - argument)) : CLASS_OTHER;
-    }
     const char *zero = memchr(arguments, 0, length);
     const char *second = zero != NULL && zero + 1 < end ? zero + 1 : "";
     if (strcmp(second, "-cc1") == 0 || second[0] == '@')
@@ -269,52 +243,20 @@ static void announce(const char *arguments, size_t length) {
         restrict_by_kernel(record);
 }
 
-/* For remote machines: if there is no record, the first process creates it, and each process
- * truncates it to the used length when it ends. */
-static char own_path[PATH_MAX];
-
-static int make(const char *path) {
-    int file = (int)RAW(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644, 0);
-    if (file < 0)
-        return file;
-    struct head head = {.magic = RECORD_MAGIC, .version = RECORD_VERSION, .limit = RECORD_LIMIT,
-                        .wishes = WISH_CUT};
-    atomic_init(&head.used, sizeof head);
-    if (RAW(SYS_pwrite64, file, &head, sizeof head, 0, 0) != sizeof head) {
-        close(file);
-        return -1;
-    }
-    return file;
-}
-
-static void cut(void) {
-    int file = (int)RAW(SYS_openat, AT_FDCWD, own_path, O_RDWR | O_CLOEXEC, 0, 0);
-    if (file < 0 || RAW(SYS_ftruncate, file, atomic_load(&record->used), 0, 0, 0) != 0)
-        lack(LACK_ROOM);
-    if (file >= 0)
-        close(file);
-}
-
 static int map(const char *path) {
     int file = (int)RAW(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0, 0);
-    if (file < 0 && errno == ENOENT)
-        file = make(path);
     if (file < 0)
         return 0;
     struct head head;
     struct head *mapped = MAP_FAILED;
     if (pread(file, &head, sizeof head, 0) == sizeof head && head.magic == RECORD_MAGIC &&
         head.version == RECORD_VERSION && head.limit >= sizeof head &&
-        head.writable <= head.limit - sizeof head &&
-        ((head.wishes & WISH_CUT) == 0 ||
-         (strlen(path) < sizeof own_path && RAW(SYS_ftruncate, file, head.limit, 0, 0, 0) == 0)))
+        (uint64_t)head.writable + head.visible <= head.limit - sizeof head)
         mapped = mmap(NULL, head.limit, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (mapped == MAP_FAILED)
         return 0;
     record = mapped;
-    if ((head.wishes & WISH_CUT) != 0)
-        strcpy(own_path, path);
     own_pid = (pid_t)RAW(SYS_getpid, 0, 0, 0, 0, 0);
     return 1;
 }
@@ -384,9 +326,11 @@ int enter_start(void) {
 int enter(void) {
     if (__builtin_expect(state == UNDECIDED, 0))
         begin();
-    if (state != ON || (class == CLASS_OTHER && (record->wishes & WISH_ALL) == 0))
-        return 0;
-    return enter_start();
+    return state == ON && (record->wishes & WISH_ALL) != 0 && enter_start();
+}
+
+int enter_untold(void) {
+    return enter() || (state == ON && class != CLASS_OTHER && enter_start());
 }
 
 void leave(void) {
@@ -397,6 +341,12 @@ const struct head *bounds(void) {
     if (__builtin_expect(state == UNDECIDED, 0))
         begin();
     return state == ON && (record->wishes & WISH_BOUNDS) != 0 ? record : NULL;
+}
+
+const struct head *sees_list(void) {
+    if (__builtin_expect(state == UNDECIDED, 0))
+        begin();
+    return state == ON && class != CLASS_OTHER && (record->wishes & WISH_VISIBLE) != 0 ? record : NULL;
 }
 
 int is_compiler(void) {
@@ -451,8 +401,6 @@ static void end(void) {
         lack(LACK_HEAP);
     /* After vfork, this is not the end of the parent. */
     put(&EVENT(.kind = KIND_END, .pid = (uint32_t)RAW(SYS_getpid, 0, 0, 0, 0, 0)));
-    if (own_path[0] != 0)
-        cut();
 }
 
 /* `exit` calls the system's `_exit`, so its end is recorded here. */
@@ -471,6 +419,8 @@ PUBLIC void _Exit(int status) {
 }
 
 PUBLIC int chdir(const char *path) {
+    if (hidden(AT_FDCWD, path, SIGHT_ABOVE))
+        return -1;
     int asks = enter();
     int on = asks || enter_start();
     int done = (int)RAW(SYS_chdir, path, 0, 0, 0, 0);

@@ -8,6 +8,8 @@
  *   paths that may be written, absolute and without links, each ended by a
  *   zero
  *   zeros up to a multiple of 8
+ *   what compilers see, in the form that `visible.c` describes
+ *   zeros up to a multiple of 8
  *   entries, one after the other, each with its own length; a length of zero
  *   is an entry that was begun and not finished
  *
@@ -33,17 +35,15 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 #define RECORD_MAGIC 0x68637461772d7867ull /* "gx-watch" */
-#define RECORD_VERSION 2u
-/* The longest record that a process creates itself. */
-#define RECORD_LIMIT ((uint64_t)16 << 20)
+#define RECORD_VERSION 3u
 
 /* Options of a record. */
 enum wish {
-    WISH_ALL = 1,    /* the file accesses of drivers and scripts are recorded too */
+    WISH_ALL = 1,    /* file accesses are recorded */
     WISH_BOUNDS = 2, /* only paths of a list, and below them, may be written */
     /* Landlock confines compilers, assemblers and linkers to these paths */
     WISH_LANDLOCK = 4,
-    WISH_CUT = 16, /* the file is truncated to its used length */
+    WISH_VISIBLE = 8, /* compilers, assemblers and linkers see only what a list names */
 };
 
 /* Why accesses may be missing in a record. */
@@ -69,7 +69,9 @@ struct head {
     uint32_t wishes;
     /* The length of the list of writable paths. */
     uint32_t writable;
-    uint32_t unused[4];
+    /* The length of the list of what compilers see. */
+    uint32_t visible;
+    uint32_t unused[3];
 };
 
 enum kind {
@@ -166,6 +168,8 @@ void gfxpack_watch(const char *path, int argc, char **argv);
 /* Whether this process's file accesses are recorded. If so, the entry must be written before
  * `leave`. */
 int enter(void);
+/* The same for operations that no entry can represent, which are also recorded of compilers. */
+int enter_untold(void);
 /* The same for programs that it starts. */
 int enter_start(void);
 void leave(void);
@@ -178,11 +182,31 @@ enum reach {
 };
 /* Whether a call that writes must be refused. If so, it is recorded and errno is set. */
 int refused(const struct event *event, enum reach reach);
-/* Whether a compiler must not read a file, which has no end: a device or a named pipe. If so, it is
- * recorded and errno is set. */
+/* Whether a compiler must not read a file, which has no end: a device or a named pipe. If so, errno
+ * is set. */
 int is_endless(const struct event *event);
-/* Confines this process, and everything that it starts, to the head's list by Landlock. */
+/* Confines this process, and everything that it starts, to the head's lists by Landlock. */
 void restrict_by_kernel(const struct head *head);
+/* Adds a path to Landlock's rules. */
+void allow(int rules, const char *path, uint64_t allowed);
+/* Source: Linux, include/uapi/linux/landlock.h. */
+#define MAY_READ_FILE (1ull << 2)
+#define MAY_READ_DIR (1ull << 3)
+
+/* The head, if this process sees only what its list names; else NULL. */
+const struct head *sees_list(void);
+/* What may be done with a path, each with what is before it. */
+enum sight {
+    SIGHT_NONE,
+    SIGHT_ABOVE, /* asked for its state, opened with O_PATH: a directory above what is visible */
+    SIGHT_NAME,  /* read, if it is a file */
+    SIGHT_ALL,   /* listed, if it is a directory */
+};
+enum sight see(int dir, const char *path);
+/* Whether a path is to be less visible than that. If so, errno is set. */
+int hidden(int dir, const char *path, enum sight least);
+/* Adds all that is visible to Landlock's rules. */
+void allow_visible(const struct head *head, int rules);
 /* Whether this process runs a compiler, an assembler or a linker. */
 int is_compiler(void);
 /* Whether this process was forked for one job, and may start no program. */

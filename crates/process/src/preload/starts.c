@@ -25,9 +25,10 @@ static void untold(const char *name) {
     errno = before;
 }
 
-/* A forked job may not start programs, since these would not have its record. */
+/* A forked job may not start programs, since these would not have its record. What sees only what
+ * a list names may not either, since these might see more. */
 static int start_refused(const char *name) {
-    if (!is_job())
+    if (!is_job() && sees_list() == NULL)
         return 0;
     if (enter_start()) {
         untold(name);
@@ -209,7 +210,7 @@ PUBLIC int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict
     int writes = (flags & (O_ACCMODE | O_CREAT | O_TRUNC)) != 0;
     if (writes && refused(&EVENT(.kind = KIND_OPEN, .argument = (uint32_t)flags, .first = path), REACH_FILE))
         return errno;
-    if (strcmp(path, "/dev/null") != 0 && enter()) {
+    if (strcmp(path, "/dev/null") != 0 && enter_untold()) {
         untold("posix_spawn_file_actions_addopen");
         leave();
     }
@@ -278,25 +279,25 @@ PUBLIC FILE *popen(const char *line, const char *mode) {
         }                                                                                          \
         return NEXT(name) arguments;                                                               \
     }
-UNTOLD(int, ftw, enter, (const char *path, __ftw_func_t visit, int depth), (path, visit, depth))
-UNTOLD(int, ftw64, enter, (const char *path, __ftw64_func_t visit, int depth), (path, visit, depth))
-UNTOLD(int, nftw, enter, (const char *path, __nftw_func_t visit, int depth, int flags),
+UNTOLD(int, ftw, enter_untold, (const char *path, __ftw_func_t visit, int depth), (path, visit, depth))
+UNTOLD(int, ftw64, enter_untold, (const char *path, __ftw64_func_t visit, int depth), (path, visit, depth))
+UNTOLD(int, nftw, enter_untold, (const char *path, __nftw_func_t visit, int depth, int flags),
        (path, visit, depth, flags))
-UNTOLD(int, nftw64, enter, (const char *path, __nftw64_func_t visit, int depth, int flags),
+UNTOLD(int, nftw64, enter_untold, (const char *path, __nftw64_func_t visit, int depth, int flags),
        (path, visit, depth, flags))
-UNTOLD(FILE *, tmpfile, enter, (void), ())
-UNTOLD(FILE *, tmpfile64, enter, (void), ())
+UNTOLD(FILE *, tmpfile, enter_untold, (void), ())
+UNTOLD(FILE *, tmpfile64, enter_untold, (void), ())
 UNTOLD(int, chroot, enter_start, (const char *path), (path))
-UNTOLD(int, connect, enter, (int socket, const struct sockaddr *address, socklen_t length),
+UNTOLD(int, connect, enter_untold, (int socket, const struct sockaddr *address, socklen_t length),
        (socket, address, length))
 int shm_open(const char *, int, mode_t);
 int shm_unlink(const char *);
 int inotify_add_watch(int, const char *, uint32_t);
 int open_by_handle_at(int, struct file_handle *, int);
-UNTOLD(int, shm_open, enter, (const char *name, int flags, mode_t mode), (name, flags, mode))
-UNTOLD(int, shm_unlink, enter, (const char *name), (name))
-UNTOLD(int, inotify_add_watch, enter, (int file, const char *path, uint32_t mask), (file, path, mask))
-UNTOLD(int, open_by_handle_at, enter, (int file, struct file_handle *handle, int flags),
+UNTOLD(int, shm_open, enter_untold, (const char *name, int flags, mode_t mode), (name, flags, mode))
+UNTOLD(int, shm_unlink, enter_untold, (const char *name), (name))
+UNTOLD(int, inotify_add_watch, enter_untold, (int file, const char *path, uint32_t mask), (file, path, mask))
+UNTOLD(int, open_by_handle_at, enter_untold, (int file, struct file_handle *handle, int flags),
        (file, handle, flags))
 
 /* System calls that bypass the C library's functions. Those that start programs are always
@@ -343,7 +344,7 @@ PUBLIC long syscall(long number, ...) {
     va_end(rest);
     if (starts(number) && start_refused("syscall"))
         return -1;
-    if (starts(number) ? enter_start() : !is_harmless(number) && enter()) {
+    if (starts(number) ? enter_start() : !is_harmless(number) && enter_untold()) {
         untold("syscall");
         leave();
     }

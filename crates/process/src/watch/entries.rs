@@ -11,16 +11,18 @@ use std::path::{Path, PathBuf};
 use super::record::{FileAccess, FileStat, Operation, Process, ProcessClass, Record, WatchError};
 use crate::file_digest::Identity;
 
-/// The length of the head; the list of writable paths and then the entries follow.
+/// The length of the head; the list of writable paths, what compilers see, and then the entries
+/// follow.
 pub(super) const HEAD: usize = 64;
 /// The length of an entry without its text.
 const ENTRY: usize = 72;
 const MAGIC: u64 = 0x6863_7461_772d_7867;
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 const WISH_ALL: u32 = 1;
 const WISH_BOUNDS: u32 = 2;
 const WISH_LANDLOCK: u32 = 4;
+const WISH_VISIBLE: u32 = 8;
 
 const LACK_ROOM: u32 = 1;
 const LACK_UNTOLD: u32 = 2;
@@ -61,12 +63,14 @@ impl Record {
 /// The options in the head of a record.
 #[derive(Default)]
 pub(super) struct RecordHeader<'a> {
-    /// Whether drivers record their file accesses.
+    /// Whether file accesses are recorded.
     pub(super) all: bool,
     /// The paths that may be written, absolute and without links.
     pub(super) writable: Option<&'a [PathBuf]>,
-    /// Whether the library makes the kernel confine compilers to these paths.
+    /// Whether the library makes the kernel confine compilers to these paths, and to what they see.
     pub(super) landlock: bool,
+    /// What compilers see, in the library's form.
+    pub(super) visible: Option<&'a [u8]>,
 }
 
 impl RecordHeader<'_> {
@@ -76,19 +80,25 @@ impl RecordHeader<'_> {
             (self.all, WISH_ALL),
             (self.writable.is_some(), WISH_BOUNDS),
             (self.landlock, WISH_LANDLOCK),
+            (self.visible.is_some(), WISH_VISIBLE),
         ];
         let wishes: u32 = wishes.iter().filter(|(wished, _)| *wished).map(|(_, wish)| wish).sum();
         let paths = self.writable.unwrap_or_default().iter();
         let writable: Vec<u8> =
             paths.flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
-        let length = u32::try_from(writable.len()).expect("paths are shorter");
+        let visible = self.visible.unwrap_or_default();
+        let [written, seen] = [writable.as_slice(), visible]
+            .map(|list| u32::try_from(list.len()).expect("paths are shorter").to_ne_bytes());
         let mut header = vec![0; HEAD];
         header[..8].copy_from_slice(&MAGIC.to_ne_bytes());
         header[8..12].copy_from_slice(&VERSION.to_ne_bytes());
         header[16..24].copy_from_slice(&limit.to_ne_bytes());
         header[40..44].copy_from_slice(&wishes.to_ne_bytes());
-        header[44..48].copy_from_slice(&length.to_ne_bytes());
+        header[44..48].copy_from_slice(&written);
+        header[48..52].copy_from_slice(&seen);
         header.extend(writable);
+        header.resize(header.len().next_multiple_of(8), 0);
+        header.extend(visible);
         header.resize(begin(&header), 0);
         let used = header.len() as u64;
         header[24..32].copy_from_slice(&used.to_ne_bytes());
@@ -98,7 +108,8 @@ impl RecordHeader<'_> {
 
 /// The position of a record's first entry.
 fn begin(bytes: &[u8]) -> usize {
-    (HEAD + number(bytes, 44) as usize).next_multiple_of(8)
+    let [writable, visible] = [44, 48].map(|at| number(bytes, at) as usize);
+    ((HEAD + writable).next_multiple_of(8) + visible).next_multiple_of(8)
 }
 
 /// The used length of a record, from its head.
@@ -204,23 +215,16 @@ struct ProcessState {
     ended: bool,
 }
 
-/// A program that a process is about to execute.
-struct PendingExec {
-    /// The process that executes it.
-    process: usize,
-    program: PathBuf,
-}
-
 #[derive(Default)]
 struct Reader {
-    /// Whether drivers' accesses are recorded.
+    /// Whether accesses are recorded.
     all: bool,
     processes: Vec<Process>,
     accesses: Vec<FileAccess>,
     states: BTreeMap<u32, ProcessState>,
-    /// By process number. The process may be a copy made by vfork, of which nothing else is
-    /// recorded.
-    pending_execs: BTreeMap<u32, PendingExec>,
+    /// Programs that processes are about to execute, by process number. The process may be a copy
+    /// made by vfork, of which nothing else is recorded.
+    pending_execs: BTreeMap<u32, PathBuf>,
     /// Programs that were started, by process number.
     spawned: Vec<(u32, PathBuf)>,
     /// Command lines of shells that were started.
@@ -237,14 +241,7 @@ impl Reader {
             1 => self.program(entry),
             2 => self.fork(entry),
             3 => {
-                let directory = entry.path(entry.first)?;
-                let state = self.state(entry)?;
-                state.directory.clone_from(&directory);
-                let process = state.process;
-                let began = &mut self.processes[process].directory;
-                if began.as_os_str().is_empty() {
-                    *began = directory;
-                }
+                self.state(entry)?.directory = entry.path(entry.first)?;
                 Ok(())
             }
             4 => {
@@ -265,9 +262,8 @@ impl Reader {
             }
             6 => self.begin_exec(entry),
             7 => {
-                let exec = self.pending_execs.remove(&entry.pid).ok_or_else(|| entry.damaged())?;
-                let PendingExec { process, program } = exec;
-                self.executed(process, program, entry.error);
+                let pending = self.pending_execs.remove(&entry.pid);
+                self.executed(pending.ok_or_else(|| entry.damaged())?, entry.error);
                 Ok(())
             }
             8 | 10 => self.start(entry),
@@ -295,9 +291,9 @@ impl Reader {
         // executed without an entry.
         let goes_on = self.states.get(&entry.pid).is_some_and(|state| !state.ended);
         match self.pending_execs.remove(&entry.pid) {
-            Some(PendingExec { process, program }) => {
+            Some(program) => {
                 self.executions.push((program.clone(), self.processes.len()));
-                self.executed(process, program, None);
+                self.executed(program, None);
             }
             None if goes_on => return Err(entry.damaged()),
             None => self.arrived.push(self.processes.len()),
@@ -308,7 +304,6 @@ impl Reader {
                 pid: entry.pid,
                 program: entry.path(entry.first)?,
                 arguments: arguments.map(|arg| OsStr::from_bytes(arg).to_owned()).collect(),
-                directory: PathBuf::new(),
                 class,
                 libraries: Vec::new(),
             },
@@ -335,16 +330,15 @@ impl Reader {
         } else {
             absolute(&state.directory, &entry.path(entry.first)?, entry)?
         };
-        self.pending_execs.insert(entry.pid, PendingExec { process: state.process, program });
+        self.pending_execs.insert(entry.pid, program);
         Ok(())
     }
 
     /// Handles the entry of a process that started another one.
     fn start(&mut self, entry: &RecorderEntry<'_>) -> Result<(), WatchError> {
         let state = self.states.get(&entry.pid).ok_or_else(|| entry.damaged())?;
-        let process = state.process;
         let program = absolute(&state.directory, &entry.path(entry.first)?, entry)?;
-        self.executed(process, program.clone(), entry.error);
+        self.executed(program.clone(), entry.error);
         match (entry.error, entry.kind) {
             (Some(_), _) => {}
             (None, 8) => self.spawned.push((entry.argument, program)),
@@ -353,20 +347,10 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether a process's file accesses are recorded.
-    fn is_recorded(&self, process: usize) -> bool {
-        self.all || self.processes[process].class != ProcessClass::Other
-    }
-
-    fn executed(&mut self, process: usize, path: PathBuf, error: Option<i32>) {
-        if self.is_recorded(process) {
-            self.accesses.push(FileAccess {
-                process,
-                path,
-                operation: Operation::Execute,
-                error,
-                file: None,
-            });
+    fn executed(&mut self, path: PathBuf, error: Option<i32>) {
+        if self.all {
+            let operation = Operation::Execute;
+            self.accesses.push(FileAccess { path, operation, error, file: None });
         }
     }
 
@@ -408,8 +392,7 @@ impl Reader {
         } else {
             absolute(entry.path(entry.first)?)?
         };
-        let (process, error, file) = (state.process, entry.error, entry.file);
-        let mut access = FileAccess { process, path, operation, error, file };
+        let mut access = FileAccess { path, operation, error: entry.error, file: entry.file };
         // `a/` and `a/.` are absent if `a` is a file. Comparing paths ignores what follows `a`
         // there, so such a path is stored as `a/..`, which is absent too.
         if access.is_absent()
@@ -423,8 +406,8 @@ impl Reader {
     }
 
     fn finish(mut self) -> Result<Record, WatchError> {
-        if let Some((_, exec)) = self.pending_execs.pop_first() {
-            return Err(WatchError::NotWatched(exec.program));
+        if let Some((_, program)) = self.pending_execs.pop_first() {
+            return Err(WatchError::NotWatched(program));
         }
         for (pid, program) in &self.spawned {
             let of_pid = |&index: &usize| self.processes[index].pid == *pid;

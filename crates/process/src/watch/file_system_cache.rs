@@ -25,7 +25,7 @@ pub(super) const PROC: &str = "/proc";
 /// Source: Linux, `include/linux/namei.h`, `MAXSYMLINKS`.
 const MAX_LINKS: usize = 40;
 
-/// The current state of the file system. Each path is looked at once, and again if a compiler got
+/// The current state of the file system. Each path is looked at once, and again if a program got
 /// another result.
 #[derive(Debug)]
 pub struct FileSystemCache<'a> {
@@ -77,14 +77,12 @@ impl<'a> FileSystemCache<'a> {
     }
 
     /// Whether the path has this state now.
-    #[must_use]
-    pub fn holds(&self, path: &Path, state: &PathState) -> bool {
+    pub(super) fn holds(&self, path: &Path, state: &PathState) -> bool {
         self.state(path, state.query()).is_some_and(|now| now == *state)
     }
 
     /// The answer for the path; `None` if it can't be found out.
-    #[must_use]
-    pub fn state(&self, path: &Path, query: PathQuery) -> Option<PathState> {
+    pub(super) fn state(&self, path: &Path, query: PathQuery) -> Option<PathState> {
         if query == PathQuery::Link {
             match fs::read_link(path) {
                 Ok(link) => return Some(PathState::Link(link)),
@@ -103,8 +101,7 @@ impl<'a> FileSystemCache<'a> {
     /// The answer for a file or directory that a run found in this state; `None` if it has changed
     /// since. Also returns whether it is certain that it did not change meanwhile. It is not if the
     /// last change was after `since` or shortly before.
-    #[must_use]
-    pub fn state_if_same(
+    pub(super) fn state_if_same(
         &self,
         path: &Path,
         query: PathQuery,
@@ -129,8 +126,7 @@ impl<'a> FileSystemCache<'a> {
     }
 
     /// Whether nothing exists at a path where a run found nothing.
-    #[must_use]
-    pub fn is_absent(&self, path: &Path) -> bool {
+    pub(super) fn is_absent(&self, path: &Path) -> bool {
         let mut known = self.lock();
         if known.paths.get(path).is_some_and(|look| look.kind == PathKind::Absent) {
             return true;
@@ -142,15 +138,13 @@ impl<'a> FileSystemCache<'a> {
     }
 
     /// Whether it is certain that a path did not change after `since`.
-    #[must_use]
-    pub fn was_settled(&self, path: &Path, since: Timestamp) -> bool {
+    pub(super) fn was_settled(&self, path: &Path, since: Timestamp) -> bool {
         let look = CachedPath::read(path);
         look.identity.is_none_or(|identity| identity.was_settled(since))
     }
 
     /// The first missing directory of a path, or the path itself.
-    #[must_use]
-    pub fn first_absent(&self, path: &Path) -> PathBuf {
+    pub(super) fn first_absent(&self, path: &Path) -> PathBuf {
         let above: Vec<&Path> = path.ancestors().skip(1).collect();
         let absent = above.into_iter().rev().find(|dir| {
             self.lock().paths.entry(dir.to_path_buf()).or_insert_with(|| CachedPath::read(dir)).kind
@@ -185,13 +179,6 @@ impl<'a> FileSystemCache<'a> {
         // From elsewhere, only a link can lead there.
         let may_lead = || path == Path::new(PROC) || fs::read_link(path).is_ok();
         dir_leads || may_lead() && leads_to_proc(path, MAX_LINKS)
-    }
-
-    /// Device and inode of a regular file; `None` for anything else.
-    pub(super) fn file_id(&self, path: &Path) -> Option<(u64, u64)> {
-        let mut known = self.lock();
-        let look = known.paths.entry(path.to_owned()).or_insert_with(|| CachedPath::read(path));
-        look.identity.filter(|_| look.kind == PathKind::File).map(Identity::file_id)
     }
 
     fn lock(&self) -> MutexGuard<'_, CachedPaths> {

@@ -1,37 +1,78 @@
-//! Judges all file accesses of a run.
+//! The dependencies of a driver's or script's output: the file accesses of all its processes, and
+//! the programs themselves.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
+use super::driver::started;
 use super::file_system_cache::PROC;
-use super::{
-    FileAccess, FileStat, FileSystemCache, Judgement, Operation, PathQuery, PathRoles, PathState,
-    ProcessClass, Record,
-};
+use super::judgement::{self, Judgement};
+use super::path_state::PathQuery;
+use super::{FileAccess, FileStat, FileSystemCache, Operation, PathState, Record};
 use crate::Timestamp;
 
-/// The dependencies of a run besides its own sources and the toolchain.
+/// The dependencies of a run.
 #[derive(Debug, Default)]
 pub struct RunDependencies {
-    /// The results of its accesses to absolute paths.
+    /// The results of its accesses to paths.
     pub states: BTreeSet<(PathBuf, PathState)>,
-    /// Its accesses in the directory of its sources, by relative path.
-    pub stage: BTreeMap<PathBuf, InStage>,
-    /// A file that it read but may not read.
+    /// A path that it read and that the next run has elsewhere.
     pub reads: Option<PathBuf>,
-    /// A directory of its sources that it listed, by relative path. It may not, as only some of the
-    /// files are there.
-    pub lists: Option<PathBuf>,
     /// A path that it wrote, or tried to write, but may not.
     pub writes: Option<PathBuf>,
     /// A path that has changed since the run looked at it, so that the run's output can't be used
     /// again.
     pub changed: Option<PathBuf>,
-    /// Files that had just changed when the run began, or changed meanwhile, as they are now. If a
-    /// later run finds all of them the same after it, it has read them in this state.
-    pub fresh: BTreeSet<(PathBuf, PathState)>,
+    /// A file that had just changed when the run began, or changed meanwhile.
+    pub fresh: Option<PathBuf>,
+}
+
+/// Judges the record of a driver or script that was started as `program` in the directory `scratch`
+/// after `since`, and may write only there. A file is recorded as it is now, so it must be the one
+/// that the run looked at. The recorder must have recorded all accesses
+/// ([`RecorderOptions::all`](super::RecorderOptions::all)).
+///
+/// A record does not contain the paths at which a program's loader looked for libraries; the
+/// libraries that it found are among the answers.
+#[must_use]
+pub fn judge_driver_record(
+    record: &Record,
+    program: &Path,
+    scratch: &Path,
+    file_system: &FileSystemCache<'_>,
+    since: Timestamp,
+) -> RunDependencies {
+    let mut dependencies = RunDependencies {
+        writes: written_elsewhere(record, scratch, file_system),
+        ..RunDependencies::default()
+    };
+    for access in record.accesses.iter().filter(|access| !access.operation.writes()) {
+        let in_proc = file_system.leads_to_proc(&access.path);
+        let real = if in_proc { PROC.into() } else { file_system.real(&access.path) };
+        let judgement = judgement::judge(access, scratch, &real);
+        dependencies.take(judgement, access, file_system, since);
+    }
+    dependencies.add_modes(record, file_system);
+    let programs = started(record, program).into_iter();
+    for path in programs.filter(|path| !path.starts_with(scratch)) {
+        dependencies.add_program(path, file_system, since);
+    }
+    dependencies
+}
+
+/// The first path that a driver wrote, or tried to write, outside `scratch`.
+#[must_use]
+pub fn written_elsewhere(
+    record: &Record,
+    scratch: &Path,
+    file_system: &FileSystemCache<'_>,
+) -> Option<PathBuf> {
+    let mut accesses = record.accesses.iter();
+    let written = accesses
+        .find_map(|access| judgement::written(access, scratch, || file_system.real(&access.path)));
+    written.map(Path::to_owned)
 }
 
 impl RunDependencies {
@@ -39,45 +80,10 @@ impl RunDependencies {
     /// stored for other runs.
     #[must_use]
     pub fn unknown(&self) -> Option<&Path> {
-        let fresh = self.fresh.first().map(|(path, _)| path);
-        let forbidden = self.reads.as_ref().or(self.lists.as_ref());
-        forbidden.or(self.changed.as_ref()).or(fresh).map(PathBuf::as_path)
+        let known = self.reads.as_ref().or(self.changed.as_ref()).or(self.fresh.as_ref());
+        known.map(PathBuf::as_path)
     }
-}
 
-/// Whether a path existed when it was looked up, possibly several times.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct InStage {
-    /// It existed at least once.
-    pub found: bool,
-    /// It did not exist at least once.
-    pub absent: bool,
-}
-
-/// Judges the records of a run, with the roles for each class of programs. A file is recorded as it
-/// is now, so it must be the one that the run looked at. `since` is when the run began.
-#[must_use]
-pub fn judge_records<'p, 'r>(
-    records: impl IntoIterator<Item = &'r Record>,
-    roles: impl Fn(ProcessClass) -> &'p PathRoles,
-    file_system: &FileSystemCache<'_>,
-    since: Timestamp,
-) -> RunDependencies {
-    let mut dependencies = RunDependencies::default();
-    for record in records {
-        for access in &record.accesses {
-            let roles = roles(record.processes[access.process].class);
-            let in_proc = file_system.leads_to_proc(&access.path);
-            let real = if in_proc { PROC.into() } else { file_system.real(&access.path) };
-            for judgement in roles.judge(access, &real) {
-                dependencies.take(judgement, access, file_system, since);
-            }
-        }
-    }
-    dependencies
-}
-
-impl RunDependencies {
     fn take(
         &mut self,
         judgement: Judgement,
@@ -85,46 +91,30 @@ impl RunDependencies {
         file_system: &FileSystemCache<'_>,
         since: Timestamp,
     ) {
+        let path = &access.path;
         match judgement {
             Judgement::Nothing => {}
-            Judgement::Reads(path) => {
-                self.reads.get_or_insert(path);
+            Judgement::Reads => {
+                self.reads.get_or_insert_with(|| path.clone());
             }
-            Judgement::ListsStage(below) => {
-                self.lists.get_or_insert(below);
+            Judgement::Absent if file_system.is_absent(path) => {
+                self.states.insert((file_system.first_absent(path), PathState::Absent));
             }
-            Judgement::Writes(path) => {
-                self.writes.get_or_insert(path);
+            Judgement::Absent => {
+                self.changed.get_or_insert_with(|| path.clone());
             }
-            Judgement::InStage(below) => self.in_stage(below, true),
-            Judgement::AbsentInStage(below) => self.in_stage(below, false),
-            Judgement::Absent(path) => {
-                if file_system.is_absent(&path) {
-                    self.states.insert((file_system.first_absent(&path), PathState::Absent));
-                } else {
-                    self.changed.get_or_insert(path);
-                }
-            }
-            Judgement::Directory(path) | Judgement::Present(path) => {
+            Judgement::Found => {
                 let link = matches!(access.operation, Operation::Readlink(Some(_)))
                     || (access.operation == Operation::Lstat
                         && access.file.is_some_and(|file| is_link(&file)));
                 if !link && matches!(access.operation, Operation::Lstat | Operation::Readlink(_)) {
-                    self.no_link(&path, file_system);
+                    self.no_link(path, file_system);
                 }
                 let query = if link { PathQuery::Link } else { PathQuery::Content };
-                self.found(path, query, access, file_system, since);
+                self.found(query, access, file_system, since);
             }
-            Judgement::Listing(path) => {
-                self.found(path, PathQuery::Listing, access, file_system, since)
-            }
+            Judgement::Listing => self.found(PathQuery::Listing, access, file_system, since),
         }
-    }
-
-    fn in_stage(&mut self, below: PathBuf, found: bool) {
-        let lookup = self.stage.entry(below).or_default();
-        lookup.found |= found;
-        lookup.absent |= !found;
     }
 
     /// Records an access that found that a path is no link.
@@ -137,12 +127,12 @@ impl RunDependencies {
 
     fn found(
         &mut self,
-        path: PathBuf,
         query: PathQuery,
         access: &FileAccess,
         file_system: &FileSystemCache<'_>,
         since: Timestamp,
     ) {
+        let path = access.path.clone();
         // The target of a link is compared by itself. The state of a directory changes whenever a
         // file is created in it.
         let stat = access.file.filter(|stat| match query {
@@ -157,7 +147,40 @@ impl RunDependencies {
         match state {
             Some((state, rested)) if fits(&state, access) => {
                 if !rested {
-                    self.fresh.insert((path.clone(), state.clone()));
+                    self.fresh.get_or_insert_with(|| path.clone());
+                }
+                self.states.insert((path, state));
+            }
+            _ => {
+                self.changed.get_or_insert(path);
+            }
+        }
+    }
+
+    /// Adds whether the files that were looked up are executable.
+    fn add_modes(&mut self, record: &Record, file_system: &FileSystemCache<'_>) {
+        let seen: BTreeSet<&Path> = record
+            .accesses
+            .iter()
+            .filter(|access| sees_mode(access))
+            .map(|access| access.path.as_path())
+            .collect();
+        let files = self.states.iter().filter(|(_, state)| state.digest().is_some());
+        let modes: Vec<_> = files
+            .filter(|(path, _)| seen.contains(path.as_path()))
+            .filter_map(|(path, _)| {
+                Some((path.clone(), file_system.state(path, PathQuery::Executable)?))
+            })
+            .collect();
+        self.states.extend(modes);
+    }
+
+    fn add_program(&mut self, path: PathBuf, file_system: &FileSystemCache<'_>, since: Timestamp) {
+        match file_system.state(&path, PathQuery::Content) {
+            Some(state @ PathState::File { .. }) => {
+                // The record does not identify the file, so it must not have changed since.
+                if !file_system.was_settled(&path, since) {
+                    self.fresh.get_or_insert_with(|| path.clone());
                 }
                 self.states.insert((path, state));
             }
@@ -170,6 +193,17 @@ impl RunDependencies {
 
 fn is_link(stat: &FileStat) -> bool {
     stat.mode & 0o170_000 == 0o120_000
+}
+
+/// Whether an access shows if a file is executable.
+fn sees_mode(access: &FileAccess) -> bool {
+    const EXECUTE: u32 = 1;
+    match access.operation {
+        Operation::Execute => true,
+        Operation::Access(mode) => mode & EXECUTE != 0,
+        Operation::Stat | Operation::Lstat => access.file.is_some_and(|file| !file.is_dir()),
+        _ => false,
+    }
 }
 
 /// Whether an access can have had this answer.

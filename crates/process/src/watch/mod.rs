@@ -1,9 +1,12 @@
-//! Records file accesses: a library that is loaded into every process of a run writes the paths
-//! that the process looks up or changes into a record.
+//! Records programs and their file accesses: a library that is loaded into every process of a run
+//! writes what the process runs, and the paths that it looks up or changes, into a record.
 //!
 //! Create a [`Recorder`], pass its [`environment`] to the program, and read the [`Record`] when the
-//! program and everything that it started have ended. If accesses may be missing, the result is an
+//! program and everything that it started have ended. If anything may be missing, the result is an
 //! [`WatchError`] instead.
+//!
+//! Accesses are recorded of drivers and scripts whose answers depend on them. Compilers see only what
+//! is declared ([`Visible`]), so of these, it is enough to record that they ran.
 //!
 //! [`environment`]: Recorder::environment
 
@@ -11,12 +14,13 @@ mod driver;
 mod entries;
 mod file_system_cache;
 mod judge_record;
+mod judgement;
 mod landlock;
-mod path_roles;
 mod path_state;
 mod path_states;
 mod path_text;
 mod record;
+mod visible;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -33,20 +37,21 @@ use tempfile::TempPath;
 use self::entries::RecordHeader;
 use crate::preload::{self, PRELOAD_VARIABLE, RECORD_VARIABLE};
 
-pub use driver::{driver_path_roles, judge_driver_record};
 pub use file_system_cache::{FileSystemCache, is_in_proc};
-pub use judge_record::{InStage, RunDependencies, judge_records};
+pub use judge_record::{RunDependencies, judge_driver_record, written_elsewhere};
+pub use judgement::tidy_path;
 pub use landlock::{confined, landlock_abi, switch_off_landlock};
-pub use path_roles::{Judgement, PathRole, PathRoles, tidy_path};
-pub use path_state::{PathQuery, PathState};
-pub use path_states::{PathStates, StoredPathStates};
+pub use path_state::PathState;
+pub use path_states::PathStates;
 pub use record::{
     FileAccess, FileStat, Operation, Process, ProcessClass, Record, SHORT_HEAP, WatchError,
 };
+pub use visible::Visible;
 
 /// The longest record. The longest so far, of a HIP kernel compiled by hipcc with the whole C++
-/// library, was a hundredth of this. A record takes only the memory that is written.
-pub const RECORD_LIMIT: u64 = 16 << 20;
+/// library and all accesses, was a hundredth of this. A record takes only the memory that is
+/// written.
+const RECORD_LIMIT: u64 = 16 << 20;
 
 /// The least limit, for systems that limit the size of files.
 const LEAST_LIMIT: u64 = 1 << 20;
@@ -54,15 +59,19 @@ const LEAST_LIMIT: u64 = 1 << 20;
 /// Options of a record, and permissions of its run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RecorderOptions<'a> {
-    /// Whether the accesses of drivers and scripts are recorded too, for runs whose result depends
-    /// on them.
+    /// Whether file accesses are recorded, for runs whose result depends on them. Without, only
+    /// attempts to write elsewhere than to `writable` are.
     pub all: bool,
     /// The files and directories that processes of the run may write; `None` for no restriction.
-    /// Attempts to write elsewhere fail with `EACCES`, and are among [`Record::accesses`] for all
-    /// processes. `/dev/null` may always be opened.
+    /// Attempts to write elsewhere fail with `EACCES`, and are among [`Record::accesses`].
+    /// `/dev/null` may always be opened.
     pub writable: Option<&'a [&'a Path]>,
     /// The processes that the kernel confines to `writable`, if it has Landlock.
     pub landlock: Option<Landlock>,
+    /// What compilers, assemblers and linkers see: to them, no other path exists, and they start no
+    /// programs. `None` if they see everything. With `landlock`, the kernel also stops them from
+    /// reading other files, whatever `landlock` says of writing.
+    pub visible: Option<&'a Visible>,
 }
 
 /// The processes that the kernel confines.
@@ -92,39 +101,40 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// An empty record of a run that may write anywhere.
-    ///
-    /// # Errors
-    /// If the system does not support files in memory.
-    pub fn new() -> io::Result<Self> {
-        Self::with(&RecorderOptions::default())
-    }
-
     /// A record of one of a driver's commands, a compiler or linker of any name, which may write
-    /// only into `scratch`.
+    /// only into `scratch`, and sees only what is declared if that is known.
     ///
     /// # Errors
     /// As [`Recorder::with`].
-    pub fn of_compiler(scratch: &Path) -> io::Result<Self> {
+    pub fn of_compiler(scratch: &Path, visible: Option<&Visible>) -> io::Result<Self> {
         let (writable, landlock) = (Some(&[scratch][..]), Some(Landlock::Compilers));
-        Self::with(&RecorderOptions { all: true, writable, landlock })
+        Self::with(&RecorderOptions { all: false, writable, landlock, visible })
     }
 
-    /// The same for a driver or script and everything that it starts; with `all`, the file accesses
-    /// of these are recorded too.
+    /// The same for a driver or script that compiles, and everything that it starts.
     ///
     /// # Errors
     /// As [`Recorder::with`].
-    pub fn of_driver(scratch: &Path, all: bool) -> io::Result<Self> {
+    pub fn of_driver(scratch: &Path, visible: Option<&Visible>) -> io::Result<Self> {
         let (writable, landlock) = (Some(&[scratch][..]), Some(Landlock::All));
-        Self::with(&RecorderOptions { all, writable, landlock })
+        Self::with(&RecorderOptions { all: false, writable, landlock, visible })
+    }
+
+    /// A record of a driver or script that is asked a question: with `all`, of the file accesses of
+    /// it and everything that it starts.
+    ///
+    /// # Errors
+    /// As [`Recorder::with`].
+    pub fn of_answer(scratch: &Path, all: bool) -> io::Result<Self> {
+        let (writable, landlock) = (Some(&[scratch][..]), Some(Landlock::All));
+        Self::with(&RecorderOptions { all, writable, landlock, visible: None })
     }
 
     /// An empty record.
     ///
     /// # Errors
-    /// If the system has no files in memory or no /proc, files may not get larger than 1 MiB, or a
-    /// writable path does not exist.
+    /// If the system has no files in memory or no /proc, files may not get larger than 1 MiB, what
+    /// is visible leaves no room in the record, or a writable path does not exist.
     pub fn with(options: &RecorderOptions<'_>) -> io::Result<Self> {
         // A process that makes a file larger than its limit is killed.
         let longest = getrlimit(Resource::Fsize).current;
@@ -145,13 +155,24 @@ impl Recorder {
         // The path in /proc by which every process of the run finds the record.
         let in_memory = preload::own_file(&file)?;
         let path = files.as_ref().map_or(in_memory, |(_, record)| record.to_path_buf());
+        let named = || options.writable.into_iter().flatten().copied();
+        let real = || writable.iter().flatten().map(PathBuf::as_path);
+        let visible = options.visible.map(|visible| visible.list(named().chain(real())));
         let header = RecordHeader {
             all: options.all,
             writable: writable.as_deref(),
-            landlock: landlock.is_some() && files.is_none(),
+            landlock: landlock.is_some() && (files.is_none() || visible.is_some()),
+            visible: visible.as_deref(),
         };
+        let header = header.bytes(limit);
+        if header.len() as u64 > limit / 2 {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "a record has no room for so many names",
+            ));
+        }
         file.set_len(limit)?;
-        file.write_all(&header.bytes(limit))?;
+        file.write_all(&header)?;
         let confined = writable.filter(|_| files.is_some());
         Ok(Self { file, limit, path, files, confined, started: OnceLock::new() })
     }

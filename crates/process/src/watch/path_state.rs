@@ -39,7 +39,7 @@ pub enum PathState {
 
 /// A question about a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PathQuery {
+pub(super) enum PathQuery {
     /// What exists there, links followed.
     Content,
     /// The same, with the names in it if it is a directory.
@@ -52,8 +52,7 @@ pub enum PathQuery {
 
 impl PathState {
     /// The question that has this answer.
-    #[must_use]
-    pub fn query(&self) -> PathQuery {
+    pub(super) fn query(&self) -> PathQuery {
         match self {
             Self::Listing(_) => PathQuery::Listing,
             Self::Link(_) | Self::NoLink => PathQuery::Link,
@@ -63,17 +62,10 @@ impl PathState {
     }
 
     /// The digest of a file's content.
-    #[must_use]
-    pub fn digest(&self) -> Option<Digest> {
+    pub(super) fn digest(&self) -> Option<Digest> {
         match self {
             Self::File { digest, .. } => Some(*digest),
             _ => None,
         }
-    }
-
-    /// Whether it is a directory.
-    #[must_use]
-    pub fn is_directory(&self) -> bool {
-        matches!(self, Self::Directory | Self::LinkedDirectory(_))
     }
 }

@@ -45,8 +45,7 @@ pub enum WatchError {
     Nothing,
 }
 
-/// The kind of a process, by its arguments. For drivers and scripts, the programs that they start
-/// are recorded, and file accesses only if the options say so.
+/// The kind of a process, by its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProcessClass {
     /// A driver, a script or another program.
@@ -88,8 +87,6 @@ pub struct Process {
     pub program: PathBuf,
     /// Its arguments, the program's name first.
     pub arguments: Vec<OsString>,
-    /// Its working directory when it began.
-    pub directory: PathBuf,
     /// Its class.
     pub class: ProcessClass,
     /// The libraries that it loaded, by the paths at which the loader found them; without the
@@ -185,8 +182,6 @@ impl Operation {
 /// One access to a path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FileAccess {
-    /// The index of the process in [`Record::processes`].
-    pub process: usize,
     /// The path, absolute.
     pub path: PathBuf,
     /// The operation.
@@ -198,6 +193,21 @@ pub struct FileAccess {
 }
 
 impl FileAccess {
+    /// Whether writing to the path changes no file.
+    #[must_use]
+    pub fn is_harmless(&self) -> bool {
+        self.path == Path::new("/dev/null")
+            // Every bash tries this, and may have no terminal.
+            || self.path == Path::new("/dev/tty") && self.error.is_some()
+    }
+
+    /// Whether it was not allowed.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        const NOT_ALLOWED: i32 = 13;
+        self.error == Some(NOT_ALLOWED)
+    }
+
     /// Whether the result is that the file does not exist.
     #[must_use]
     pub fn is_absent(&self) -> bool {
@@ -215,8 +225,9 @@ pub struct Record {
     pub processes: Vec<Process>,
     /// The programs that processes executed or started, as they named them, each with the index of
     /// the process that came of it.
-    pub executions: Vec<(PathBuf, usize)>,
-    /// The file accesses of all processes but drivers; also those of drivers if the options say so.
+    pub(super) executions: Vec<(PathBuf, usize)>,
+    /// The file accesses of all processes if the options say so; else only attempts to write where
+    /// that is not allowed.
     pub accesses: Vec<FileAccess>,
     /// Whether a compiler also used another heap than the preloaded one, so that its output may
     /// differ from run to run.

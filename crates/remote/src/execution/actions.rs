@@ -37,7 +37,7 @@ impl ActionRequest {
         #[expect(deprecated, reason = "servers of version 2.1 read it here, later ones below")]
         let command = Blob::from_message(&api::Command {
             arguments: action.arguments.clone(),
-            output_paths: action.outputs.iter().map(|&path| path.to_owned()).collect(),
+            output_paths: vec![action.output.to_owned()],
             working_directory: action.directory.to_owned(),
             platform: platform.clone(),
             ..Default::default()
@@ -50,7 +50,7 @@ impl ActionRequest {
             command_digest: Some(command.api()),
             input_root_digest: Some(tree.root.clone()),
             timeout: Some(timeout),
-            salt: action.salt.map(|salt| salt.as_ref().to_vec()).unwrap_or_default(),
+            salt: Vec::new(),
             platform,
             ..Default::default()
         });
@@ -79,14 +79,14 @@ pub(crate) async fn outcome(
             _ => None,
         };
     let mut wanted = Vec::new();
-    let mut outputs = action.outputs.map(|path| {
-        let file = result.output_files.iter().find(|file| file.path == path)?;
-        let digest = file.digest.clone().unwrap_or_default();
+    let file = result.output_files.into_iter().find(|file| file.path == action.output);
+    let object = file.map(|file| {
+        let digest = file.digest.unwrap_or_default();
         if is_whole(&digest, &file.contents) {
-            return Some(Ok(file.contents.clone()));
+            return Ok(file.contents);
         }
         wanted.push(digest.clone());
-        Some(Err(digest))
+        Err(digest)
     });
     // Output is fetched only if nothing else explains what happened.
     let failed = result.exit_code != 0;
@@ -103,12 +103,10 @@ pub(crate) async fn outcome(
         }
     }
     let mut fetched = service.blobs.fetch(&service.connection, &wanted, purpose).await?;
-    let [object, deps] = &mut outputs;
-    let take = |slot: &mut Option<Result<Vec<u8>, api::Digest>>| match slot.take()? {
+    let output = object.and_then(|object| match object {
         Ok(bytes) => Some(bytes),
         Err(digest) => fetched.get(&digest.hash).cloned(),
-    };
-    let outputs = [take(object), take(deps)];
+    });
     let diagnostics: Vec<String> = diagnostics
         .into_iter()
         .map(|part| part.unwrap_or_else(|digest| fetched.remove(&digest.hash).unwrap_or_default()))
@@ -120,7 +118,7 @@ pub(crate) async fn outcome(
     Ok(ActionOutcome {
         exit_code: result.exit_code,
         diagnostics: diagnostics.join("\n"),
-        outputs,
+        output,
         worker: metadata.worker,
         cached,
         duration,

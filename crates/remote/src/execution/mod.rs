@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gfxpack_compile::{Action, ActionOutcome, Cancel, RemoteError, RemoteWorkers, ToolchainSource};
+use gfxpack_compile::{Action, ActionOutcome, Cancel, RemoteError, RemoteWorkers};
 
 use self::blobs::Blobs;
 use self::connection::Connection;
@@ -69,10 +69,6 @@ impl RemoteExecution {
 impl RemoteWorkers for RemoteExecution {
     fn count(&self) -> usize {
         self.service.options.jobs
-    }
-
-    fn toolchain(&self) -> ToolchainSource {
-        self.service.options.toolchain
     }
 
     fn run(&self, action: &Action, cancel: &Cancel) -> Result<ActionOutcome, RemoteError> {

@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use gfxpack_compile::ToolchainSource;
-
 use super::address::Address;
 
 /// Options of a service.
@@ -20,8 +18,6 @@ pub struct RemoteOptions {
     pub tls: Tls,
     /// Properties that workers must have.
     pub platform: Vec<(String, String)>,
-    /// Where the compiler comes from.
-    pub toolchain: ToolchainSource,
     /// Whether to take only results of the action cache, and run nothing.
     pub cache_only: bool,
     /// How long to wait for a server that does not answer.

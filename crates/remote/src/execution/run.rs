@@ -147,7 +147,7 @@ async fn known(
         action_digest: Some(ask.action.api()),
         inline_stdout: true,
         inline_stderr: true,
-        inline_output_files: action.outputs.iter().map(|&path| path.to_owned()).collect(),
+        inline_output_files: vec![action.output.to_owned()],
         digest_function: api::digest_function::Value::Sha256 as i32,
     };
     let result = connection

@@ -56,9 +56,8 @@ pub(crate) struct State {
     /// The header that every call must have.
     pub(crate) token: Option<&'static str>,
     pub(crate) instance: String,
-    /// Commands that were run, and the last one's salt and platform.
+    /// Commands that were run, and the last one's platform.
     pub(crate) runs: Vec<Command>,
-    pub(crate) salt: Vec<u8>,
     pub(crate) no_sha256: bool,
     operations: HashMap<String, ExecuteResponse>,
     pub(crate) cancelled: Vec<String>,
@@ -206,7 +205,7 @@ impl State {
             self.message::<Command>(action.command_digest.as_ref()).filter(|_| whole)
         });
         // buildbox-casd reports missing inputs in this way.
-        let (Some(action), Some(command)) = (action, command) else { return failed(13) };
+        let (Some(_), Some(command)) = (action, command) else { return failed(13) };
         let refuses =
             self.fails(&Fault::Refuses) || command.arguments.iter().any(|arg| arg == "refuse");
         let mut result = ActionResult::default();
@@ -219,7 +218,6 @@ impl State {
             let path = command.output_paths[0].clone();
             result.output_files = vec![OutputFile { path, digest, ..Default::default() }];
         }
-        self.salt = action.salt;
         self.runs.push(command);
         self.results.insert(hash, result.clone());
         ExecuteResponse { result: Some(result), ..Default::default() }
