@@ -428,59 +428,55 @@ fn a_reviewed_list_of_refused_kernels_makes_packages_complete() {
         let dist = ["dist", "--manifest=kernels.toml", "--target=gfx906_60", "--out=o"];
         project.run(&[&dist[..], &["--format=deb", "--json=-"], more].concat())
     };
-    let run = build(&["--write-refused=refused.jsonl"]).expect_code(100);
-    let note = &run.of_type("note")[0]["message"];
-    assert_eq!(*note, format!("{REFUSED} refused kernels listed in refused.jsonl"));
-    let list: Vec<Value> = project
-        .text("refused.jsonl")
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    assert_eq!(list.len(), REFUSED);
-    for line in &list {
-        assert_eq!(line["target"], "gfx906@60");
+    build(&[]).expect_code(100);
+    let ledger = project.text("o/kernels.jsonl");
+    let lines: Vec<Value> =
+        ledger.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (refused, built): (Vec<_>, Vec<_>) =
+        lines.iter().partition(|line| line.get("absent").is_some());
+    assert_eq!((refused.len(), built.len()), (REFUSED, 4));
+    for line in refused {
+        assert_eq!((&line["target"], &line["absent"]), (&"gfx906@60".into(), &"refused".into()));
         assert!(line["kernel_args"].as_str().unwrap().contains("BROKEN"), "{line}");
-        assert!(line["reason"].as_str().unwrap().contains("error"), "{line}");
+        assert!(line["why"].as_str().unwrap().contains("error: "), "{line}");
     }
     // What is told again is listed again.
-    build(&["--write-refused=again.jsonl"]).expect_code(100);
-    assert_eq!(project.text("again.jsonl"), project.text("refused.jsonl"));
+    build(&[]).expect_code(100);
+    assert_eq!(project.text("o/kernels.jsonl"), ledger);
 
-    let reviewed = format!("# reviewed by me\n\n{}", project.text("refused.jsonl"));
-    project.write("reviewed.jsonl", &reviewed);
+    project.write("reviewed.jsonl", &format!("# reviewed by me\n\n{ledger}"));
     let run = build(&["--skip-refused=reviewed.jsonl"]).expect_code(0);
     assert_eq!(sums(&run)[0], 3);
     assert_eq!(run.of_type("skipped-refused")[0]["kernels"], REFUSED);
     let manifest: Value = serde_json::from_str(&project.text("o/manifest.json")).unwrap();
     assert_eq!(manifest["complete"], true);
-    assert_eq!(manifest["targets"][0]["library"]["skipped"]["gfx906@60"], REFUSED);
+    assert_eq!(manifest["targets"][0]["absent"], serde_json::json!({ "skipped": REFUSED }));
     let deb = manifest["targets"][0]["packages"][0]["file"].as_str().unwrap();
     let control = tool("dpkg-deb", &["--field", &format!("o/{deb}")], project.path());
     assert!(control.contains("4 kernels"), "{control}");
     assert!(!control.contains("Incomplete"), "{control}");
 
-    // One that is not on the list fails as before.
-    let (_, one_less) = project
-        .text("refused.jsonl")
-        .split_once('\n')
-        .map(|(a, b)| (a.to_owned(), b.to_owned()))
-        .unwrap();
-    project.write("reviewed.jsonl", &one_less);
+    // What was skipped stays so; one that is not on the list fails as before.
+    let skipped = project.text("o/kernels.jsonl");
+    let first = skipped.lines().position(|line| line.contains("skipped")).unwrap();
+    let others = skipped.lines().enumerate().filter(|(number, _)| *number != first);
+    let others: String = others.map(|(_, line)| format!("{line}\n")).collect();
+    project.write("reviewed.jsonl", &others);
     let run = build(&["--skip-refused=reviewed.jsonl"]).expect_code(100);
     assert_eq!(failures(&run).len(), 1);
 }
 
 #[test]
-fn a_broken_compiler_makes_no_list_of_refused_kernels() {
+fn a_broken_compiler_makes_no_ledger() {
     let project = project();
     let broken = "#!/bin/sh\ncase \" $* \" in\n*-print-*|*' --version '*|*' -### '*) exec clang \"$@\" ;;\n\
                   esac\necho 'k.cl:1:1: error: broken' >&2\nexit 1\n";
     let clang = project.write("broken-clang", broken);
     fs::set_permissions(&clang, Permissions::from_mode(0o755)).unwrap();
     let clang = format!("--clang={}", clang.display());
-    let run = build(&project, &["--out=o", "--write-refused=refused.jsonl", &clang]).expect_code(1);
+    let run = build(&project, &["--out=o", &clang]).expect_code(1);
     assert!(run.stdout.contains("failed to probe"), "{}", run.stdout);
-    assert!(!project.path().join("refused.jsonl").exists());
+    assert!(!project.path().join("o/kernels.jsonl").exists());
     project.write("refused.jsonl", "{\"target\": \"gfx906_60\"}\n");
     let run = project.run(&[BUILD, &["--out=o", "--skip-refused=refused.jsonl"]].concat());
     let run = run.expect_code(2);

@@ -187,7 +187,7 @@ pub(crate) struct BuildCommand {
     /// Run a part of the plan, as 3/8, and leave its objects and a manifest in
     /// --out for `gfxpack merge`
     #[arg(long, value_name = "I/N", requires = "plan", value_parser = parse_shard, help_heading = "Stored plan",
-          conflicts_with_all = ["dry_run", "write_refused"])]
+          conflicts_with = "dry_run")]
     pub(crate) shard: Option<Shard>,
 }
 
@@ -265,11 +265,6 @@ pub(crate) struct Build {
     /// Compile kernels again that compilers refused in an earlier run
     #[arg(long, help_heading = "Build")]
     pub(crate) retry_refused: bool,
-    /// Write the kernels that compilers refused to FILE, one a line with target
-    /// and reason: review it, keep it, and give it to later builds with
-    /// --skip-refused
-    #[arg(long, value_name = "FILE", help_heading = "Build", conflicts_with = "dry_run")]
-    pub(crate) write_refused: Option<PathBuf>,
     /// Print what would be done, and do nothing
     #[arg(long, short = 'n', help_heading = "Build")]
     pub(crate) dry_run: bool,
@@ -349,8 +344,8 @@ pub(crate) struct InputArgs {
     /// Build only keys that are not in this kdb; repeatable
     #[arg(long, value_name = "KDB")]
     pub(crate) missing_from: Vec<PathBuf>,
-    /// A list of kernels that are not to be built for a target, as
-    /// --write-refused writes it; repeatable
+    /// The kernels.jsonl of an earlier build, reviewed: kernels that compilers refused there are
+    /// not built; repeatable
     #[arg(long, value_name = "FILE")]
     pub(crate) skip_refused: Vec<PathBuf>,
     #[command(flatten)]

@@ -57,7 +57,7 @@ fn written_twice(matches: &ArgMatches) -> Option<&PathBuf> {
 }
 
 /// The options that write a file each.
-const WRITTEN: [&str; 4] = ["json", "junit", "report", "write_refused"];
+const WRITTEN: [&str; 3] = ["json", "junit", "report"];
 
 fn main() -> ExitCode {
     let args = match parse() {

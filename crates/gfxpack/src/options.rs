@@ -126,7 +126,6 @@ pub(crate) fn build_options(args: &Build, environment: &Environment) -> BuildOpt
         shortcuts: args.via == Via::Auto,
         allow_read: args.allow_read.clone(),
         retry_refused: args.retry_refused,
-        write_refused: args.write_refused.clone(),
         remote: remote_options(&args.remote),
         shared_cache: shared_cache_options(&args.shared),
     }

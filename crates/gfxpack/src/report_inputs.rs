@@ -1,11 +1,10 @@
 //! Reports facts about inputs before anything runs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use gfxpack_model::Target;
 use gfxpack_pipeline::inputs::Inputs;
+use gfxpack_pipeline::ledger::{Absences, Reason};
 use gfxpack_pipeline::missing_from::ExistingCount;
-use gfxpack_pipeline::unbuildable::{self, Unbuildable, Unbuilt};
 use gfxpack_plan::InputError;
 
 use crate::output::{Output, counted, message};
@@ -16,7 +15,7 @@ const MAX_HINTS: usize = 5;
 /// Reports what is wrong but does not stop a build: sources that are left out,
 /// warnings, keys that are wrong or cannot be built, and what existing kdbs have.
 pub(crate) fn report(inputs: &Inputs, output: &Output) {
-    for (source, reason) in &inputs.left_out {
+    for (source, reason) in inputs.absent.left_out() {
         output.warn(&format!("left out `{source}`: {reason}"));
     }
     inputs.warnings.iter().for_each(|warning| output.warn(warning));
@@ -26,8 +25,7 @@ pub(crate) fn report(inputs: &Inputs, output: &Output) {
     let hints = hints.iter().take(MAX_HINTS).filter(|_| !output.json);
     hints.for_each(|hint| output.hint(hint));
     report_coverage(&inputs.coverage, output);
-    report_skipped(&inputs.library.skipped, output);
-    report_unbuildable(&inputs.unbuildable, output);
+    report_absent(&inputs.absent, output);
 }
 
 /// Reports by target how many keys existing kdbs have.
@@ -58,41 +56,36 @@ pub(crate) fn report_nothing(coverage: &[ExistingCount], output: &Output) {
     output.info("nothing to do: there is no key in the lists");
 }
 
-/// Reports how many kernels are left out because compilers refuse them.
-fn report_skipped(skipped: &BTreeMap<Target, u64>, output: &Output) {
-    for (target, kernels) in skipped {
-        message!(output, "skipped-refused", { "target": target, "kernels": kernels });
-        let kernels = counted(*kernels, "kernel");
-        output.info(&format!("{target}: {kernels} left out, as --skip-refused says"));
+/// Reports how many kernels are not built: since compilers refuse them, and since something is
+/// wrong with them. Messages list every key of the latter.
+fn report_absent(absent: &Absences, output: &Output) {
+    for target in absent.targets() {
+        if let Some(kernels) = absent.counts(target).get(&Reason::Skipped) {
+            message!(output, "skipped-refused", { "target": target, "kernels": kernels });
+            let kernels = counted(*kernels, "kernel");
+            output.info(&format!("{target}: {kernels} left out, as --skip-refused says"));
+        }
     }
-}
-
-/// Reports how many keys cannot be built; messages list every key.
-fn report_unbuildable(unbuildable: &Unbuildable, output: &Output) {
-    for group in unbuildable::groups(unbuildable) {
+    for group in absent.groups() {
         output.message("unbuildable", &group);
     }
-    for (target, keys) in unbuildable {
-        if keys.is_empty() {
-            continue;
-        }
-        let without: Vec<&Unbuilt> = keys.iter().filter(|key| key.reason.no_source).collect();
-        let sources: BTreeSet<&str> = without
-            .iter()
-            .map(|unbuilt| unbuilt.key.source_name().unwrap_or(&unbuilt.key.kernel_name))
-            .collect();
-        let others = keys.len() - without.len();
+    for target in absent.targets() {
+        let of = |reason| absent.of(target).iter().filter(move |one| one.reason == reason);
+        let without = of(Reason::NoSource).count();
+        let keys = of(Reason::NoSource).map(|one| &one.key);
+        let sources: BTreeSet<&str> =
+            keys.map(|key| key.source_name().unwrap_or(&key.kernel_name)).collect();
+        let others = of(Reason::NotCompilable).count();
         let mut parts = Vec::new();
-        if !without.is_empty() {
-            parts.push(format!(
-                "{} whose source was not found ({})",
-                without.len(),
-                counted(sources.len(), "source")
-            ));
+        if without > 0 {
+            let sources = counted(sources.len(), "source");
+            parts.push(format!("{without} whose source was not found ({sources})"));
         }
         if others > 0 {
             parts.push(format!("{others} that no compiler takes"));
         }
-        output.info(&format!("{target}: keys that can't be built: {}", parts.join(", ")));
+        if !parts.is_empty() {
+            output.info(&format!("{target}: keys that can't be built: {}", parts.join(", ")));
+        }
     }
 }

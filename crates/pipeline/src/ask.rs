@@ -15,9 +15,9 @@ use serde::Serialize;
 
 use crate::error::{self, Error, ErrorKind::Incomplete, Result};
 use crate::kernel_library::{FileFact, MiopenFacts, ProblemsFact};
+use crate::ledger::SkipList;
 use crate::options::LibraryOptions;
 use crate::progress::{Event, Progress, Step, Unit};
-use crate::refused_list::SkipList;
 use crate::rocfft::RocfftAnswer;
 use crate::skipped_lines;
 use crate::stock_library::{self, LibraryQuery};
@@ -133,7 +133,6 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
             .map(|one| FileFact { file: file_name(&one.path), sha256: one.sha256 })
             .collect(),
         problems: problem_facts,
-        without_source: Vec::new(),
         finds_no_assembler,
     };
     Ok(MiopenAnswer {
@@ -385,14 +384,14 @@ pub struct ListCoverage {
     pub built: usize,
 }
 
-/// The coverage of every list by a target's kdb, which has these keys.
+/// The coverage of every list by a target's kdb, which has these keys. Those in `without` have no
+/// source.
 pub fn coverage<'k>(
     answer: &MiopenAnswer,
-    facts: &MiopenFacts,
+    without: &BTreeSet<&KernelKey>,
     target: &Target,
     built: impl Iterator<Item = &'k KernelKey>,
 ) -> Vec<ListCoverage> {
-    let without: HashSet<&KernelKey> = facts.without_source.iter().collect();
     let built: HashSet<&KernelKey> = built.collect();
     let one = |(list, problems): &(String, BTreeSet<u32>)| {
         let wants = |key: &&AskedKey| key.wanted.iter().any(|one| problems.contains(&one.problem));

@@ -9,31 +9,32 @@ use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
 use gfxpack_plan::plan::{self, Plan};
 use gfxpack_plan::shard::Shard;
 use gfxpack_process::Timestamp;
-use serde::{Deserialize, Serialize};
 
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
+use crate::failures;
 use crate::kdb_inputs::KdbInputs;
 use crate::kernel_files::{self, FormatOperations, Rows};
+use crate::ledger::{AbsentCounts, Ledger, Reason};
 use crate::options::{BuildOptions, KdbForm, processes};
 use crate::outputs::{OutputDigest, Outputs};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
-use crate::refused_list::RefusedKernels;
 use crate::remote;
 use crate::report::{self, BuildFacts};
-use crate::text::counted;
 
 /// How often objects that are damaged are compiled again before the build gives
 /// up.
 pub(crate) const REPAIRS: u32 = 2;
 
 /// The result of a build.
-pub struct BuiltKdbs {
+pub(crate) struct BuiltKdbs<'a> {
     /// The kdbs, in the plan's order.
-    pub kdbs: Vec<MadeKdb>,
+    pub(crate) kdbs: Vec<MadeKdb>,
     /// How the jobs ended.
-    pub summary: Summary,
+    pub(crate) summary: Summary,
+    /// Every wanted kernel.
+    pub(crate) ledger: Ledger<'a>,
 }
 
 /// One kdb.
@@ -44,20 +45,10 @@ pub struct MadeKdb {
     pub path: PathBuf,
     /// Number of rows.
     pub kernels: u64,
-    /// Kernels that should be in the kdb but are not; sorted.
-    pub missing: Vec<MissingKernel>,
+    /// Wanted kernels that it does not have.
+    pub absent: AbsentCounts,
     /// What it was made from.
     pub inputs: KdbInputs,
-}
-
-/// A kernel that should be in a kdb but is not.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct MissingKernel {
-    /// Its key.
-    #[serde(flatten)]
-    pub key: KernelKey,
-    /// Why it is missing.
-    pub reason: String,
 }
 
 /// Compiles what the cache lacks, and writes and verifies every kdb below the
@@ -66,12 +57,12 @@ pub struct MissingKernel {
 ///
 /// # Errors
 /// If the build as a whole fails; a job that fails is not an error.
-pub(crate) fn build(
-    prepared: &Prepared,
+pub(crate) fn build<'a>(
+    prepared: &'a Prepared,
     options: &BuildOptions,
     executor: ExecutorOptions,
     progress: &dyn Progress,
-) -> Result<BuiltKdbs> {
+) -> Result<BuiltKdbs<'a>> {
     reported(prepared, options, None, progress, |facts| {
         let outputs = prepared.cache.outputs(&options.out)?;
         compile_and_assemble(prepared, options, executor, &outputs, progress, facts)
@@ -118,40 +109,39 @@ pub(crate) fn executor_options(
     })
 }
 
-fn compile_and_assemble(
-    prepared: &Prepared,
+fn compile_and_assemble<'a>(
+    prepared: &'a Prepared,
     options: &BuildOptions,
     executor: ExecutorOptions,
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
     facts: &mut BuildFacts,
-) -> Result<BuiltKdbs> {
+) -> Result<BuiltKdbs<'a>> {
     let plan = &prepared.plan;
     let mut runs = Runs {
         prepared,
         options: executor,
-        listeners: Listeners { plan, progress, facts, refused: RefusedKernels::default() },
+        listeners: Listeners { plan, progress, facts, failed: HashMap::new() },
     };
     let mut summary = runs.run_all()?;
     let mut repairs = REPAIRS;
-    let kdbs = loop {
+    Ok(loop {
         let store = &prepared.cache.store;
         let read = |job: JobId| match &summary.objects[job.0] {
             Some((object, _)) => store.read(object.key),
             None => Err(CompileError::CorruptObject(plan[job].digest)),
         };
-        let failures = summary.failures.iter();
+        let objects = summary.objects.iter();
+        let known = objects
+            .map(|object| object.as_ref().map(|(object, _)| (object.sha256, object.size)))
+            .collect();
+        let ledger = Ledger::new(prepared, known, &runs.listeners.failed);
         let assembly = KdbAssembly {
             prepared,
             out: &options.out,
             form: options.form,
             outputs,
-            known: summary
-                .objects
-                .iter()
-                .map(|object| object.as_ref().map(|(object, _)| (object.sha256, object.size)))
-                .collect(),
-            failed: failures.map(|(job, kind)| (*job, kind.to_string())).collect(),
+            ledger: &ledger,
             read: &read,
             progress,
         };
@@ -163,15 +153,9 @@ fn compile_and_assemble(
                 store.drop_damaged(&keys.collect::<Vec<Digest>>());
                 summary = runs.run_all()?;
             }
-            made => break made?,
+            made => break BuiltKdbs { kdbs: made?, summary, ledger },
         }
-    };
-    if let Some(path) = &options.write_refused {
-        let refused = runs.listeners.refused.write(plan, path)?;
-        let count = counted(refused, "refused kernel");
-        progress.note(&format!("{count} listed in {}", path.display()));
-    }
-    Ok(BuiltKdbs { kdbs, summary })
+    })
 }
 
 /// Passes a job's events to everything that needs them.
@@ -179,13 +163,23 @@ struct Listeners<'a> {
     plan: &'a Plan,
     progress: &'a dyn Progress,
     facts: &'a mut BuildFacts,
-    refused: RefusedKernels,
+    /// Why jobs failed.
+    failed: HashMap<JobId, (Reason, String)>,
 }
 
 impl Listeners<'_> {
     fn event(&mut self, event: &JobEvent) {
         self.facts.event(event);
-        self.refused.event(event);
+        match event {
+            JobEvent::FoundInCache { refused, .. } => {
+                let refused = refused.iter();
+                self.failed = refused.map(|(job, one)| (*job, failures::absence(one))).collect();
+            }
+            JobEvent::Failed { job, failure, .. } => {
+                self.failed.insert(*job, failures::absence(failure));
+            }
+            _ => {}
+        }
         self.progress.event(Event::Job { plan: self.plan, event });
     }
 }
@@ -219,10 +213,8 @@ pub(crate) struct KdbAssembly<'a> {
     pub out: &'a Path,
     pub form: KdbForm,
     pub outputs: &'a Outputs<'a>,
-    /// By job: SHA-256 and size of its object; `None` where it failed.
-    pub known: Vec<Option<(Digest, u64)>>,
-    /// Jobs without an object, with the reason.
-    pub failed: HashMap<JobId, String>,
+    /// Which kernels have objects.
+    pub ledger: &'a Ledger<'a>,
     /// Reads a job's object.
     pub read: &'a (dyn Fn(JobId) -> Result<Vec<u8>, CompileError> + Sync),
     pub progress: &'a dyn Progress,
@@ -244,19 +236,9 @@ impl KdbAssembly<'_> {
         let dir = self.out.join(kdb.format.output_dir());
         std::fs::create_dir_all(&dir).map_err(error::io("create", &dir))?;
         let path = dir.join(kdb.file_name());
-        let failed = |row: &plan::Row| self.failed.get(&row.job);
-        let lacking = |row: &plan::Row| {
-            Some(MissingKernel { key: KernelKey::clone(&row.key), reason: failed(row)?.clone() })
-        };
-        let mut missing: Vec<MissingKernel> = kdb.rows.iter().filter_map(lacking).collect();
-        let unbuilt = prepared.inputs.unbuildable.get(&kdb.target).into_iter().flatten();
-        missing.extend(unbuilt.map(|unbuilt| MissingKernel {
-            key: unbuilt.key.clone(),
-            reason: unbuilt.reason.text.clone(),
-        }));
-        missing.sort();
-        let rows: Vec<_> = kdb.rows.iter().filter(|row| failed(row).is_none()).collect();
-        let output = self.output_digest(files, id, &missing);
+        let is_made = |row: &&plan::Row| self.ledger.known[row.job.0].is_some();
+        let rows: Vec<_> = kdb.rows.iter().filter(is_made).collect();
+        let output = self.output_digest(files, id);
         let kernels = if outputs.unchanged(&output).is_some() {
             let rows = rows.len() as u64;
             let (total, unchanged) = (rows, true);
@@ -270,7 +252,8 @@ impl KdbAssembly<'_> {
             kernels
         };
         let (target, inputs) = (kdb.target.clone(), KdbInputs::of_kdb(prepared, id));
-        Ok(MadeKdb { target, path, kernels, missing, inputs })
+        let absent = self.ledger.absences.counts(&target);
+        Ok(MadeKdb { target, path, kernels, absent, inputs })
     }
 
     /// Writes and verifies a kdb with these rows, and returns their number.
@@ -283,7 +266,7 @@ impl KdbAssembly<'_> {
     ) -> Result<u64> {
         let Self { prepared: Prepared { plan, .. }, progress, .. } = *self;
         let target = &plan[id].target;
-        let size = |row: &plan::Row| self.known[row.job.0].map_or(0, |(_, size)| size);
+        let size = |row: &plan::Row| self.ledger.known[row.job.0].map_or(0, |(_, size)| size);
         let keys: Vec<(&KernelKey, u64)> = rows.iter().map(|row| (&*row.key, size(row))).collect();
         let report = |rows, total| {
             let unchanged = false;
@@ -312,12 +295,7 @@ impl KdbAssembly<'_> {
     }
 
     /// The digest of everything that determines a kdb's bytes.
-    fn output_digest(
-        &self,
-        files: &dyn FormatOperations,
-        kdb: KdbId,
-        missing: &[MissingKernel],
-    ) -> OutputDigest {
+    fn output_digest(&self, files: &dyn FormatOperations, kdb: KdbId) -> OutputDigest {
         let plan = &self.prepared.plan;
         let name = format!("kdb {}", plan[kdb].file_name());
         let version = self.prepared.inputs.library.miopen_version().to_string();
@@ -327,16 +305,13 @@ impl KdbAssembly<'_> {
         let rows = &plan[kdb].rows;
         let object_digests = Hasher::new("gfxpack objects of a kdb 1")
             .list(rows.iter().map(|row| {
-                let object = self.known[row.job.0];
+                let object = self.ledger.known[row.job.0];
                 object.map_or(Digest::from_bytes([0; 32]), |(sha256, _)| sha256)
             }))
             .finish();
         let plan_digest = plan.kdb_digest(kdb);
-        let missing_keys =
-            missing.iter().flat_map(|one| [&one.key.kernel_name, &one.key.kernel_args]);
         let fields =
             [plan_digest.as_ref(), object_digests.as_ref(), form.as_bytes(), version.as_bytes()];
-        let fields = fields.into_iter().chain(missing_keys.map(String::as_bytes));
         self.outputs.digest_of(&name, fields)
     }
 }

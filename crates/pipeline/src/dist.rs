@@ -7,14 +7,15 @@ use gfxpack_compile::Summary;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
+use gfxpack_plan::plan::KdbPlan;
 use gfxpack_plan::stored::Jobs;
 
-use crate::ask::{LibraryAnswer, ListCoverage, MiopenAnswer, coverage};
+use crate::ask::{LibraryAnswer, ListCoverage, coverage};
 use crate::build::{self, BuiltKdbs, MadeKdb, executor_options};
 use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::kdb_check::{KdbCheck, TargetCheck};
-use crate::kernel_library::MiopenFacts;
+use crate::ledger::{self, Absences, Reason};
 use crate::options::{BuildOptions, PackageOptions, PrepareOptions};
 use crate::prepare::{self, Preparation, Prepared};
 use crate::progress::{Event, Progress};
@@ -53,8 +54,10 @@ pub struct FinishedDist {
     pub summary: Summary,
     /// How much of every list of problems each kdb holds.
     pub coverage: Vec<ListCoverage>,
+    /// The kernels that are in no kdb.
+    pub absences: Absences,
     /// Number of missing kernels; a kernel counts once for each kdb that lacks it.
-    pub missing: usize,
+    pub missing: u64,
     /// Whether no kernel is missing, or missing ones are allowed.
     is_allowed: bool,
     /// Whether packages were asked for.
@@ -127,10 +130,12 @@ impl<'a> Dist<'a> {
         let executor = executor_options(prepared, options)?;
         std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
         self.report_toolchains(progress);
-        let BuiltKdbs { kdbs, summary } = build::build(prepared, options, executor, progress)?;
-        let missing: usize = kdbs.iter().map(|kdb| kdb.missing.len()).sum();
+        let BuiltKdbs { kdbs, summary, ledger } =
+            build::build(prepared, options, executor, progress)?;
+        let lacks = |kdb: &MadeKdb| ledger::missing(&kdb.absent);
+        let missing: u64 = kdbs.iter().map(lacks).sum();
         // An empty package would only replace one that has kernels.
-        let empty = kdbs.iter().any(|kdb| kdb.kernels == 0 && !kdb.missing.is_empty());
+        let empty = kdbs.iter().any(|kdb| kdb.kernels == 0 && lacks(kdb) > 0);
         let packages_wanted = settings.is_some();
         let is_allowed = missing == 0 || (options.allow_partial && !(empty && packages_wanted));
         let mut packages = MadePackages::default();
@@ -139,10 +144,22 @@ impl<'a> Dist<'a> {
         }
         let signer = signer.filter(|_| is_allowed);
         let outputs = prepared.cache.outputs(&options.out)?;
-        record::write(&options.out, &kdbs, &packages, signer.as_ref(), &outputs, progress)?;
-        let coverage = self.coverage(&kdbs);
+        let signer = signer.as_ref();
+        let recorded = record::Recorded { kdbs: &kdbs, packages: &packages, ledger: Some(&ledger) };
+        record::write(&options.out, &recorded, signer, &outputs, progress)?;
+        let absences = ledger.absences;
+        let coverage = self.coverage(&absences);
         prepared.cache.shrink(progress);
-        Ok(FinishedDist { kdbs, packages, summary, coverage, missing, is_allowed, packages_wanted })
+        Ok(FinishedDist {
+            kdbs,
+            packages,
+            summary,
+            coverage,
+            absences,
+            missing,
+            is_allowed,
+            packages_wanted,
+        })
     }
 
     fn report_toolchains(&self, progress: &dyn Progress) {
@@ -164,9 +181,8 @@ impl<'a> Dist<'a> {
     ) -> Result<MadePackages> {
         let (prepared, out) = (&self.prepared, &self.options.build.out);
         let library = &prepared.inputs.library;
-        let release_of = |kdb: &MadeKdb| {
-            packages::of_target(&settings.release, &settings.options, library, &kdb.target)
-        };
+        let release_of =
+            |kdb: &MadeKdb| packages::of_kdb(&settings.release, &settings.options, library, kdb);
         let releases: Vec<Release> = kdbs.iter().map(release_of).collect();
         let kdbs: Vec<(&MadeKdb, &Release)> = kdbs.iter().zip(&releases).collect();
         let inputs = &self.options.prepare.inputs;
@@ -201,19 +217,19 @@ impl<'a> Dist<'a> {
             let files = finished.kdbs.iter().map(|kdb| (&kdb.target, kdb.path.as_path()));
             return answer.check(files, progress);
         }
-        let Some((answer, facts)) = self.asked_miopen() else { return Ok(()) };
+        let Some(answer) = prepared.answer.miopen() else { return Ok(()) };
         let files: Vec<PathBuf> = finished.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
-        let missing = finished.kdbs.iter().flat_map(|kdb| &kdb.missing).map(|one| &one.key);
-        let skipped = prepared.inputs.skipped.values().flatten();
-        let mut not_built: Vec<KernelKey> = missing.chain(skipped).cloned().collect();
-        not_built.sort();
+        let is_to_build = |reason: Reason| reason.is_missing() || reason == Reason::Skipped;
+        let not_built = finished.absences.all().filter(|(_, one)| is_to_build(one.reason));
+        let not_built = not_built.map(|(_, one)| &one.key).collect();
+        let without_source = finished.absences.without_source();
         let check = KdbCheck {
             library: &answer.library,
             options: &self.options.prepare.inputs.library,
             problems: &answer.problems,
             files: &files,
             compilable: &answer.compilable,
-            without_source: &facts.without_source,
+            without_source: &without_source,
             not_built: &not_built,
             jobs,
         };
@@ -221,22 +237,16 @@ impl<'a> Dist<'a> {
         check.run(&targets, progress, each)
     }
 
-    /// What libMIOpen answered, and the facts about it, if it was asked.
-    fn asked_miopen(&self) -> Option<(&MiopenAnswer, &MiopenFacts)> {
-        self.prepared.answer.miopen().zip(self.prepared.inputs.library.miopen.as_ref())
-    }
-
-    fn coverage(&self, kdbs: &[MadeKdb]) -> Vec<ListCoverage> {
-        let Some((answer, facts)) = self.asked_miopen() else { return Vec::new() };
-        let mut all = Vec::new();
-        for kdb in kdbs {
-            let missing: HashSet<&KernelKey> = kdb.missing.iter().map(|one| &one.key).collect();
-            let kdb_plans = self.prepared.plan.kdbs.iter().filter(|plan| plan.target == kdb.target);
-            let rows = kdb_plans.flat_map(|plan| plan.rows.iter().map(|row| &*row.key));
-            let built = rows.filter(|key| !missing.contains(key));
-            all.extend(coverage(answer, facts, &kdb.target, built));
-        }
-        all
+    fn coverage(&self, absences: &Absences) -> Vec<ListCoverage> {
+        let Some(answer) = self.prepared.answer.miopen() else { return Vec::new() };
+        let without = absences.without_source();
+        let of_kdb = |kdb: &KdbPlan| {
+            let absent = absences.of(&kdb.target).iter().map(|one| &one.key);
+            let absent: HashSet<&KernelKey> = absent.collect();
+            let built = kdb.rows.iter().map(|row| &*row.key).filter(|key| !absent.contains(key));
+            coverage(answer, &without, &kdb.target, built)
+        };
+        self.prepared.plan.kdbs.iter().flat_map(of_kdb).collect()
     }
 }
 
@@ -258,7 +268,7 @@ impl FinishedDist {
         }
         let kernels: u64 = self.kdbs.iter().map(|kdb| kdb.kernels).sum();
         let reasons = "see the reasons above";
-        let total = kernels as usize + self.missing;
-        Err(error::incomplete(self.missing, total, reasons, self.packages_wanted))
+        let (missing, total) = (self.missing as usize, (kernels + self.missing) as usize);
+        Err(error::incomplete(missing, total, reasons, self.packages_wanted))
     }
 }

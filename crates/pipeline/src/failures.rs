@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use gfxpack_compile::{Failure, FailureKind};
 use gfxpack_model::JobId;
 
+use crate::ledger::Reason;
 use crate::text::grouped;
 
 /// Kernels that failed for the same reason.
@@ -60,6 +61,13 @@ impl FailureGroups {
     pub fn list(&self) -> &[FailureGroup] {
         &self.list
     }
+}
+
+/// Why a kernel is absent whose job failed.
+pub(crate) fn absence(failure: &Failure) -> (Reason, String) {
+    let reason = if failure.is_kernels_fault() { Reason::Refused } else { Reason::Failed };
+    let line = reason_of(failure).map(|line| format!(": {}", line.trim()));
+    (reason, format!("{}{}", failure.kind, line.unwrap_or_default()))
 }
 
 /// The line of the compiler's output that says why the job failed; `None` if the

@@ -26,16 +26,15 @@ use gfxpack_plan::{InputError, InputFault, Location, device_wide};
 use crate::ask::{LibraryAnswer, source_dirs};
 use crate::error::{self, Error, Result};
 use crate::kernel_library::KernelLibrary;
+use crate::ledger::{self, Absent, Reason, SkipList};
 use crate::missing_from::{ExistingCount, ExistingKeys};
 use crate::options::InputOptions;
-use crate::refused_list::SkipList;
 use crate::source_tree;
 use crate::text::{counted, if_any, joined};
 use crate::text_file::read_text;
-use crate::unbuildable::{Reason, Unbuilt};
 use collector::{Excluded, InputCollector};
 
-pub use collector::{Inputs, LeftOut, ReadInputs};
+pub use collector::{Inputs, ReadInputs};
 
 /// Reads all inputs for all targets. A target whose keys are all in the kdbs of
 /// `missing_from` gets no request. If empty key lists are allowed and all are
@@ -186,7 +185,6 @@ impl InputCollector {
             },
             excluded: Excluded {
                 present: ExistingKeys::read(&inputs.missing_from)?,
-                had: BTreeMap::new(),
                 skip_list: SkipList::read(&inputs.skip_refused)?,
             },
             ..Self::default()
@@ -223,22 +221,25 @@ impl InputCollector {
             indices.insert(kernel.source.clone(), Some(index));
         }
         let mut expanded: HashMap<String, Vec<Arc<KeyRequest>>> = HashMap::new();
-        for request in &mut self.requests {
-            let processor = request.target.id().processor();
+        for position in 0..self.requests.len() {
+            let target = self.requests[position].target.clone();
+            let processor = target.id().processor();
             if !expanded.contains_key(processor) {
                 let keys = expand::expand(&manifest, processor)?;
                 expanded.insert(processor.to_owned(), keys.into_iter().map(Arc::new).collect());
             }
             for key in &expanded[processor] {
-                if self.excluded.has(&request.target, &key.key) {
+                if self.excludes(&target, &key.key) {
                     continue;
                 }
                 match indices[&*key.source] {
-                    Some(index) => request.keys.push((Arc::clone(key), index)),
+                    Some(index) => {
+                        self.requests[position].keys.push((Arc::clone(key), index));
+                    }
                     None => {
-                        let text = "its source was not found".to_owned();
-                        let reason = Reason { no_source: true, text };
-                        self.inputs.add_unbuildable(&request.target, &key.key, reason);
+                        let why = "its source was not found";
+                        let absent = Absent::new(&key.key, Reason::NoSource, why);
+                        self.inputs.absent.add(&target, absent);
                     }
                 }
             }
@@ -283,7 +284,7 @@ impl InputCollector {
     /// Drops the keys of sources that may not be compiled because of their licences.
     fn leave_out(&mut self, options: &InputOptions) -> Result<()> {
         let stated = options.stated_license.as_ref();
-        let left_out = &mut self.inputs.left_out;
+        let left_out = &mut self.left_out;
         for (source, known) in &self.inputs.library.licenses {
             let stated = stated.filter(|_| known.is_empty());
             let licenses = known.iter().chain(stated);
@@ -304,19 +305,16 @@ impl InputCollector {
             ));
         }
         let sources = self.inputs.sources.sources();
+        let absent = &mut self.inputs.absent;
         for request in &mut self.requests {
             let of_them =
                 |(_, index): &mut (_, SourceId)| left_out.contains_key(&sources[index.0].name);
-            let gone = request.keys.extract_if(.., of_them);
-            self.without_source.extend(gone.map(|(key, _)| KernelKey::clone(&key.key)));
+            for (key, index) in request.keys.extract_if(.., of_them) {
+                let why = left_out[&sources[index.0].name].as_str();
+                absent.add(&request.target, Absent::new(&key.key, Reason::LeftOut, why));
+            }
         }
-        for keys in self.inputs.unbuildable.values_mut() {
-            let of_them = |Unbuilt { key, .. }: &mut Unbuilt| {
-                key.source_name().is_some_and(|source| left_out.contains_key(source))
-            };
-            let gone = keys.extract_if(.., of_them);
-            self.without_source.extend(gone.map(|unbuilt| unbuilt.key));
-        }
+        absent.leave_out(left_out);
         self.inputs.library.licenses.retain(|source, _| !left_out.contains_key(source));
         Ok(())
     }
@@ -330,36 +328,29 @@ impl InputCollector {
         let mut coverage = Vec::new();
         self.requests.retain(|request| {
             let target = request.target.clone();
-            let present = self.excluded.had.get(&target).copied().unwrap_or_default();
-            let unbuilt = self.inputs.unbuildable.get(&target).map_or(0, Vec::len);
-            let missing = request.keys.len() + unbuilt;
+            let counts = self.inputs.absent.counts(&target);
+            let present = counts.get(&Reason::Present).map_or(0, |count| *count as usize);
+            let missing = request.keys.len() + ledger::missing(&counts) as usize;
             coverage.push(ExistingCount { target, present, missing });
             missing > 0 || present == 0
         });
         coverage
     }
 
-    /// Records what `--skip-refused` leaves out, for the packages and the user.
-    fn describe_skipped(&mut self) {
-        let skipped = &self.excluded.skip_list;
-        self.inputs.library.skipped =
-            skipped.used.iter().map(|(target, keys)| (target.clone(), keys.len() as u64)).collect();
-        let targets: Vec<&Target> = self.requests.iter().map(|request| &request.target).collect();
-        let unused = skipped.unused(&targets);
+    /// Warns of kernels of `--skip-refused` that no input has, for example because the list is of
+    /// another release.
+    fn warn_of_unused(&mut self) {
+        let unused = |request: &TargetRequest| {
+            let listed = self.excluded.skip_list.of(&request.target).len();
+            let counts = self.inputs.absent.counts(&request.target);
+            listed - counts.get(&Reason::Skipped).map_or(0, |count| *count as usize)
+        };
+        let unused: usize = self.requests.iter().map(unused).sum();
         if unused > 0 {
             self.inputs.warnings.push(format!(
                 "{} of --skip-refused are not among the keys: is the list of another release?",
                 counted(unused, "kernel")
             ));
-        }
-    }
-
-    /// Records the keys without a source for the packages.
-    fn describe_without_source(&mut self) {
-        if let Some(facts) = &mut self.inputs.library.miopen {
-            facts.without_source.append(&mut self.without_source);
-            facts.without_source.sort();
-            facts.without_source.dedup();
         }
     }
 
@@ -375,8 +366,8 @@ impl InputCollector {
         let format = self.inputs.library.consumer.properties().format;
         self.requests.iter_mut().for_each(|request| request.format = format);
         device_wide::add_to_exact(&mut self.requests);
-        self.describe_skipped();
-        self.describe_without_source();
+        self.inputs.absent.sort();
+        self.warn_of_unused();
         self.inputs.coverage = self.drop_complete_targets();
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
@@ -399,7 +390,6 @@ impl InputCollector {
                 ));
             }
         }
-        self.inputs.skipped = self.excluded.skip_list.used;
         Ok(ReadInputs { requests: self.requests, inputs: self.inputs })
     }
 }

@@ -65,8 +65,8 @@ pub fn check_kdbs(
         problems: &problems,
         files,
         compilable: &compilable,
-        without_source: &[],
-        not_built: &[],
+        without_source: &BTreeSet::new(),
+        not_built: &BTreeSet::new(),
         jobs: query.jobs,
     };
     check.run(&targets, progress, each)
@@ -82,9 +82,9 @@ pub(crate) struct KdbCheck<'a> {
     /// Names of the sources that kernels can be compiled from ([`AskOptions::sources`]).
     pub(crate) compilable: &'a BTreeSet<String>,
     /// Other kernels that may be missing since their source is left out.
-    pub(crate) without_source: &'a [KernelKey],
-    /// Kernels that may be missing since they failed or are skipped; sorted.
-    pub(crate) not_built: &'a [KernelKey],
+    pub(crate) without_source: &'a BTreeSet<&'a KernelKey>,
+    /// Kernels that may be missing since they failed or are skipped.
+    pub(crate) not_built: &'a BTreeSet<&'a KernelKey>,
     pub(crate) jobs: usize,
 }
 
@@ -105,7 +105,8 @@ impl KdbCheck<'_> {
             let mut options =
                 ask_options(target.clone(), self.library, self.options, self.jobs, scratch.path())?;
             options.sources = self.compilable.clone();
-            options.refused = self.without_source.iter().chain(self.not_built).cloned().collect();
+            let refused = self.without_source.iter().chain(self.not_built);
+            options.refused = refused.map(|key| KernelKey::clone(key)).collect();
             let report = check(
                 self.library,
                 self.problems,
@@ -117,7 +118,7 @@ impl KdbCheck<'_> {
             let withheld = report.outcomes.iter().flat_map(|outcome| &outcome.withheld);
             let withheld: BTreeSet<&KernelKey> = withheld.collect();
             let (not_built, without_source): (Vec<_>, Vec<_>) =
-                withheld.into_iter().partition(|key| self.not_built.binary_search(key).is_ok());
+                withheld.into_iter().partition(|key| self.not_built.contains(key));
             let (not_built, without_source) = (not_built.len(), without_source.len());
             let checked = TargetCheck { target, report, without_source, not_built };
             each(&checked);

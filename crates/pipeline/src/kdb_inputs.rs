@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gfxpack_model::{Digest, KdbId, SourceId, Target};
+use gfxpack_model::{Digest, KdbId, SourceId};
 use gfxpack_package::sbom::{self, BuildProvenance, Tool};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::plan::{Plan, Row};
@@ -25,15 +25,6 @@ pub struct KdbInputs {
     compiler: Option<Compiler>,
     #[serde(default)]
     sources: Vec<Source>,
-    /// Sources that the licence policy rejected.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    left_out: Vec<LeftOutSource>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct LeftOutSource {
-    name: String,
-    reason: String,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -72,16 +63,6 @@ struct SourceFile {
     sha256: String,
 }
 
-/// What is known about the kernels of a target, without their licences.
-fn library_of(prepared: &Prepared, target: &Target) -> KernelLibrary {
-    let library = &prepared.inputs.library;
-    let processor = target.id().processor();
-    let miopen = library.miopen.as_ref().map(|facts| facts.of_processor(processor));
-    let mut skipped = library.skipped.clone();
-    skipped.retain(|other, _| other == target);
-    KernelLibrary { licenses: Licenses::new(), miopen, skipped, ..library.clone() }
-}
-
 impl KdbInputs {
     /// The inputs of one of the plan's kdbs, before it is built.
     pub fn of_kdb(prepared: &Prepared, kdb: KdbId) -> Self {
@@ -103,20 +84,17 @@ impl KdbInputs {
         let toolchain = &plan[plan[kdb].toolchain];
         Self {
             plan: Some(plan.kdb_digest(kdb)),
-            library: Some(library_of(prepared, &plan[kdb].target))
-                .filter(|library| *library != KernelLibrary::default()),
+            library: Some(KernelLibrary {
+                licenses: Licenses::new(),
+                ..prepared.inputs.library.clone()
+            })
+            .filter(|library| *library != KernelLibrary::default()),
             compiler: Some(Compiler {
                 identity: toolchain.identity.clone(),
                 digest: toolchain.digest,
                 supplied: supplied(plan, kdb),
             }),
             sources,
-            left_out: prepared
-                .inputs
-                .left_out
-                .iter()
-                .map(|(name, reason)| LeftOutSource { name: name.clone(), reason: reason.clone() })
-                .collect(),
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use gfxpack_kdb::MiopenVersion;
 use gfxpack_miopen::is_left_out_by_debian;
-use gfxpack_model::{Digest, KernelKey, Target};
+use gfxpack_model::{Digest, KernelKey};
 use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::SourceLicense;
 use serde::{Deserialize, Serialize};
@@ -40,9 +40,6 @@ pub struct KernelLibrary {
     /// Whether only what other kdbs lack was built.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_missing: bool,
-    /// How many kernels are left out because compilers refuse them, by target.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub skipped: BTreeMap<Target, u64>,
     /// The librocfft that asked for the kernels, and what it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rocfft: Option<RocfftFacts>,
@@ -109,10 +106,6 @@ pub struct MiopenFacts {
     pub databases: Vec<FileFact>,
     /// Lists of problems.
     pub problems: Vec<ProblemsFact>,
-    /// Keys that were asked for but have no source, or whose source is left out
-    /// by `--dfsg` or for its licence.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub without_source: Vec<KernelKey>,
     /// Whether it finds no assembler itself: without the user's help, programs then use no kernels
     /// in assembly.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -157,19 +150,11 @@ impl ProblemsFact {
 }
 
 impl MiopenFacts {
-    /// The part that concerns one processor's kernels.
-    pub fn of_processor(&self, processor: &str) -> Self {
-        let is_its =
-            |key: &&KernelKey| key.split_device().is_none_or(|(_, device)| device == processor);
-        let without_source = self.without_source.iter().filter(is_its).cloned().collect();
-        Self { without_source, ..self.clone() }
-    }
-
-    /// Why kernels have no source, and what adds them; `None` if all have one.
-    pub fn why_without_source(&self) -> Option<String> {
-        let is_assembly = |key: &KernelKey| key.source_name().is_some_and(is_left_out_by_debian);
-        let why = match self.without_source.as_slice() {
-            [] => return None,
+    /// Why these kernels have no source, and what adds them; `None` if there are none.
+    pub fn why_without_source(&self, keys: &BTreeSet<&KernelKey>) -> Option<String> {
+        let is_assembly = |key: &&KernelKey| key.source_name().is_some_and(is_left_out_by_debian);
+        let why = match keys {
+            keys if keys.is_empty() => return None,
             keys if self.finds_no_assembler && keys.iter().all(is_assembly) => {
                 let why = "this MIOpen carries no assembly and finds no assembler: programs do \
                            without these kernels";
@@ -216,10 +201,10 @@ mod tests {
                 uses: String::new(),
                 databases: Vec::new(),
                 problems: Vec::new(),
-                without_source: names.iter().map(key).collect(),
                 finds_no_assembler,
             };
-            let why = facts.why_without_source();
+            let keys: Vec<KernelKey> = names.iter().map(key).collect();
+            let why = facts.why_without_source(&keys.iter().collect());
             assert_eq!(why.is_some(), expected.is_some());
             assert!(why.unwrap_or_default().contains(expected.unwrap_or_default()), "{names:?}");
         }

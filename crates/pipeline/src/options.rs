@@ -52,7 +52,7 @@ pub struct InputOptions {
     pub keys: Vec<PathBuf>,
     /// kdbs whose keys are not built again.
     pub missing_from: Vec<PathBuf>,
-    /// Lists of kernels that are not built, as `--write-refused` writes them.
+    /// Ledgers of earlier builds; kernels that compilers refused there are not built.
     pub skip_refused: Vec<PathBuf>,
     /// Lists of problems for libMIOpen; `-` is standard input.
     pub problems: Vec<PathBuf>,
@@ -134,8 +134,6 @@ pub struct BuildOptions {
     pub allow_read: Vec<PathBuf>,
     /// Whether kernels that were refused before are compiled again.
     pub retry_refused: bool,
-    /// File for the list of kernels that the compilers refused.
-    pub write_refused: Option<PathBuf>,
     /// The remote execution service.
     pub remote: Option<RemoteOptions>,
     /// The cache that is shared with other machines.

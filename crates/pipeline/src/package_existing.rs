@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::shipped_databases::ShippedDatabases;
 use crate::text::counted;
 use crate::write_packages::{self, MadePackages};
-use crate::{packages, record};
+use crate::{ledger, packages, record};
 
 /// The kdbs to package, and how.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl PackageKdbs<'_> {
                 all = library.clone();
             }
             all.licenses.append(&mut library.licenses.clone());
-            let release = packages::of_target(&release, self.options, &library, &kdb.target);
+            let release = packages::of_kdb(&release, self.options, &library, &kdb);
             kdbs.push((kdb, release));
         }
         packages::report_gaps(&options, &all, progress);
@@ -102,8 +102,9 @@ impl PackageKdbs<'_> {
             &outputs,
             progress,
         )?;
-        let kdbs = kdbs.iter().map(|(kdb, _)| kdb);
-        record::write(self.out, kdbs, &made, signer, &outputs, progress)?;
+        let kdbs: Vec<MadeKdb> = kdbs.into_iter().map(|(kdb, _)| kdb).collect();
+        let recorded = record::Recorded { kdbs: &kdbs, packages: &made, ledger: None };
+        record::write(self.out, &recorded, signer, &outputs, progress)?;
         Ok(made)
     }
 
@@ -129,20 +130,21 @@ impl PackageKdbs<'_> {
             ));
         }
         let entry = record::of_kdb(path, &file.sha256)?;
-        let missing = entry.as_ref().map(|entry| entry.missing.clone()).unwrap_or_default();
-        if !missing.is_empty() && !self.allow_partial {
+        let absent = entry.as_ref().map(|entry| entry.absent.clone()).unwrap_or_default();
+        let missing = ledger::missing(&absent);
+        if missing > 0 && !self.allow_partial {
             return Err(Error::new(
                 ErrorKind::Incomplete,
                 format!(
                     "failed to package `{}`: it lacks {}",
                     path.display(),
-                    counted(missing.len(), "kernel")
+                    counted(missing, "kernel")
                 ),
-                "manifest.json beside it lists them; --allow-partial packages the kdb without them",
+                "kernels.jsonl beside it lists them; --allow-partial packages the kdb without them",
             ));
         }
         let inputs = entry.map(|entry| entry.inputs).unwrap_or_default();
-        Ok(MadeKdb { target, path: path.to_owned(), kernels: rows, missing, inputs })
+        Ok(MadeKdb { target, path: path.to_owned(), kernels: rows, absent, inputs })
     }
 }
 

@@ -13,7 +13,8 @@ use gfxpack_process::{ScratchDir, temporary_dir};
 use crate::build::MadeKdb;
 use crate::error::{self, Result};
 use crate::kernel_files;
-use crate::kernel_library::{KernelLibrary, MiopenFacts, RocfftFacts, miopen_in_words};
+use crate::kernel_library::{KernelLibrary, RocfftFacts, miopen_in_words};
+use crate::ledger::{self, Reason};
 use crate::options::{PackageFormat, PackageOptions};
 use crate::progress::Progress;
 use crate::shipped_databases::ShippedDatabases;
@@ -208,7 +209,7 @@ pub(crate) fn release(options: &PackageOptions, library: &KernelLibrary) -> Resu
         .unwrap_or_else(|| library.consumer.default_name_template(&name));
     Ok(Release {
         library: name,
-        description: description(options, library, library.miopen.as_ref()),
+        description: description(options, library, 0),
         homepage: options
             .homepage
             .as_ref()
@@ -228,41 +229,38 @@ pub(crate) fn release(options: &PackageOptions, library: &KernelLibrary) -> Resu
     })
 }
 
-/// The release for one target's package, which describes only its own kernels.
-pub(crate) fn of_target(
+/// The release for one kdb's package, which describes only its own kernels.
+pub(crate) fn of_kdb(
     release: &Release,
     options: &PackageOptions,
     library: &KernelLibrary,
-    target: &Target,
+    kdb: &MadeKdb,
 ) -> Release {
-    let processor = target.id().processor();
-    let miopen = library.miopen.as_ref().map(|facts| facts.of_processor(processor));
-    let skipped = library.skipped.get(target);
+    let skipped = kdb.absent.get(&Reason::Skipped);
     let skipped = skipped.map(|skipped| {
         format!(
             "{} of other GPUs are left out: they cannot be compiled for this one.",
             counted(*skipped, "kernel")
         )
     });
-    let paragraphs = [description(options, library, miopen.as_ref())].into_iter().chain(skipped);
+    let without = kdb.absent.iter().filter(|(reason, _)| reason.is_without_source());
+    let without = without.map(|(_, count)| count).sum();
+    let paragraphs = [description(options, library, without)].into_iter().chain(skipped);
     let paragraphs: Vec<String> = paragraphs.filter(|text| !text.is_empty()).collect();
     Release { description: paragraphs.join("\n\n"), ..release.clone() }
 }
 
-/// What the inputs say about the kernels, and which library asks for them.
-fn description(
-    options: &PackageOptions,
-    library: &KernelLibrary,
-    miopen: Option<&MiopenFacts>,
-) -> String {
-    let miopen = miopen.map(|facts| {
+/// What the inputs say about the kernels, and which library asks for them, and for how many more
+/// `without` a source.
+fn description(options: &PackageOptions, library: &KernelLibrary, without: u64) -> String {
+    let miopen = library.miopen.as_ref().map(|facts| {
         let databases = match facts.databases.len() {
             0 => "without performance databases".to_owned(),
             _ => {
                 format!("with and without {}", joined(facts.databases.iter().map(|one| &one.file)))
             }
         };
-        let without = if_any(facts.without_source.len(), |count| {
+        let without = if_any(without, |count| {
             format!(" {count} more that it asks for have no source there.")
         });
         format!(
@@ -334,12 +332,12 @@ pub(crate) fn to_write<'a>(
             target: kdb.target.clone(),
             kdb: kdb.path.clone(),
             kernels: kdb.kernels,
-            missing: kdb.missing.len() as u64,
+            missing: ledger::missing(&kdb.absent),
             compiler: kdb.inputs.compiler().unwrap_or_default().to_owned(),
             tuning: shipped.files_for(&kdb.target),
         };
         // The package describes only what is compiled into this kdb.
-        let release = of_kdb(release, kdb);
+        let release = with_own_licenses(release, kdb);
         let target = || Some(kdb.target.clone());
         let spec = kernel_package::spec(&release, &contents);
         let wheel_spec = kernel_package::wheel_spec(&release, &contents);
@@ -385,7 +383,7 @@ fn distinct<'a>(specs: impl Iterator<Item = &'a PackageSpec>) -> Result<()> {
     Ok(())
 }
 
-fn of_kdb(release: &Release, kdb: &MadeKdb) -> Release {
+fn with_own_licenses(release: &Release, kdb: &MadeKdb) -> Release {
     let used = kdb.inputs.licenses();
     let mut release = release.clone();
     if release.licenses.iter().any(|(source, _)| used.contains_key(source)) {

@@ -5,7 +5,7 @@ mod bills;
 mod earlier;
 mod manifest;
 
-use std::collections::{BTreeMap, btree_map};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::Target;
@@ -15,6 +15,7 @@ use gfxpack_package::{Written, sums};
 use crate::build::MadeKdb;
 use crate::destination::replace;
 use crate::error::{self, Result};
+use crate::ledger::{self, Ledger};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::{Event, Progress};
 use crate::write_packages::{BillOfMaterial, MadePackages};
@@ -72,15 +73,22 @@ pub fn of_kdb(kdb: &Path, sha256: &str) -> Result<Option<KdbEntry>> {
     Ok(entries.find(|entry| entry.kdb.sha256 == sha256))
 }
 
-/// Writes `manifest.json` and `SHA256SUMS` into `out`; concurrent runs wait for
+/// What a run made.
+pub(crate) struct Recorded<'a> {
+    pub(crate) kdbs: &'a [MadeKdb],
+    pub(crate) packages: &'a MadePackages,
+    /// Every wanted kernel; `None` if the kdbs were there before.
+    pub(crate) ledger: Option<&'a Ledger<'a>>,
+}
+
+/// Writes `manifest.json`, `kernels.jsonl` and `SHA256SUMS` into `out`; concurrent runs wait for
 /// each other. Outputs of earlier runs stay listed if they are still valid
 /// ([`earlier`]), and are removed with a note if not. Bills of material are
 /// written here too, since they name packages of earlier runs. If there is a
 /// signer, it signs the checksums.
-pub(crate) fn write<'k>(
+pub(crate) fn write(
     out: &Path,
-    kdbs: impl IntoIterator<Item = &'k MadeKdb>,
-    made: &MadePackages,
+    recorded: &Recorded<'_>,
     signer: Option<&Signer>,
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
@@ -90,6 +98,7 @@ pub(crate) fn write<'k>(
     let directory = std::fs::File::open(out).map_err(error::io("open", out))?;
     // On file systems without locks, only one run at a time is supported.
     rustix::fs::flock(&directory, rustix::fs::FlockOperation::LockExclusive).ok();
+    let Recorded { kdbs, packages: made, ledger } = *recorded;
     let mut listing = Listing::of_run(out, kdbs, made, outputs.records())?;
     if let Some(old) = read(out) {
         for Package { file: File { file, .. }, .. } in listing.add_earlier(out, old, made) {
@@ -97,6 +106,10 @@ pub(crate) fn write<'k>(
         }
     }
     listing.add_bills(out, &made.bills, outputs)?;
+    listing.files.extend(match ledger {
+        Some(ledger) => Some(ledger.write(out, &listing.earlier(ledger), outputs)?),
+        None => ledger::existing(out)?,
+    });
     let (manifest, mut files) = listing.into_manifest();
     let mut text = serde_json::to_string_pretty(&manifest)?;
     text.push('\n');
@@ -150,9 +163,9 @@ struct Listing {
 
 impl Listing {
     /// Lists the outputs of this run, without bills of material.
-    fn of_run<'k>(
+    fn of_run(
         out: &Path,
-        kdbs: impl IntoIterator<Item = &'k MadeKdb>,
+        kdbs: &[MadeKdb],
         made: &MadePackages,
         records: &FileRecords<'_>,
     ) -> Result<Self> {
@@ -220,6 +233,16 @@ impl Listing {
         Ok(())
     }
 
+    /// The targets of earlier runs.
+    fn earlier(&self, ledger: &Ledger<'_>) -> BTreeSet<String> {
+        let wanted = |target: &Target| {
+            self.locations.contains_key(&target.to_string())
+                || ledger.absences.targets().any(|own| own == target)
+        };
+        let targets = self.entries.values().map(|entry| &entry.target);
+        targets.filter(|target| !wanted(target)).map(Target::to_string).collect()
+    }
+
     /// The manifest and all files, in an order that is the same for one run as
     /// for several.
     fn into_manifest(mut self) -> (Manifest, Vec<Written>) {
@@ -232,7 +255,7 @@ impl Listing {
         let manifest = Manifest {
             format: FORMAT,
             generator: GENERATOR.to_owned(),
-            complete: targets.iter().all(|entry| entry.missing.is_empty()),
+            complete: targets.iter().all(|entry| ledger::missing(&entry.absent) == 0),
             targets,
             families: self.families,
             beside: self.beside,
@@ -275,7 +298,7 @@ fn entry(
             .filter(|(target, _)| target.as_ref() == Some(&kdb.target))
             .map(|(_, written)| File::new(written))
             .collect(),
-        missing: kdb.missing.clone(),
+        absent: kdb.absent.clone(),
     })
 }
 

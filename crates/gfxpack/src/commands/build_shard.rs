@@ -37,13 +37,12 @@ pub(super) fn run(args: &Build, shard: Shard, context: &Context) -> Result {
 }
 
 fn summarise(BuiltShard { manifest, file }: &BuiltShard, begun: Instant, output: &Output) {
-    let states =
-        [JobState::Ok, JobState::Cached, JobState::Failed, JobState::Timeout, JobState::Infra];
+    use JobState::{Cached, Failed, Infra, Ok, Refused, Timeout};
     let mut body = json!({
         "shard": manifest.shard, "plan": manifest.plan, "file": display(file), "jobs": manifest.jobs.len(),
     });
     let mut counts = Vec::new();
-    for state in states {
+    for state in [Ok, Cached, Refused, Failed, Timeout, Infra] {
         let count = manifest.count(state);
         body[state.to_string()] = count.into();
         if count > 0 {

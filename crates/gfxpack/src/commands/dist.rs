@@ -7,6 +7,7 @@ use gfxpack_compile::Origin;
 use gfxpack_pipeline::build::MadeKdb;
 use gfxpack_pipeline::dist::{Dist, DistOptions, FinishedDist};
 use gfxpack_pipeline::kernel_library::miopen_in_words;
+use gfxpack_pipeline::ledger;
 use gfxpack_pipeline::options::{Purpose, processes};
 use gfxpack_pipeline::prepare::Preparation;
 use gfxpack_pipeline::text::brief;
@@ -125,7 +126,7 @@ pub(super) fn report_kdbs(kdbs: &[MadeKdb], output: &Output) {
     for kdb in kdbs {
         message!(output, "kdb", {
             "target": kdb.target, "file": display(&kdb.path), "kernels": kdb.kernels,
-            "missing": kdb.missing.len(),
+            "missing": ledger::missing(&kdb.absent),
         });
     }
 }
@@ -157,8 +158,9 @@ fn report_coverage(dist: &Dist<'_>, finished: &FinishedDist, args: &Build, outpu
         output.info(&format!("  {list}, {target}: {built} of {wanted}{without}"));
     }
     // With these, a kernel may have a source that is left out.
+    let without = finished.absences.without_source();
     let is_limited = args.inputs.dfsg || !args.inputs.license_allow.is_empty();
-    if let Some(why) = facts.why_without_source().filter(|_| !is_limited) {
+    if let Some(why) = facts.why_without_source(&without).filter(|_| !is_limited) {
         output.note(&why);
     }
 }

@@ -16,11 +16,11 @@ use rayon::prelude::*;
 use super::collector::InputCollector;
 use super::source_search::{FoundSource, SourceSearch};
 use crate::error::{self, Error, Result};
+use crate::ledger::Absent;
 use crate::options::InputOptions;
 use crate::rayon_workers::RayonWorkers;
 use crate::text::{if_any, joined};
 use crate::text_file::open;
-use crate::unbuildable::Reason;
 
 /// How many lines of a key list are in memory beside the keys.
 const LINES_AT_ONCE: usize = 32 * 1024;
@@ -180,7 +180,7 @@ impl InputCollector {
                 continue;
             }
             found += 1;
-            if self.excluded.has(&target, &key.key) {
+            if self.excludes(&target, &key.key) {
                 continue;
             }
             let source = self.check_key(number, key, checks);
@@ -204,13 +204,13 @@ impl InputCollector {
                 continue;
             }
             found += 1;
-            if self.excluded.has(&target, key) {
+            if self.excludes(&target, key) {
                 continue;
             }
             if !std::mem::replace(reported, true) {
                 self.inputs.key_errors.push(error.clone());
             }
-            self.inputs.add_unbuildable(&target, key, Reason::from(&error.problem));
+            self.inputs.absent.add(&target, Absent::faulty(key, &error.problem));
         }
         found
     }
@@ -238,9 +238,9 @@ impl InputCollector {
             return checked.clone();
         }
         let checked = match checks.bad_options[number].take() {
-            Some(fault) => FoundSource::Unbuildable(self.note_unusable(key, fault)),
+            Some(fault) => FoundSource::from(self.note_unusable(key, fault)),
             None => match self.find_source(key, &mut checks.search) {
-                FoundSource::Absent => {
+                FoundSource::NotFound => {
                     let fault = InputFault::no_source(
                         format!("failed to find source `{}`", key.source.display()),
                         "check the path, or give the directory that holds it (--source-dir)",

@@ -14,8 +14,8 @@ use super::collector::InputCollector;
 use super::source_search::SourceSearch;
 use crate::ask::MiopenAnswer;
 use crate::error::Result;
+use crate::ledger::Absent;
 use crate::text::counted;
-use crate::unbuildable::Reason;
 
 impl InputCollector {
     /// Adds the keys that libMIOpen asks for. Sources in the library take
@@ -40,7 +40,7 @@ impl InputCollector {
                 self.requests[position].keys.iter().map(|(key, _)| Arc::clone(&key.key)).collect();
             for (line, asked) in (1..).zip(answer.keys.get(&target).into_iter().flatten()) {
                 let key = &asked.key;
-                if known.contains(key) || self.excluded.has(&target, key) {
+                if known.contains(key) || self.excludes(&target, key) {
                     continue;
                 }
                 let location = Location { file: library.as_str().into(), line };
@@ -89,9 +89,9 @@ impl InputCollector {
                 self.add_key(position, Arc::new(request), found);
             }
             Err(fault) => {
-                let reason = Reason::from(&fault);
+                let absent = Absent::faulty(key, &fault);
                 self.inputs.key_errors.push(location.error(fault));
-                self.inputs.add_unbuildable(&self.requests[position].target, key, reason);
+                self.inputs.absent.add(&self.requests[position].target, absent);
             }
         }
     }

@@ -25,7 +25,7 @@ impl InputCollector {
             for (line, kernel) in (1..).zip(&answer.kernels[&target]) {
                 let location = Location { file: Arc::clone(&library), line };
                 let key = key(kernel, &target);
-                if self.excluded.has(&target, &key) {
+                if self.excludes(&target, &key) {
                     continue;
                 }
                 let name = source_name(&kernel.name);

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use gfxpack_compile::SourceDirs;
 use gfxpack_miopen::is_left_out_by_debian;
-use gfxpack_model::{KernelKey, SourceId};
+use gfxpack_model::SourceId;
 use gfxpack_plan::InputFault;
 use gfxpack_plan::key_list::KeyRequest;
 
 use super::collector::InputCollector;
+use crate::ledger::{Absent, Reason};
 use crate::license_head::license_of;
-use crate::unbuildable::Reason;
 
 /// The result of looking for a key's source.
 #[derive(Debug, Clone)]
@@ -20,11 +20,15 @@ pub(super) enum FoundSource {
     /// Found and loaded.
     Loaded(SourceId),
     /// Not found.
-    Absent,
-    /// Not to be compiled, since Debian leaves it out.
-    LeftOut,
-    /// It can't be compiled.
-    Unbuildable(Reason),
+    NotFound,
+    /// Not to be compiled, for this reason.
+    Unbuilt(Reason, String),
+}
+
+impl From<Absent> for FoundSource {
+    fn from(absent: Absent) -> Self {
+        Self::Unbuilt(absent.reason, absent.why)
+    }
 }
 
 /// Looks sources up by name, and remembers the results.
@@ -42,8 +46,8 @@ impl<'a> SourceSearch<'a> {
     }
 
     /// Remembers that the source of a key can't be compiled.
-    pub(super) fn give_up(&mut self, key: &KeyRequest, reason: Reason) -> FoundSource {
-        let found = FoundSource::Unbuildable(reason);
+    pub(super) fn give_up(&mut self, key: &KeyRequest, absent: Absent) -> FoundSource {
+        let found = FoundSource::from(absent);
         self.found.insert(Arc::clone(&key.source), found.clone());
         found
     }
@@ -62,12 +66,12 @@ impl InputCollector {
         }
         let name = key.source.display().to_string();
         let found = if search.dfsg && is_left_out_by_debian(&name) {
-            let reason = "Debian leaves it out: it is not what its authors edit".to_owned();
-            self.inputs.left_out.insert(name, reason);
-            FoundSource::LeftOut
+            let why = "Debian leaves it out: it is not what its authors edit".to_owned();
+            self.left_out.insert(name, why.clone());
+            FoundSource::Unbuilt(Reason::LeftOut, why)
         } else {
             self.load_source(key, &name, &search.dirs)
-                .unwrap_or_else(|fault| FoundSource::Unbuildable(self.note_unusable(key, fault)))
+                .unwrap_or_else(|fault| FoundSource::from(self.note_unusable(key, fault)))
         };
         search.found.insert(Arc::clone(&key.source), found.clone());
         found
@@ -88,21 +92,20 @@ impl InputCollector {
                 return Ok(FoundSource::Loaded(loaded));
             }
         }
-        Ok(FoundSource::Absent)
+        Ok(FoundSource::NotFound)
     }
 
     /// Adds a key to the request at `position` if its source was found, otherwise
     /// to the keys that are not built.
     pub(super) fn add_key(&mut self, position: usize, key: Arc<KeyRequest>, found: FoundSource) {
         let request = &mut self.requests[position];
-        match found {
-            FoundSource::Loaded(source) => request.keys.push((key, source)),
-            FoundSource::Absent | FoundSource::LeftOut => {
-                self.without_source.push(KernelKey::clone(&key.key));
+        let (reason, why) = match found {
+            FoundSource::Loaded(source) => return request.keys.push((key, source)),
+            FoundSource::NotFound => {
+                (Reason::NotCarried, "the library that asks for it lacks its source".to_owned())
             }
-            FoundSource::Unbuildable(reason) => {
-                self.inputs.add_unbuildable(&request.target, &key.key, reason);
-            }
-        }
+            FoundSource::Unbuilt(reason, why) => (reason, why),
+        };
+        self.inputs.absent.add(&request.target, Absent::new(&key.key, reason, why));
     }
 }

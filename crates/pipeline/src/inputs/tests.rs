@@ -1,7 +1,6 @@
 //! Tests of what inputs come to.
 
 use gfxpack_plan::key_list::parse_keys;
-use serde_json::json;
 
 use super::*;
 
@@ -36,11 +35,6 @@ fn what_a_device_wide_kdb_holds_is_in_exact_ones_of_the_same_run_too() {
 #[test]
 fn asked_keys_that_a_licence_forbids_are_reported_as_missing() {
     let mut collector = collector(Vec::new());
-    let facts = json!({
-        "version": "3.4.0", "origin": "installed", "sha256": "0".repeat(64), "uses": "search",
-        "databases": [], "problems": [],
-    });
-    collector.inputs.library.miopen = Some(serde_json::from_value(facts).unwrap());
     let key = |source: &str| KernelKey {
         kernel_name: format!("{source}.o"),
         kernel_args: " -mcpu=gfx906".to_owned(),
@@ -48,19 +42,17 @@ fn asked_keys_that_a_licence_forbids_are_reported_as_missing() {
     for (source, license) in [("free.cl", "MIT"), ("other.cl", "Proprietary")] {
         let license = SourceLicense { license: license.to_owned(), copyright: String::new() };
         collector.inputs.library.licenses.insert(source.to_owned(), [license].into());
-        let reason = Reason { no_source: true, text: String::new() };
-        let unbuilt = Unbuilt { key: key(source), reason };
-        collector.inputs.unbuildable.entry("gfx906".parse().unwrap()).or_default().push(unbuilt);
+        let absent = Absent::new(&key(source), Reason::NoSource, "");
+        collector.inputs.absent.add(&"gfx906".parse().unwrap(), absent);
     }
     let license_allow = vec!["MIT".parse().unwrap()];
     let inputs = InputOptions { license_allow, ..InputOptions::default() };
     collector.leave_out(&inputs).unwrap();
-    collector.describe_without_source();
-    assert_eq!(collector.inputs.left_out.keys().collect::<Vec<_>>(), ["other.cl"]);
-    assert_eq!(collector.inputs.library.miopen.unwrap().without_source, [key("other.cl")]);
-    let stay: Vec<&KernelKey> =
-        collector.inputs.unbuildable.values().flatten().map(|unbuilt| &unbuilt.key).collect();
-    assert_eq!(stay, [&key("free.cl")]);
+    let absent = &collector.inputs.absent;
+    assert!(absent.left_out().into_keys().eq(["other.cl"]));
+    assert_eq!(absent.without_source(), [&key("other.cl")].into());
+    let missing = absent.all().filter(|(_, one)| one.reason.is_missing()).map(|(_, one)| &one.key);
+    assert_eq!(missing.collect::<Vec<_>>(), [&key("free.cl")]);
 }
 
 #[test]

@@ -7,8 +7,8 @@ use gfxpack_model::Target;
 use gfxpack_package::Written;
 use serde::{Deserialize, Serialize};
 
-use crate::build::MissingKernel;
 use crate::kdb_inputs::KdbInputs;
+use crate::ledger::AbsentCounts;
 
 /// The contents of a directory with packages.
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,8 +43,9 @@ pub struct KdbEntry {
     /// Performance and find databases in the packages, by their names in these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) tuning: Vec<File>,
-    /// Kernels that the kdb lacks.
-    pub missing: Vec<MissingKernel>,
+    /// How many wanted kernels the kdb does not have, by reason; `kernels.jsonl` lists them.
+    #[serde(default, skip_serializing_if = "AbsentCounts::is_empty")]
+    pub absent: AbsentCounts,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -4,15 +4,15 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
-use gfxpack_model::{JobId, KernelKey};
+use gfxpack_model::{JobId, KernelKey, Target};
 use gfxpack_plan::plan::KdbPlan;
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use super::facts::BuildFacts;
 use crate::failures::{Excerpt, FailureGroup};
+use crate::ledger::Absent;
 use crate::prepare::Prepared;
-use crate::unbuildable::Unbuilt;
 
 /// Writes all kernels of a build that has ended.
 pub(super) fn write(
@@ -41,7 +41,7 @@ struct Suites<'a> {
 struct Suite<'a> {
     target: String,
     kernels: Vec<(&'a KernelKey, JobId)>,
-    unbuilt: &'a [Unbuilt],
+    unbuilt: Vec<&'a Absent>,
 }
 
 type Xml<'a> = Writer<&'a mut dyn Write>;
@@ -56,14 +56,18 @@ impl<'a> Suites<'a> {
             for (job, number) in prepared.plan.jobs.iter().zip(0..) {
                 by_target.entry(&job.target_id).or_default().push((&*job.key, JobId(number)));
             }
-            let suite = |(target, kernels)| Suite { target, kernels, unbuilt: &[] };
+            let suite = |(target, kernels)| Suite { target, kernels, unbuilt: Vec::new() };
             let named = by_target.into_iter().map(|(target, jobs)| (target.to_string(), jobs));
             return named.map(suite).collect();
         }
+        let unbuilt = |target: &Target| {
+            let absent = prepared.inputs.absent.of(target).iter();
+            absent.filter(|one| one.reason.is_missing()).collect()
+        };
         let suite = |kdb: &'a KdbPlan| Suite {
             target: kdb.target.to_string(),
             kernels: kdb.rows.iter().map(|row| (&*row.key, row.job)).collect(),
-            unbuilt: prepared.inputs.unbuildable.get(&kdb.target).map_or(&[], Vec::as_slice),
+            unbuilt: unbuilt(&kdb.target),
         };
         prepared.plan.kdbs.iter().map(suite).collect()
     }
@@ -86,9 +90,8 @@ impl<'a> Suites<'a> {
             for (key, job) in kernels {
                 self.kernel(target, &key.to_string(), *job, xml)?;
             }
-            for Unbuilt { key, reason } in *unbuilt {
-                let (kind, reason) = (reason.kind(), reason.text.as_str());
-                let outcome = Outcome::Failed { kind, reason, text: reason };
+            for Absent { key, reason, why } in unbuilt {
+                let outcome = Outcome::Failed { kind: reason.name(), reason: why, text: why };
                 case(target, &key.to_string(), 0, outcome, xml)?;
             }
             Ok(())

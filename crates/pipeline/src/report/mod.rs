@@ -18,7 +18,6 @@ use crate::failure_log::FailureFiles;
 use crate::options::BuildOptions;
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
-use crate::unbuildable;
 
 /// Writes the reports of a build that ended, successfully or not: the log of
 /// failures, and, if wanted, the page and the test results.
@@ -36,7 +35,7 @@ pub(crate) fn write(
     let error = error.map(|error| error::in_full(error));
     let plan = &prepared.plan;
     let mut summary = facts.summary(plan, facts.begun.elapsed(), error.as_deref());
-    summary["unbuildable"] = unbuildable::groups(&prepared.inputs.unbuildable).into();
+    summary["unbuildable"] = prepared.inputs.absent.groups().into();
     progress.event(Event::Report(&summary));
     files.write_log(&facts.failures, plan)?;
     if let Some(path) = &files.report {

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::facts::BuildFacts;
 use super::page::page;
 use crate::kernel_library::{KernelLibrary, MiopenFacts, ProblemsFact};
-use crate::unbuildable::{self, Reason, Unbuildable, Unbuilt};
+use crate::ledger::{Absences, Absent, Reason};
 
 /// A plan with this number of jobs, with every language and two targets.
 pub(crate) fn plan(jobs: usize) -> Plan {
@@ -126,7 +126,6 @@ fn the_page_says_for_which_networks_and_by_which_library() {
         uses: "search".to_owned(),
         databases: Vec::new(),
         problems: vec![problems("resnet18.txt"), problems("unet.txt")],
-        without_source: Vec::new(),
         finds_no_assembler: false,
     };
     let library = KernelLibrary { miopen: Some(miopen), ..KernelLibrary::default() };
@@ -155,10 +154,10 @@ fn text_from_a_build_is_shown_as_text() {
     }
     let mut page = page_of(&facts(&plan, HOSTILE), &plan, Some(HOSTILE));
     let key = KernelKey { kernel_name: HOSTILE.to_owned(), kernel_args: HOSTILE.to_owned() };
-    let reason = Reason { no_source: true, text: HOSTILE.to_owned() };
-    let unbuilt = Unbuilt { key, reason };
-    let unbuildable = Unbuildable::from([("gfx906_60".parse().unwrap(), vec![unbuilt])]);
-    let mut summary = json!({ "unbuildable": unbuildable::groups(&unbuildable) });
+    let mut absences = Absences::default();
+    let absent = Absent::new(&key, Reason::NoSource, HOSTILE);
+    absences.add(&"gfx906_60".parse().unwrap(), absent);
+    let mut summary = json!({ "unbuildable": absences.groups() });
     summary["error"] = HOSTILE.into();
     let library = KernelLibrary { name: Some(HOSTILE.to_owned()), ..KernelLibrary::default() };
     page += &super::page::page(&BuildFacts::new(), &plan, &library, &summary);

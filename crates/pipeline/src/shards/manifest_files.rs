@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::FailureKind;
+use gfxpack_compile::{Failure, FailureKind};
 use gfxpack_plan::shard::{JobState, ReadError, ShardManifest};
 use gfxpack_process::write_atomic_with;
 
@@ -16,12 +16,13 @@ use crate::error::{self, Error, Result};
 const MACHINES_SIGNALS: [i32; 2] = [9, 15];
 
 /// The state of a job in a shard's manifest, if it failed for this reason.
-pub(super) fn job_state(failure: &FailureKind) -> JobState {
-    match failure {
+pub(super) fn job_state(failure: &Failure) -> JobState {
+    match &failure.kind {
         FailureKind::Crashed(signal) if MACHINES_SIGNALS.contains(signal) => JobState::Infra,
         FailureKind::TimedOut(_) => JobState::Timeout,
         // With the usual limits, the plan has no such job.
         FailureKind::TooLong => JobState::Infra,
+        _ if failure.is_kernels_fault() => JobState::Refused,
         _ => JobState::Failed,
     }
 }
@@ -114,15 +115,19 @@ mod tests {
 
     #[test]
     fn what_the_machine_did_is_retried_and_what_the_compiler_did_is_not() {
+        let error = "a.s:1:2: error: no such instruction\n";
         for (kind, state) in [
-            (FailureKind::Refused(1), JobState::Failed),
+            (FailureKind::Refused(1), JobState::Refused),
+            (FailureKind::Refused(139), JobState::Failed),
             (FailureKind::Crashed(11), JobState::Failed),
             (FailureKind::Crashed(9), JobState::Infra),
             (FailureKind::NoOutput, JobState::Failed),
             (FailureKind::TooLong, JobState::Infra),
             (FailureKind::TimedOut(Duration::from_secs(1)), JobState::Timeout),
         ] {
-            assert_eq!(job_state(&kind), state);
+            let (output, duration, usage) = (error.to_owned(), Duration::ZERO, Usage::default());
+            let failure = Failure { kind, output, duration, usage, site: Site::Here };
+            assert_eq!(job_state(&failure), state);
         }
     }
 }

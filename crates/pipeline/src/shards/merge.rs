@@ -16,6 +16,7 @@ use crate::build::{KdbAssembly, MadeKdb};
 use crate::cache::Cache;
 use crate::error::{self, Error, ErrorKind, Result, usage};
 use crate::failure_log::FailureFiles;
+use crate::ledger::{self, Ledger, Reason};
 use crate::options::{CacheOptions, KdbForm, Purpose};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
@@ -41,7 +42,7 @@ struct MergedObjects<'a> {
     /// By job: its object.
     known: Vec<Option<ShardObject>>,
     /// Jobs without an object, with the reason.
-    failed: HashMap<JobId, String>,
+    failed: HashMap<JobId, (Reason, String)>,
 }
 
 /// Errors in shards, and whether they are ignored.
@@ -185,12 +186,15 @@ impl<'a> MergedObjects<'a> {
         for (index, job) in by_job.iter().enumerate() {
             match job {
                 Some((_, ShardEntry { result: Ok(made), .. })) => known[index] = Some(*made),
-                Some((_, ShardEntry { result: Err(reason), .. })) => {
-                    failed.insert(JobId(index), reason.clone());
+                Some((_, ShardEntry { result: Err(why), state, .. })) => {
+                    let is_refused = *state == JobState::Refused;
+                    let reason = if is_refused { Reason::Refused } else { Reason::Failed };
+                    failed.insert(JobId(index), (reason, why.clone()));
                 }
                 None => {
                     without_shard.push(index);
-                    failed.insert(JobId(index), "its shard was not there".to_owned());
+                    let why = "its shard was not there".to_owned();
+                    failed.insert(JobId(index), (Reason::Failed, why));
                 }
             }
         }
@@ -355,17 +359,15 @@ impl MergeShards<'_> {
         let outputs = prepared.cache.outputs(self.out)?;
         let plan = &prepared.plan;
         let read = |job: JobId| merged.read(job);
+        let known = merged.known.iter();
+        let known = known.map(|known| known.map(|object| (object.sha256, object.size))).collect();
+        let ledger = Ledger::new(&prepared, known, &merged.failed);
         let assembly = KdbAssembly {
             prepared: &prepared,
             out: self.out,
             form: self.form,
             outputs: &outputs,
-            known: merged
-                .known
-                .iter()
-                .map(|known| known.map(|object| (object.sha256, object.size)))
-                .collect(),
-            failed: merged.failed.clone(),
+            ledger: &ledger,
             read: &read,
             progress,
         };
@@ -378,7 +380,9 @@ impl MergeShards<'_> {
             Error::Compile(CompileError::CorruptObject(job)) => merged.damaged(job),
             other => other,
         })?;
-        record::write(self.out, &kdbs, &MadePackages::default(), None, &outputs, progress)?;
+        let packages = &MadePackages::default();
+        let recorded = record::Recorded { kdbs: &kdbs, packages, ledger: Some(&ledger) };
+        record::write(self.out, &recorded, None, &outputs, progress)?;
         let (jobs, failed) = (plan.jobs.len(), merged.failed.len());
         Ok(MergedKdbs { kdbs, jobs, failed, plan: digest })
     }
@@ -390,13 +394,13 @@ impl MergedKdbs {
     /// # Errors
     /// An error of the kind `ErrorKind::Incomplete`.
     pub fn outcome(&self, allow_partial: bool) -> Result<()> {
-        let missing: usize = self.kdbs.iter().map(|kdb| kdb.missing.len()).sum();
+        let missing: u64 = self.kdbs.iter().map(|kdb| ledger::missing(&kdb.absent)).sum();
         if missing == 0 || allow_partial {
             return Ok(());
         }
         let kernels: u64 = self.kdbs.iter().map(|kdb| kdb.kernels).sum();
         let reasons = "the compiler's output is below `failed` in the shards' directories";
-        let total = kernels as usize + missing;
+        let (missing, total) = (missing as usize, (kernels + missing) as usize);
         Err(error::incomplete(missing, total, reasons, false))
     }
 }

@@ -17,6 +17,7 @@ use super::manifest_files::job_state;
 use super::output::{JobNote, ShardOutput};
 use crate::build::REPAIRS;
 use crate::error::{Error, Result};
+use crate::failures;
 use crate::prepare::Prepared;
 use crate::progress::{Event as ProgressEvent, Progress};
 use crate::report::BuildFacts;
@@ -95,8 +96,8 @@ impl ShardRun<'_> {
         }
         for (index, failure) in &first.failed {
             let job = plan[*index].digest;
-            let (state, reason) = (job_state(&failure.kind), failure.kind.to_string());
-            ended.push(ShardEntry { job, state, result: Err(reason) });
+            let (state, (_, why)) = (job_state(failure), failures::absence(failure));
+            ended.push(ShardEntry { job, state, result: Err(why) });
         }
         ended.sort_unstable_by_key(|ended| ended.job);
         Ok(ended)
@@ -124,9 +125,9 @@ impl ShardRun<'_> {
     fn note(&self, id: JobId, key: Digest, failure: &Failure, from: &ObjectStore) -> Result<()> {
         let job = &self.prepared.plan[id];
         let note = JobNote {
-            state: job_state(&failure.kind),
+            state: job_state(failure),
             key: KernelKey::clone(&job.key),
-            reason: failure.kind.to_string(),
+            reason: failures::absence(failure).1,
             output: failure.output.clone(),
         };
         self.output.write_note(job.digest, &note)?;
@@ -286,5 +287,5 @@ impl Listener<'_, '_> {
 }
 
 fn is_tried_again(failure: &Failure) -> bool {
-    matches!(job_state(&failure.kind), JobState::Infra | JobState::Timeout)
+    matches!(job_state(failure), JobState::Infra | JobState::Timeout)
 }

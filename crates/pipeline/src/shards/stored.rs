@@ -20,13 +20,13 @@ use crate::ask::LibraryAnswer;
 use crate::cache::Cache;
 use crate::destination::replace;
 use crate::error::{self, Error, Result};
-use crate::inputs::{Inputs, LeftOut, ReadInputs};
+use crate::inputs::{Inputs, ReadInputs};
 use crate::kernel_library::KernelLibrary;
+use crate::ledger::Absences;
 use crate::prepare::{PlanInputs, Prepared, for_plan};
 use crate::rayon_workers::RayonWorkers;
 use crate::record::GENERATOR;
 use crate::text::joined;
-use crate::unbuildable::Unbuildable;
 
 /// Written last: a directory without it is not a plan.
 const HEADER: &str = "plan.json";
@@ -40,8 +40,7 @@ const NAMED: usize = 3;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PlanDescription {
     library: KernelLibrary,
-    left_out: LeftOut,
-    unbuildable: Unbuildable,
+    absent: Absences,
 }
 
 /// A stored plan.
@@ -105,11 +104,7 @@ pub fn write(
         beside,
         groups: written.groups,
         kdbs: written.kdbs,
-        about: PlanDescription {
-            library: inputs.library,
-            left_out: inputs.left_out,
-            unbuildable: inputs.unbuildable,
-        },
+        about: PlanDescription { library: inputs.library, absent: inputs.absent },
     };
     // An earlier plan's header must not be there with the new jobs.
     let head = dir.join(HEADER);
@@ -222,10 +217,9 @@ impl Stored {
         let used = plan.jobs.iter().map(|job| (job.source, job.language)).collect();
         let content = StoredContent { dir: self.dir, file };
         let sources = SourceSet::of_stored(&plan.sources, &self.header.beside, &used, &content)?;
-        let PlanDescription { library, left_out, unbuildable } = self.header.about;
+        let PlanDescription { library, absent } = self.header.about;
         let warnings = cache.warning.iter().cloned().collect();
-        let inputs =
-            Inputs { sources, library, left_out, unbuildable, warnings, ..Inputs::default() };
+        let inputs = Inputs { sources, library, absent, warnings, ..Inputs::default() };
         Ok(Prepared { plan, inputs, toolchains, cache, answer: LibraryAnswer::Nothing })
     }
 

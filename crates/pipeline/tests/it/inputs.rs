@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use gfxpack_pipeline::ask::LibraryAnswer;
 use gfxpack_pipeline::error::{Error, ErrorKind};
 use gfxpack_pipeline::inputs::read;
+use gfxpack_pipeline::ledger::Reason;
 use gfxpack_plan::kernel_package::SourceLicense;
 
 use crate::project::{Project, TARGET, key};
@@ -17,7 +18,7 @@ fn a_key_with_its_source_is_a_request() {
     assert_eq!(request.target.to_string(), "gfx906@60");
     let keys: Vec<_> = request.keys.iter().map(|(request, _)| (*request.key).clone()).collect();
     assert_eq!(keys, [key("conv.s")]);
-    assert!(read.inputs.key_errors.is_empty() && read.inputs.unbuildable.is_empty());
+    assert!(read.inputs.key_errors.is_empty() && read.inputs.absent.all().next().is_none());
 }
 
 #[test]
@@ -39,8 +40,8 @@ fn with_partial_results_allowed_the_others_go_on() {
     inputs.allow_partial = true;
     let read = read(&inputs, &LibraryAnswer::Nothing).expect("one kernel is left");
     assert_eq!(read.requests[0].keys.len(), 1);
-    let unbuilt = &read.inputs.unbuildable[&TARGET.parse().expect("a target")];
-    assert_eq!(unbuilt.iter().map(|it| &it.key).collect::<Vec<_>>(), [&key("gone.s")]);
+    let [absent] = read.inputs.absent.of(&TARGET.parse().expect("a target")) else { panic!() };
+    assert_eq!((&absent.key, absent.reason), (&key("gone.s"), Reason::NoSource));
 }
 
 #[test]
@@ -58,10 +59,10 @@ fn assembly_that_debian_leaves_out_is_no_fault_whether_it_is_here_or_not() {
         read(&inputs, &LibraryAnswer::Nothing)
     };
     let found = read_keys(&["here.s", "gone.s", "conv.cl"]).expect("one source is left");
-    assert!(found.inputs.left_out.keys().eq(["gone.s", "here.s"]));
+    assert!(found.inputs.absent.left_out().into_keys().eq(["gone.s", "here.s"]));
     let sources = found.inputs.sources.sources();
     assert!(sources.iter().map(|source| &source.name[..]).eq(["conv.cl"]), "{sources:?}");
-    assert!(found.inputs.key_errors.is_empty() && found.inputs.unbuildable.is_empty());
+    assert!(found.inputs.key_errors.is_empty() && found.inputs.absent.groups().is_empty());
     let none = read_keys(&["here.s"]).err().expect("no source is left");
     assert!(none.to_string().contains("failed to find a source that may be compiled"), "{none}");
     let gone = read_keys(&["here.s", "gone.cl"]).err().expect("no source is left");

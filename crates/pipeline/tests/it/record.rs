@@ -2,9 +2,9 @@
 
 use gfxpack_model::Digest;
 use gfxpack_pipeline::error::Result;
-use gfxpack_pipeline::record;
+use gfxpack_pipeline::{ledger, record};
 
-use crate::project::{Project, key};
+use crate::project::{Project, TARGET};
 
 /// The record of the kdb, looked up by its content.
 fn recorded(project: &Project) -> Result<Option<record::KdbEntry>> {
@@ -23,9 +23,16 @@ fn the_manifest_has_the_kdb_and_what_is_missing_from_it() {
         (&entry["kernels"], &entry["kdb"]["file"]),
         (&1.into(), &"kdb/gfx906_60.kdb".into())
     );
-    assert_eq!(entry["missing"][0]["kernel_name"], "bad.s.o");
+    assert_eq!(entry["absent"], serde_json::json!({ "refused": 1 }));
     let entry_of_kdb = recorded(&project).unwrap().expect("it is recorded");
-    assert_eq!(entry_of_kdb.missing[0].key, key("bad.s"));
+    assert_eq!(ledger::missing(&entry_of_kdb.absent), 1);
+    let lines = std::fs::read_to_string(project.path("out/kernels.jsonl")).unwrap();
+    let lines: Vec<serde_json::Value> =
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [bad, good] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!((&bad["kernel_name"], &bad["absent"]), (&"bad.s.o".into(), &"refused".into()));
+    assert_eq!((&good["kernel_name"], &good["target"]), (&"good.s.o".into(), &TARGET.into()));
+    assert!(good["size"].as_u64().unwrap() > 0 && good["object"].as_str().unwrap().len() == 64);
 }
 
 #[test]

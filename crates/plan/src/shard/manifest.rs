@@ -21,9 +21,9 @@ pub enum JobState {
     Ok,
     /// Its object already existed.
     Cached,
+    /// The compiler refused it, and would again.
+    Refused,
     /// It failed, and neither because of the machine nor of its time limit: not to be retried.
-    /// Stored as `refused`, whatever the reason was.
-    #[serde(rename = "refused")]
     Failed,
     /// It failed because of the machine: to be retried.
     Infra,
@@ -50,7 +50,8 @@ impl fmt::Display for JobState {
         f.write_str(match self {
             Self::Ok => "ok",
             Self::Cached => "cached",
-            Self::Failed => "refused",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
             Self::Infra => "infra",
             Self::Timeout => "timeout",
         })
@@ -239,7 +240,8 @@ mod tests {
         for (state, name) in [
             (JobState::Ok, "ok"),
             (JobState::Cached, "cached"),
-            (JobState::Failed, "refused"),
+            (JobState::Refused, "refused"),
+            (JobState::Failed, "failed"),
             (JobState::Infra, "infra"),
             (JobState::Timeout, "timeout"),
         ] {
