@@ -36,6 +36,7 @@ fn every_target_gets_its_kdb_and_its_packages() {
         "kdb/gfx1030.kdb",
         "kdb/gfx906_60.kdb",
         "kdb/gfx90a68.kdb",
+        "kernels.jsonl",
         "manifest.json",
         "miopen-hip-gfx1030kdb-1.2.3-1.noarch.rpm",
         "miopen-hip-gfx1030kdb-1.2.3-1.spdx.json",
@@ -113,7 +114,7 @@ fn equal_input_gives_equal_bytes_in_any_directory_and_by_any_route() {
     };
     dist(&first, &arguments("1")).expect_code(0);
     let bytes = first.tree("o");
-    assert_eq!(bytes.len(), 2 + 2 + 10 + 2, "lists, kdbs, packages, bills of material");
+    assert_eq!(bytes.len(), 3 + 2 + 10 + 2, "lists, kdbs, packages, bills of material");
     // Another directory, more workers, another umask, user, language, time
     // zone and day.
     let mut shell = gfxpack_tests::project::command("sh");

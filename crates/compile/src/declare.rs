@@ -258,16 +258,24 @@ impl<'a> Declarer<'a> {
             (ChangedPart::Source, name_of(own), digest)
         }));
         let mut dirs = paths.dirs;
-        dirs.extend(admitted.iter().flat_map(|it| [it.dir.clone(), it.real.clone()]));
+        let mut trees = Vec::new();
+        for it in &admitted {
+            let has_links = it.content().is_none_or(|content| content.has_dir_links);
+            let list = if has_links { &mut dirs } else { &mut trees };
+            list.extend([it.dir.clone(), it.real.clone()]);
+        }
         let mut names = paths.covered;
         names.extend(paths.searched.iter().cloned());
         names.extend(outside.iter().map(|file| file.path.clone()));
+        let content = admitted.iter().filter_map(|it| it.content());
+        names.extend(content.flat_map(|content| content.targets.iter().cloned()));
         Inputs {
             digest: digest_of(&listed),
             others_digest: digest_of(&listed_beside(&others).collect::<Vec<_>>()),
             listed,
             others,
             dirs,
+            trees,
             names,
             outside,
             searches,
@@ -420,11 +428,10 @@ impl<'a> Declarer<'a> {
             let parent = staged.rsplit_once('/').map_or("", |(dir, _)| dir);
             let named = file.includes.named.iter().map(|include| &include.path);
             let leads_out = |path: &&String| {
-                leads_back(Path::new(path)) && relative_path::join(parent, path).is_none()
+                let there = here.path(Path::new(parent)).join(path);
+                is_file(&there) && there.parent().is_some_and(|dir| here.laid_out(dir).is_none())
             };
-            let there = named
-                .filter(leads_out)
-                .filter(|path| is_file(&here.path(Path::new(parent)).join(path)));
+            let there = named.filter(|path| leads_back(Path::new(path))).filter(leads_out);
             above.extend(there.map(PathBuf::from));
         }
         above
@@ -562,9 +569,9 @@ impl HeaderSearch for Declarer<'_> {
             .finish();
         let files: BTreeSet<PathBuf> = outside.iter().map(|file| file.path.clone()).collect();
         let visible = Visible {
-            stage: PathBuf::new(),
             dirs: paths.dirs,
             names: paths.covered.into_iter().chain(paths.searched).chain(files.clone()).collect(),
+            ..Visible::default()
         };
         HeaderInputs { digest, names, files, visible }
     }

@@ -1,7 +1,8 @@
 //! The directories of a source: of this machine, or the files that a stored plan brings of them.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs::{self, Metadata};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -43,6 +44,8 @@ pub(crate) struct SourceDirectories {
     pub(crate) root: PathBuf,
     /// The directories that become `gfxpack-include-0`, `gfxpack-include-1`, ….
     pub(crate) include_dirs: Vec<PathBuf>,
+    /// Directories below the root that options of the source's kernels name.
+    pub(crate) option_dirs: Vec<String>,
     /// The closure's own files, by staged path.
     pub(crate) files: BTreeMap<String, PathBuf>,
 }
@@ -73,18 +76,27 @@ pub(crate) fn file_id_of(path: &Path) -> Option<FileId> {
     fs::metadata(path).ok().map(|meta| Identity::from_metadata(&meta).file_id())
 }
 
-/// Whether a path leads to a regular file that is the same for every process.
+/// Whether a path leads to a regular file that is the same for every process, or to `/dev/null`,
+/// which may stand for an empty one.
 pub(crate) fn is_file(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|meta| is_regular(&meta))
+    let is_one = |meta: Metadata| meta.is_file() && !is_in_proc(&meta) || is_null(&meta);
+    fs::metadata(path).is_ok_and(is_one)
 }
 
-fn is_regular(meta: &Metadata) -> bool {
-    meta.is_file() && !is_in_proc(meta)
+fn is_null(meta: &Metadata) -> bool {
+    let null = fs::metadata("/dev/null").map(|null| null.rdev());
+    meta.file_type().is_char_device() && null.is_ok_and(|null| null == meta.rdev())
 }
 
 /// The staged path of an include directory, which no source uses by chance.
 pub(crate) fn include_root(number: usize) -> String {
     format!("gfxpack-include-{number}")
+}
+
+/// Whether a staged path is that of an include directory.
+pub(crate) fn is_include_root(below: &str) -> bool {
+    let number = below.strip_prefix("gfxpack-include-");
+    number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Splits a path into the number of the include directory that it begins with, if any, and the
@@ -127,22 +139,32 @@ impl SourceDirectories {
     }
 
     /// The directories among these, and those above them, that are links, with the directories that
-    /// they lead to, if those are among the sources too.
+    /// they lead to: themselves, if those are not among the sources.
     pub(crate) fn links(&self, dirs: impl IntoIterator<Item = String>) -> BTreeMap<String, String> {
         let mut queue: Vec<String> = dirs.into_iter().collect();
         let mut links: BTreeMap<String, String> = BTreeMap::new();
+        let mut outside: Vec<(String, FileId)> = Vec::new();
         let mut seen = HashSet::new();
         while let Some(dir) = queue.pop() {
             if dir.is_empty() || !seen.insert(dir.clone()) {
                 continue;
             }
             queue.extend(dir.rsplit_once('/').map(|(parent, _)| parent.to_owned()));
-            let real = self.laid_out(&self.path(Path::new(&dir)));
+            let path = self.path(Path::new(&dir));
+            let real = self.laid_out(&path);
             let real = real.as_deref().and_then(Path::to_str).filter(|real| *real != dir);
             if let Some(real) = real {
                 queue.push(real.to_owned());
                 links.insert(dir, real.to_owned());
+            } else if let Some(file_id) = file_id_of(&path).filter(|_| self.leads_out(&path)) {
+                outside.push((dir, file_id));
             }
+        }
+        outside.sort();
+        let mut first: HashMap<FileId, String> = HashMap::new();
+        for (dir, file_id) in outside {
+            let one = first.entry(file_id).or_insert_with(|| dir.clone()).clone();
+            links.insert(dir, one);
         }
         // A directory below a link is where the link leads to.
         let by_parent = |(from, to): (&String, &String)| {
@@ -150,12 +172,20 @@ impl SourceDirectories {
             above.any(|above| {
                 let real = links.get(above);
                 let below = &from[above.len()..];
-                let is_it = |real: &String| *to == format!("{real}{below}").trim_start_matches('/');
+                let is_it = |real: &String| {
+                    real != above && *to == format!("{real}{below}").trim_start_matches('/')
+                };
                 real.is_some_and(is_it)
             })
         };
         let own = links.iter().filter(|link| !by_parent(*link));
         own.map(|(from, to)| (from.clone(), to.clone())).collect()
+    }
+
+    /// Whether a path is a link to a directory that is not among the sources, though it is itself.
+    fn leads_out(&self, path: &Path) -> bool {
+        let is_own = |path: &Path| self.laid_out(path).is_some();
+        path.is_symlink() && path.is_dir() && !is_own(path) && path.parent().is_some_and(is_own)
     }
 
     /// The staged path, without links and `..`, of a directory of this machine; `None` outside of

@@ -20,9 +20,10 @@ use gfxpack_process::FileError;
 use crate::error::CompileError;
 use crate::nearby_files::{
     Beside, ClosureOrigin, FileId, SourceDirectories, StoredContent, file_id_of, include_root,
-    is_file,
+    is_file, is_include_root,
 };
 use crate::source_dirs::SourceDirs;
+use crate::stage::PARENT_LEVELS;
 use crate::store::{VERSION as STORE_VERSION, is_store};
 
 /// The most files that are laid out for a source that names files in a way that its text does not
@@ -30,6 +31,9 @@ use crate::store::{VERSION as STORE_VERSION, is_store};
 const MAX_TREE: usize = 20_000;
 /// The most bytes of these files.
 const MAX_TREE_BYTES: u64 = 256 << 20;
+/// Where directories are laid out that are not below the sources' own. No source writes this name
+/// by chance.
+const OUTSIDE: &str = "gfxpack-outside";
 /// The directories of version control, which have no sources.
 const VERSION_CONTROL: [&str; 3] = [".git", ".hg", ".svn"];
 
@@ -45,9 +49,9 @@ pub struct SourceSet {
     sources: Vec<Source>,
 }
 
-/// The key of a closure: source, staged path, language, include directories, and whether includes
-/// are found by name.
-type Loaded = (PathBuf, String, Language, Vec<PathBuf>, bool);
+/// The key of a closure: source, staged path, language, include directories, those of options, and
+/// whether includes are found by name.
+type Loaded = (PathBuf, String, Language, Vec<PathBuf>, Vec<String>, bool);
 
 #[derive(Debug)]
 pub(crate) struct File {
@@ -58,7 +62,11 @@ pub(crate) struct File {
 
 impl File {
     pub(crate) fn new(bytes: Vec<u8>, language: Language) -> Self {
-        Self { digest: Digest::of(&bytes), includes: include::scan(&bytes, language), bytes }
+        let mut includes = include::scan(&bytes, language);
+        if includes.is_unclear {
+            includes.add_words(&bytes);
+        }
+        Self { digest: Digest::of(&bytes), includes, bytes }
     }
 }
 
@@ -137,7 +145,8 @@ impl SourceSet {
     }
 
     /// Loads the closure of `real`, which is to be staged at `staged`, and returns its id. Includes
-    /// are looked up beside the includer, then in the include directories, then by name in `dirs`.
+    /// are looked up beside the includer, then in the include directories and those of options,
+    /// which are below the source's root, then by name in `dirs`.
     /// Includes that are in none of them are left to the compiler, which has headers of its own.
     ///
     /// # Errors
@@ -149,10 +158,12 @@ impl SourceSet {
         staged: &str,
         language: Language,
         include_dirs: &[PathBuf],
+        option_dirs: &[String],
         dirs: Option<&SourceDirs>,
     ) -> Result<SourceId, InputFault> {
-        let (from, to) = (real.to_owned(), staged.to_owned());
-        let request = (from, to, language, include_dirs.to_vec(), dirs.is_some());
+        let (from, to, option_dirs) = (real.to_owned(), staged.to_owned(), option_dirs.to_vec());
+        let request =
+            (from, to, language, include_dirs.to_vec(), option_dirs.clone(), dirs.is_some());
         if let Some(index) = self.loaded.get(&request) {
             return Ok(*index);
         }
@@ -172,7 +183,8 @@ impl SourceSet {
             return Err(unreadable(staged, &reason));
         }
         let include_dirs = include_dirs.to_vec();
-        let mut here = SourceDirectories { root, include_dirs, files: BTreeMap::new() };
+        let files = BTreeMap::new();
+        let mut here = SourceDirectories { root, include_dirs, option_dirs, files };
         let (placed, passed) = self.closure(real, staged, language, &here, dirs)?;
         let mut search = search_dirs(staged, language, &here.include_dirs);
         if dirs.is_some() {
@@ -185,7 +197,8 @@ impl SourceSet {
             None => {
                 let parents = here.files.keys().filter_map(|path| path.rsplit_once('/'));
                 let parents = parents.map(|(parent, _)| parent.to_owned());
-                here.links(parents.chain(search.iter().cloned()).chain(passed.iter().cloned()))
+                let searched = search.iter().chain(&here.option_dirs);
+                here.links(parents.chain(searched.chain(&passed).cloned()))
             }
         };
         self.sources.push(Source {
@@ -218,7 +231,16 @@ impl SourceSet {
             VecDeque::from([PendingFile { real: real.to_owned(), staged: staged.to_owned() }]);
         let mut followed = HashSet::new();
         let (mut is_unclear, mut has_tree) = (false, false);
-        while let Some(found) = queue.pop_front() {
+        loop {
+            let Some(found) = queue.pop_front() else {
+                if !is_unclear || mem::replace(&mut has_tree, true) {
+                    break;
+                }
+                let (files, links) = tree(staged, here, dirs.is_some())?;
+                queue.extend(files);
+                passed.extend(links);
+                continue;
+            };
             let file = self.read(&found.real, language).map_err(|error| {
                 unreadable(staged, &format!("`{}`: {error}", found.real.display()))
             })?;
@@ -241,6 +263,7 @@ impl SourceSet {
                 if dirs.is_none() && leads_back(Path::new(&include.path)) {
                     let parent = found.staged.rsplit_once('/').map_or("", |(dir, _)| dir);
                     let searched = (0..here.include_dirs.len()).map(include_root);
+                    let searched = searched.chain(here.option_dirs.iter().cloned());
                     for from in searched.chain([parent.to_owned(), String::new()]) {
                         passed.extend(here.passed(&from, &include.path));
                     }
@@ -248,11 +271,6 @@ impl SourceSet {
             }
             is_unclear |= file.includes.is_unclear;
             placed.insert(found.staged, (found.real, file));
-            if is_unclear && queue.is_empty() && !mem::replace(&mut has_tree, true) {
-                let (files, links) = tree(staged, here, dirs.is_some())?;
-                queue.extend(files);
-                passed.extend(links);
-            }
         }
         for (path, (real, _)) in &placed {
             let dirs = path.match_indices('/').map(|(end, _)| &path[..end]);
@@ -349,23 +367,35 @@ fn lay_out_dir(top: &Path, below: &str, links: &HashMap<&str, &str>) -> Result<(
             continue;
         }
         let made = match links.get(dir) {
+            // It is outside of the sources.
+            Some(&target) if target == dir => lay_out_outside(top, dir),
+            None if is_include_root(dir) => lay_out_outside(top, dir),
             Some(target) => {
                 lay_out_dir(top, target, links)?;
-                // Links that may be above it lead to directories below `top` too.
-                let real = |path: &Path| fs::canonicalize(path);
-                let parent = path.parent().unwrap_or(top);
-                let depth = real(parent).and_then(|parent| {
-                    let top = real(top)?;
-                    Ok(parent.strip_prefix(top).map_or(0, |below| below.components().count()))
-                });
-                let depth = depth.map_err(FileError::io("read", parent))?;
-                symlink(Path::new(".").join("../".repeat(depth)).join(target), &path)
+                link_below(top, &path, Path::new(target))
             }
             None => fs::create_dir(&path),
         };
         made.map_err(FileError::io("create", &path))?;
     }
     Ok(())
+}
+
+/// Creates a link to a directory below `top`.
+fn link_below(top: &Path, path: &Path, target: &Path) -> io::Result<()> {
+    // Links that may be above it lead to directories below `top` too.
+    let (top, parent) = (fs::canonicalize(top)?, path.parent().unwrap_or(top));
+    let parent = fs::canonicalize(parent)?;
+    let depth = parent.strip_prefix(top).map_or(0, |below| below.components().count());
+    symlink(Path::new(".").join("../".repeat(depth)).join(target), path)
+}
+
+/// Lays out a directory that is not below the sources' own: `..` from there leads to nothing.
+fn lay_out_outside(top: &Path, below: &str) -> io::Result<()> {
+    let own = Path::new(OUTSIDE).join(below.replace('/', "%"));
+    let target = (0..PARENT_LEVELS).fold(own, |dir, _| dir.join(OUTSIDE));
+    fs::create_dir_all(top.join(&target))?;
+    link_below(top, &top.join(below), &target)
 }
 
 /// Whether a directory is a cache or an output of gfxpack.
@@ -508,6 +538,8 @@ fn resolve(
     let quoted = include.quoted.then_some([beside, Some(root)]).into_iter().flatten().flatten();
     let searched = here.include_dirs.iter().enumerate();
     let searched = searched.map(|(number, dir)| (dir.clone(), include_root(number)));
+    let by_option = here.option_dirs.iter().map(|dir| (here.root.join(dir), dir.clone()));
+    let searched = searched.chain(by_option);
     let there = quoted.chain(searched).map(|(dir, staged)| (dir.join(&include.path), staged));
     let mut found = there
         .filter(|(real, _)| is_file(real))
@@ -523,4 +555,4 @@ fn resolve(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -13,7 +13,7 @@ use crate::source::SourceSet;
 
 /// How many directories above the stage hold nothing but staged files, so that this many `..` lead
 /// to no other file.
-const PARENT_LEVELS: usize = 24;
+pub(crate) const PARENT_LEVELS: usize = 24;
 /// The name of each of these directories, which no source writes by chance.
 const PARENT_NAME: &str = "gfxpack-above";
 

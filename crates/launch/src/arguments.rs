@@ -1,6 +1,7 @@
 //! A compiler's arguments, and the dependency file that it writes.
 
 use std::ffi::{OsStr, OsString};
+use std::iter;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
@@ -28,10 +29,15 @@ const SEARCHING: [&str; 12] = [
 /// The directories that a compiler (`-cc1`, not a driver) searches for headers, in the order of its
 /// arguments.
 pub fn searched<T: AsRef<OsStr>>(arguments: &[T]) -> impl Iterator<Item = &Path> {
-    let pairs = arguments.windows(2).map(|pair| (pair[0].as_ref(), pair[1].as_ref()));
-    pairs
-        .filter(|(option, _)| option.to_str().is_some_and(is_searching))
-        .map(|(_, dir)| dir.as_ref())
+    let previous = iter::once(None).chain(arguments.iter().map(Some));
+    previous.zip(arguments).filter_map(|(previous, argument)| {
+        let option = previous.and_then(|option| option.as_ref().to_str());
+        let argument = argument.as_ref();
+        // Drivers write directories of CPATH so.
+        let joined = || argument.to_str()?.strip_prefix("-I").filter(|dir| !dir.is_empty());
+        let is_operand = option.is_some_and(is_searching);
+        if is_operand { Some(Path::new(argument)) } else { joined().map(Path::new) }
+    })
 }
 
 /// Whether a compiler's next argument is a directory that it searches for headers.

@@ -21,7 +21,7 @@ use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::license;
 use gfxpack_plan::manifest::{self, Manifest};
 use gfxpack_plan::plan::TargetRequest;
-use gfxpack_plan::{InputError, InputFault, Location, device_wide};
+use gfxpack_plan::{InputError, InputFault, Location, arguments, device_wide};
 
 use crate::ask::{LibraryAnswer, source_dirs};
 use crate::error::{self, Error, Result};
@@ -201,6 +201,15 @@ impl InputCollector {
         if let Some(missing) = include_dirs.iter().find(|dir| !dir.is_dir()) {
             return Err(missing_path(&Location::new(&manifest.file, 1), missing).into());
         }
+        let mut expanded: HashMap<String, Vec<Arc<KeyRequest>>> = HashMap::new();
+        for request in &self.requests {
+            let processor = request.target.id().processor();
+            if !expanded.contains_key(processor) {
+                let keys = expand::expand(&manifest, processor)?;
+                expanded.insert(processor.to_owned(), keys.into_iter().map(Arc::new).collect());
+            }
+        }
+        let option_dirs = option_dirs(expanded.values().flatten());
         let mut indices: HashMap<PathBuf, Option<SourceId>> = HashMap::new();
         for kernel in &manifest.kernels {
             let real = dir.join(&kernel.source);
@@ -213,22 +222,17 @@ impl InputCollector {
                 Some(staged) => (dir.join(&staged), staged),
                 None => (real, kernel.source_name.clone()),
             };
+            let own = option_dirs.get(&*kernel.source).map_or(&[][..], Vec::as_slice);
             let index = self
                 .inputs
                 .sources
-                .load(&real, &staged, kernel.language, &include_dirs, None)
+                .load(&real, &staged, kernel.language, &include_dirs, own, None)
                 .map_err(|problem| kernel.location.error(problem))?;
             indices.insert(kernel.source.clone(), Some(index));
         }
-        let mut expanded: HashMap<String, Vec<Arc<KeyRequest>>> = HashMap::new();
         for position in 0..self.requests.len() {
             let target = self.requests[position].target.clone();
-            let processor = target.id().processor();
-            if !expanded.contains_key(processor) {
-                let keys = expand::expand(&manifest, processor)?;
-                expanded.insert(processor.to_owned(), keys.into_iter().map(Arc::new).collect());
-            }
-            for key in &expanded[processor] {
+            for key in &expanded[target.id().processor()] {
                 if self.excludes(&target, &key.key) {
                     continue;
                 }
@@ -392,6 +396,27 @@ impl InputCollector {
         }
         Ok(ReadInputs { requests: self.requests, inputs: self.inputs })
     }
+}
+
+/// By source: the directories below the manifest's that options of its kernels name (`-Iinc`).
+fn option_dirs<'k>(
+    keys: impl Iterator<Item = &'k Arc<KeyRequest>>,
+) -> HashMap<&'k Path, Vec<String>> {
+    let mut dirs: HashMap<&Path, Vec<String>> = HashMap::new();
+    for key in keys.filter(|key| key.options().contains("-I")) {
+        // Wrong options are reported elsewhere.
+        let options = arguments::parse(key.language, key.options()).unwrap_or_default();
+        for (at, option) in options.iter().enumerate() {
+            let dir = match option.strip_prefix("-I") {
+                Some("") => options.get(at + 1).map(String::as_str),
+                dir => dir,
+            };
+            let below = dir.and_then(|dir| relative_path::join("", dir));
+            let known = dirs.entry(&key.source).or_default();
+            known.extend(below.filter(|dir| !dir.is_empty() && !known.contains(dir)));
+        }
+    }
+    dirs
 }
 
 /// The path of a source below the manifest's directory, without `..`. `None` if it is outside, or

@@ -33,10 +33,10 @@ pub(crate) const FILE_NAME: &str = "kernels.jsonl";
 pub enum Reason {
     /// Its licence, or `--dfsg`, forbids to compile it.
     LeftOut,
-    /// Its source, or the right version of it, was not found.
-    NoSource,
     /// No compiler takes it, or an option is not allowed.
     NotCompilable,
+    /// Its source, or the right version of it, was not found.
+    NoSource,
     /// The library that asks for it does not carry its source, and does without it.
     NotCarried,
     /// A list of `--skip-refused` names it.

@@ -49,6 +49,13 @@ pub fn parse(language: Language, options: &str) -> Result<Vec<String>, InputFaul
         })?;
         rest = &rest[count..];
     }
+    // The text of a source shows which files it asks for; a macro of this kind would hide it.
+    if let Some(asking) = all.iter().find(|arg| arg.contains("__has_")) {
+        return Err(InputFault::new(
+            format!("failed to take option `{}`: it may ask for files", shortened(asking)),
+            "ask in the source, by its own `#if __has_include(…)`",
+        ));
+    }
     check_length(language, &all)?;
     let mut kept = without_repetitions(&all);
     kept.retain(|arg| !arg.starts_with("-mcpu="));

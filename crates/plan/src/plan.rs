@@ -33,7 +33,8 @@ pub struct Source {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dirs: Vec<String>,
     /// Directories that are links, sorted, each with the directory that it leads to: a path with
-    /// `..` after them leads elsewhere than its text.
+    /// `..` after them leads elsewhere than its text. One that leads out of the sources is its own
+    /// target.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<(String, String)>,
 }

@@ -81,8 +81,8 @@ fn a_missing_shard_is_marked_and_blocks_packages() {
     merge(&project, &["s"], &[]).expect_code(2);
     let run = merge(&project, &["s"], &["--allow-partial"]).expect_code(0);
     assert!(run.stderr.contains("warning: ignored: "), "{}", run.stderr);
-    let manifest = project.text("merged/manifest.json");
-    assert!(manifest.contains("its shard was not there"), "{manifest}");
+    let ledger = project.text("merged/kernels.jsonl");
+    assert!(ledger.contains("its shard was not there"), "{ledger}");
     let package =
         ["package", "merged/kdb/gfx906_60.kdb", "--out", "packages", "--format", "tar.gz"];
     let refused = project.run(&package).expect_code(100);

@@ -22,7 +22,7 @@ const BY_CLANG: usize = 3;
 struct Made {
     objects: BTreeMap<String, Digest>,
     kdbs: Vec<(String, Vec<u8>)>,
-    manifest: String,
+    records: String,
 }
 
 /// Reads the objects in some directories, and what was made of them.
@@ -34,8 +34,9 @@ fn made(project: &Project, objects: &[&str], out: &str) -> Made {
         assert!(twice.is_none(), "{name} was made twice");
     }
     assert_eq!(objects.len(), JOBS);
-    let manifest = project.text(&format!("{out}/manifest.json"));
-    Made { objects, kdbs: project.tree(&format!("{out}/kdb")), manifest }
+    let records = ["manifest.json", "kernels.jsonl"].map(|name| format!("{out}/{name}"));
+    let records = records.map(|name| project.text(&name)).concat();
+    Made { objects, kdbs: project.tree(&format!("{out}/kdb")), records }
 }
 
 /// The digest of the object in a file of the store, which says it itself.

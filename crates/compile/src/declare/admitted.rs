@@ -1,6 +1,6 @@
 //! Directories that the user allows to be read.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -26,6 +26,10 @@ pub(super) struct Admitted {
 pub(super) struct Content {
     pub(super) digest: Digest,
     pub(super) files: Vec<(PathBuf, FileId, Digest)>,
+    /// The files outside of it that links lead to.
+    pub(super) targets: BTreeSet<PathBuf>,
+    /// Whether a directory below it is a link.
+    pub(super) has_dir_links: bool,
 }
 
 impl Admitted {
@@ -42,8 +46,16 @@ impl Admitted {
 /// Everything below a directory, by name; `None` if it can't be read, or is too much.
 pub(super) fn content_of(dir: &Path) -> Option<Content> {
     let mut files: Vec<(PathBuf, FileId, Digest)> = Vec::new();
+    let (mut targets, mut has_dir_links) = (BTreeSet::new(), false);
+    let real = fs::canonicalize(dir).ok()?;
     let walk = walkdir::WalkDir::new(dir).follow_links(true).sort_by_file_name();
-    for entry in walk.into_iter().flatten().filter(|entry| is_file(entry.path())) {
+    for entry in walk.into_iter().flatten() {
+        has_dir_links |= entry.depth() > 0 && entry.path_is_symlink() && entry.path().is_dir();
+        if !is_file(entry.path()) {
+            continue;
+        }
+        let target = fs::canonicalize(entry.path()).ok()?;
+        targets.extend((!target.starts_with(&real)).then_some(target));
         let digest = Digest::of(&fs::read(entry.path()).ok()?);
         let file_id = file_id_of(entry.path())?;
         files.push((entry.into_path(), file_id, digest));
@@ -58,6 +70,7 @@ pub(super) fn content_of(dir: &Path) -> Option<Content> {
         .list(one.map(|path| path.as_os_str().as_encoded_bytes()))
         .list(files.iter().map(|(path, ..)| path.as_os_str().as_encoded_bytes()))
         .list(files.iter().map(|(.., digest)| digest))
+        .list(targets.iter().map(|path| path.as_os_str().as_encoded_bytes()))
         .finish();
-    Some(Content { digest, files })
+    Some(Content { digest, files, targets, has_dir_links })
 }

@@ -103,14 +103,7 @@ fn searched_by_default(args: &[String]) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn write(root: &Path, files: &[(&str, &str)]) {
-        for (name, text) in files {
-            let path = root.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-    }
+    use crate::source::tests::write;
 
     #[test]
     fn paths_in_commands_are_searched_covered_or_files() {

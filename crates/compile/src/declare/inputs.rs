@@ -26,6 +26,8 @@ pub(crate) struct Inputs {
     pub(crate) others_digest: Digest,
     /// Directories outside of the staged one of which everything is visible.
     pub(super) dirs: Vec<PathBuf>,
+    /// Those of them in which no directory is a link.
+    pub(super) trees: Vec<PathBuf>,
     /// Files outside of the staged directory, and directories that are searched.
     pub(super) names: Vec<PathBuf>,
     /// These files.
@@ -46,8 +48,8 @@ pub(crate) struct Inputs {
 impl Inputs {
     /// What compilers that run in a staged directory see.
     pub(crate) fn visible(&self, stage: &Path) -> Visible {
-        let (dirs, names) = (self.dirs.clone(), self.names.clone());
-        Visible { stage: stage.to_owned(), dirs, names }
+        let (dirs, trees, names) = (self.dirs.clone(), self.trees.clone(), self.names.clone());
+        Visible { stage: stage.to_owned(), dirs, trees, names }
     }
 
     /// Why no object can be made that is the plain compiler's, if it can't.

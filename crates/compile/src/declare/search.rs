@@ -168,6 +168,7 @@ pub(super) fn joined(dir: &Path, name: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::tests::write;
 
     fn search(root: &Path, dirs: &[&str]) -> Search {
         let dirs = dirs.iter().map(|dir| root.join(dir)).collect();
@@ -180,14 +181,6 @@ mod tests {
         let files = search.reachable([&name].into_iter(), &[], &FileDigests::in_memory());
         let below = files.iter().map(|file| file.path.strip_prefix(root).unwrap());
         below.map(|path| path.display().to_string()).collect()
-    }
-
-    fn write(root: &Path, files: &[(&str, &str)]) {
-        for (name, text) in files {
-            let path = root.join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ use super::workers::{Action, Content, InputFile, InputRoot};
 use crate::context::BuildContext;
 use crate::declare::Inputs;
 use crate::error::CompileError;
+use crate::nearby_files::is_include_root;
 
 /// The top directory of the tree.
 const TOP: &str = "gfxpack";
@@ -129,7 +130,10 @@ fn links_matter(context: &BuildContext<'_>, job: &Job, inputs: &Inputs) -> bool 
     let real: BTreeSet<&String> =
         dirs.iter().map(|dir| links.get(dir).copied().unwrap_or(dir)).collect();
     let all_apart = real.len() == dirs.len();
-    !links.is_empty() && (!all_apart || context.sources.any_leads_back(job.source))
+    let is_outside = |dir: &&String| is_include_root(dir) && !links.contains_key(dir);
+    let has_outside = source.include_dirs.iter().any(|dir| is_outside(&dir));
+    !links.is_empty() && !all_apart
+        || (has_outside || !links.is_empty()) && context.sources.any_leads_back(job.source)
 }
 
 /// An input root being built.
@@ -277,7 +281,7 @@ impl<'a> InputTree<'a> {
         dirs: &mut BTreeSet<PathBuf>,
     ) -> Result<Option<String>, CompileError> {
         let path = Path::new(text);
-        if text.contains("-prefix-map=") {
+        if text.contains("-prefix-map=") || text.starts_with("-I/") {
             return Ok(None);
         }
         if searched(&[previous, text]).any(Path::is_absolute) {

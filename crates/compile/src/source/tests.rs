@@ -3,13 +3,17 @@
 use super::*;
 use crate::stage::Stage;
 
-fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+pub(crate) fn write(root: &Path, files: &[(&str, &str)]) {
     for (path, text) in files {
-        let path = dir.path().join(path);
+        let path = root.join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
+}
+
+fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    write(dir.path(), files);
     dir
 }
 
@@ -32,7 +36,7 @@ fn a_manifests_closure_keeps_its_layout() {
     let mut set = SourceSet::default();
     let include = [dir.path().join("none"), dir.path().join("include")];
     let real = dir.path().join("cl/a.cl");
-    let index = set.load(&real, "cl/a.cl", Language::OpenclC, &include, None).unwrap();
+    let index = set.load(&real, "cl/a.cl", Language::OpenclC, &include, &[], None).unwrap();
     assert_eq!(paths(&set, index), ["cl/a.cl", "cl/b.h", "common/c.h", "gfxpack-include-1/t.h"]);
     assert_eq!(set.sources()[index.0].include_dirs, ["gfxpack-include-1"]);
     let stage = tempfile::tempdir().unwrap();
@@ -51,7 +55,7 @@ fn no_directory_of_a_source_has_the_name_of_a_laid_out_one() {
     let load = |include: &[&str]| {
         let include: Vec<PathBuf> = include.iter().map(|name| dir.path().join(name)).collect();
         let real = dir.path().join("a.cl");
-        SourceSet::default().load(&real, "a.cl", Language::OpenclC, &include, None)
+        SourceSet::default().load(&real, "a.cl", Language::OpenclC, &include, &[], None)
     };
     assert!(load(&[]).is_ok() && load(&["gfxpack-include-0"]).is_ok());
     let taken = load(&["include"]).unwrap_err().to_string();
@@ -70,7 +74,7 @@ fn bare_names_are_found_below_and_staged_in_one_directory() {
     let dirs = SourceDirs::list(&[dir.path().to_owned()]).unwrap();
     let real = dirs.find("a.cpp").unwrap().unwrap();
     let mut set = SourceSet::default();
-    let index = set.load(real, "a.cpp", Language::Hip, &[], Some(&dirs)).unwrap();
+    let index = set.load(real, "a.cpp", Language::Hip, &[], &[], Some(&dirs)).unwrap();
     assert_eq!(paths(&set, index), ["a.cpp", "u.hpp", "v.hpp"]);
     assert_eq!(set.sources()[index.0].include_dirs, ["."]);
     let nearer = &set.sources()[index.0].files[2];
@@ -91,7 +95,7 @@ fn include_cycles_end_and_parents_of_links_are_left_to_the_compiler() {
     let mut set = SourceSet::default();
     for (name, expected) in [("d/k.cl", &["c.h", "d/k.cl"][..]), ("k/k.cl", &["k/k.cl"])] {
         let real = dir.path().join("proj").join(name);
-        let index = set.load(&real, name, Language::OpenclC, &[], None).unwrap();
+        let index = set.load(&real, name, Language::OpenclC, &[], &[], None).unwrap();
         assert_eq!(paths(&set, index), expected);
     }
 }
@@ -103,7 +107,7 @@ fn other_include_directories_are_another_closure() {
     let real = dir.path().join("a.cl");
     let mut load = |include: &str| {
         let include = [dir.path().join(include)];
-        set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap()
+        set.load(&real, "a.cl", Language::OpenclC, &include, &[], None).unwrap()
     };
     let (first, second) = (load("one"), load("two"));
     assert_eq!(first, load("one"));
@@ -119,7 +123,7 @@ fn a_file_and_a_directory_with_one_staged_path_are_an_error() {
     ]);
     let dirs = SourceDirs::list(&[dir.path().to_owned()]).unwrap();
     let real = dir.path().join("a.cl");
-    let load = SourceSet::default().load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs));
+    let load = SourceSet::default().load(&real, "a.cl", Language::OpenclC, &[], &[], Some(&dirs));
     let message = load.unwrap_err().to_string();
     assert!(
         message.contains("one/ck` and `") && message.contains("would both need `ck`"),
@@ -137,7 +141,7 @@ fn parents_are_resolved_by_text_in_files_that_are_found_by_name() {
     let dirs = SourceDirs::list(&[dir.path().to_owned()]).unwrap();
     let mut set = SourceSet::default();
     let real = dir.path().join("a.cl");
-    let index = set.load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs)).unwrap();
+    let index = set.load(&real, "a.cl", Language::OpenclC, &[], &[], Some(&dirs)).unwrap();
     assert_eq!(paths(&set, index), ["a.cl", "inc/u.h", "v.h"]);
     let stage = tempfile::tempdir().unwrap();
     set.stage(index, None, stage.path()).unwrap();
@@ -154,7 +158,7 @@ fn a_directory_that_leads_to_itself_is_read_once() {
     std::os::unix::fs::symlink(".", dir.path().join("include/lib")).unwrap();
     let mut set = SourceSet::default();
     let (real, include) = (dir.path().join("a.cl"), [dir.path().join("include")]);
-    let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
+    let index = set.load(&real, "a.cl", Language::OpenclC, &include, &[], None).unwrap();
     let below = |rest: &str| format!("gfxpack-include-0/lib/{rest}");
     let all = ["lib/lib/x.h", "lib/y.h", "x.h", "y.h"].map(below);
     assert_eq!(paths(&set, index)[1..], all);
@@ -172,11 +176,12 @@ fn parents_of_a_directory_are_found_by_any_path_to_it() {
     std::os::unix::fs::symlink("../far", dir.path().join("top/out")).unwrap();
     let mut set = SourceSet::default();
     let (real, include) = (dir.path().join("top/a.cl"), [dir.path().join("far/sub")]);
-    let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
+    let index = set.load(&real, "a.cl", Language::OpenclC, &include, &[], None).unwrap();
     assert_eq!(paths(&set, index), ["a.cl", "gfxpack-include-0/b.h", "out/c.h", "out/sub/b.h"]);
     // Both are one directory, outside of the others.
-    let link = ("out/sub".to_owned(), "gfxpack-include-0".to_owned());
-    assert_eq!(set.sources()[index.0].links, [link]);
+    let links = [("out", "out"), ("out/sub", "gfxpack-include-0")];
+    let links = links.map(|(from, to)| (from.to_owned(), to.to_owned()));
+    assert_eq!(set.sources()[index.0].links, links);
     let stage = Stage::new(&set, index, None, dir.path().join("stage")).unwrap();
     assert!(stage.dir().join("gfxpack-include-0/b.h").is_file());
 }
@@ -187,7 +192,7 @@ fn per_process_files_are_no_sources() {
     std::os::unix::fs::symlink("/proc/self/cmdline", dir.path().join("args")).unwrap();
     let mut set = SourceSet::default();
     let real = dir.path().join("a.s");
-    let index = set.load(&real, "a.s", Language::Assembly, &[], None).unwrap();
+    let index = set.load(&real, "a.s", Language::Assembly, &[], &[], None).unwrap();
     assert_eq!(paths(&set, index), ["a.s"]);
 }
 
@@ -202,7 +207,7 @@ fn equal_files_may_share_a_staged_path() {
     let dirs = SourceDirs::list(&[dir.path().to_owned()]).unwrap();
     let mut set = SourceSet::default();
     let real = dir.path().join("x/a.cl");
-    let index = set.load(&real, "a.cl", Language::OpenclC, &[], Some(&dirs)).unwrap();
+    let index = set.load(&real, "a.cl", Language::OpenclC, &[], &[], Some(&dirs)).unwrap();
     assert_eq!(paths(&set, index), ["a.cl", "u.h", "w.h"]);
 }
 
@@ -216,7 +221,7 @@ fn each_language_has_its_own_includes_of_one_file() {
     ]);
     let mut set = SourceSet::default();
     for (name, language) in [("a.cl", Language::OpenclC), ("b.s", Language::Assembly)] {
-        set.load(&dir.path().join(name), name, language, &[], None).unwrap();
+        set.load(&dir.path().join(name), name, language, &[], &[], None).unwrap();
     }
     assert_eq!(paths(&set, SourceId(0)), ["a.cl", "c.inc"]);
     assert_eq!(paths(&set, SourceId(1)), ["b.s", "c.inc", "d.inc"]);
@@ -228,7 +233,7 @@ fn a_stored_closure_equals_the_loaded_one() {
     let mut set = SourceSet::default();
     let include = [dir.path().join("i")];
     let real = dir.path().join("a.cl");
-    let index = set.load(&real, "a.cl", Language::OpenclC, &include, None).unwrap();
+    let index = set.load(&real, "a.cl", Language::OpenclC, &include, &[], None).unwrap();
     let stored = tempfile::tempdir().unwrap();
     let file = |dir: &Path, digest: Digest| dir.join(digest.to_string());
     for (_, text) in set.files(index) {
@@ -259,7 +264,7 @@ fn every_file_that_a_name_may_mean_is_laid_out() {
     let mut set = SourceSet::default();
     let include = ["one", "two"].map(|name| dir.path().join(name));
     let real = dir.path().join("k/a.cl");
-    let index = set.load(&real, "k/a.cl", Language::OpenclC, &include, None).unwrap();
+    let index = set.load(&real, "k/a.cl", Language::OpenclC, &include, &[], None).unwrap();
     let two = |name| format!("gfxpack-include-1/{name}");
     let expected = ["gfxpack-include-0/x.h", &two("x.h"), &two("y.h"), "k/a.cl", "k/x.h"];
     assert_eq!(paths(&set, index), expected);
@@ -276,7 +281,7 @@ fn all_files_count_where_a_name_is_made_by_macros() {
     let mut set = SourceSet::default();
     let include = [dir.path().join("i")];
     let real = dir.path().join("k/a.cl");
-    let index = set.load(&real, "k/a.cl", Language::OpenclC, &include, None).unwrap();
+    let index = set.load(&real, "k/a.cl", Language::OpenclC, &include, &[], None).unwrap();
     assert_eq!(paths(&set, index)[..2], ["gfxpack-include-0/d/d.inc", "i/d/d.inc"]);
     assert_eq!(paths(&set, index)[2..], ["k/a.cl", "k/bits"]);
 }
@@ -291,7 +296,7 @@ fn one_file_under_two_names_stays_one() {
     std::os::unix::fs::symlink("x.h", dir.path().join("y.h")).unwrap();
     let mut set = SourceSet::default();
     let real = dir.path().join("a.cl");
-    let index = set.load(&real, "a.cl", Language::OpenclC, &[], None).unwrap();
+    let index = set.load(&real, "a.cl", Language::OpenclC, &[], &[], None).unwrap();
     let files = &set.sources()[index.0].files;
     let same: Vec<_> = files.iter().map(|file| file.same_as.as_deref()).collect();
     assert_eq!(same, [None, None, Some("x.h"), None]);
@@ -311,7 +316,7 @@ fn a_file_that_is_written_between_being_read_under_two_names_is_two() {
     let path = |name: &str| dir.path().join(name);
     fs::hard_link(path("x.h"), path("y.h")).unwrap();
     let mut set = SourceSet::default();
-    let mut load = |name| set.load(&path(name), name, Language::OpenclC, &[], None).unwrap();
+    let mut load = |name| set.load(&path(name), name, Language::OpenclC, &[], &[], None).unwrap();
     load("a.cl");
     fs::write(path("y.h"), "2").unwrap();
     let index = load("b.cl");
@@ -326,13 +331,64 @@ fn a_missing_source_is_an_error_and_includes_leading_out_are_left_to_the_compile
     let dir = tree(&[("d/a.cl", "")]);
     let mut set = SourceSet::default();
     let gone = dir.path().join("gone.cl");
-    assert!(set.load(&gone, "gone.cl", Language::OpenclC, &[], None).is_err());
+    assert!(set.load(&gone, "gone.cl", Language::OpenclC, &[], &[], None).is_err());
     let dir = tree(&[("d/a.cl", "#include \"../b.h\"\n"), ("b.h", "")]);
     let real = dir.path().join("d/a.cl");
-    let index = set.load(&real, "a.cl", Language::OpenclC, &[], None).unwrap();
+    let index = set.load(&real, "a.cl", Language::OpenclC, &[], &[], None).unwrap();
     assert_eq!(paths(&set, index), ["a.cl"]);
     let dir = tree(&[("a.s", ".include \"/etc/passwd\"\n")]);
     let real = dir.path().join("a.s");
-    let index = set.load(&real, "a.s", Language::Assembly, &[], None).unwrap();
+    let index = set.load(&real, "a.s", Language::Assembly, &[], &[], None).unwrap();
     assert_eq!(paths(&set, index), ["a.s"]);
+}
+
+#[test]
+fn above_a_directory_that_is_not_below_the_sources_there_is_nothing() {
+    let all = tree(&[
+        ("m/a.cl", "#include \"x.h\"\n#include \"l/z.h\"\n"),
+        ("m/y.h", "not that of x.h and z.h"),
+        ("inc/x.h", ""),
+        ("one/z.h", ""),
+    ]);
+    let at = |below: &str| all.path().join(below);
+    symlink("../one", at("m/l")).unwrap();
+    symlink("../one", at("m/again")).unwrap();
+    let mut set = SourceSet::default();
+    let options = ["again".to_owned()];
+    let include = [at("inc")];
+    let index =
+        set.load(&at("m/a.cl"), "a.cl", Language::OpenclC, &include, &options, None).unwrap();
+    let stage = tempfile::tempdir().unwrap();
+    set.stage(index, None, stage.path()).unwrap();
+    let is_there = |below: &str| stage.path().join(below).exists();
+    for (file, above) in [("gfxpack-include-0/x.h", "gfxpack-include-0"), ("l/z.h", "l")] {
+        assert!(is_there(file), "{file}");
+        for ups in 1..24 {
+            assert!(!is_there(&format!("{above}{}/y.h", "/..".repeat(ups))), "{above} {ups}");
+        }
+    }
+    let real = |below: &str| fs::canonicalize(stage.path().join(below)).unwrap();
+    assert_eq!(real("l"), real("again"));
+}
+
+#[test]
+fn headers_of_options_are_found_as_others_are() {
+    let dir = tree(&[
+        ("a.cl", "#include <lib/x.h>\n"),
+        ("inc/lib/x.h", "#include \"y.h\"\n#include \"../z.h\"\n"),
+        ("inc/lib/y.h", ""),
+        ("inc/z.h", "#include MACRO\n"),
+        ("inc/other.h", ""),
+    ]);
+    let mut set = SourceSet::default();
+    let real = dir.path().join("a.cl");
+    let load = |set: &mut SourceSet, options: &[&str]| {
+        let options: Vec<String> = options.iter().map(|&dir| dir.to_owned()).collect();
+        set.load(&real, "a.cl", Language::OpenclC, &[], &options, None).unwrap()
+    };
+    let (none, own) = (load(&mut set, &[]), load(&mut set, &["inc"]));
+    assert_eq!(paths(&set, none), ["a.cl"]);
+    let all = ["a.cl", "inc/lib/x.h", "inc/lib/y.h", "inc/other.h", "inc/z.h"];
+    assert_eq!(paths(&set, own), all);
+    assert!(set.sources()[own.0].include_dirs.is_empty());
 }

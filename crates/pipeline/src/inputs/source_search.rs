@@ -88,7 +88,8 @@ impl InputCollector {
                 let licenses = self.inputs.library.licenses.entry(name.to_owned()).or_default();
                 // Loading reports a file that can't be read.
                 licenses.extend(std::fs::read(path).ok().as_deref().and_then(license_of));
-                let loaded = self.inputs.sources.load(path, name, key.language, &[], Some(dirs))?;
+                let loaded =
+                    self.inputs.sources.load(path, name, key.language, &[], &[], Some(dirs))?;
                 return Ok(FoundSource::Loaded(loaded));
             }
         }

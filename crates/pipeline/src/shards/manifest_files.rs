@@ -87,6 +87,7 @@ pub(super) fn read_manifest(path: &Path) -> Result<ShardManifest> {
 mod tests {
     use std::time::Duration;
 
+    use gfxpack_compile::{Site, Usage};
     use gfxpack_model::Digest;
 
     use super::*;

@@ -314,7 +314,7 @@ mod tests {
         let (main, plan) = (dir.path().join("k.cl"), dir.path().join("plan"));
         fs::write(&main, "text").unwrap();
         let mut sources = SourceSet::default();
-        sources.load(&main, "k.cl", Language::OpenclC, &[], None).unwrap();
+        sources.load(&main, "k.cl", Language::OpenclC, &[], &[], None).unwrap();
         let stored = file(&plan, Digest::of(b"text"));
         for damaged in [None, Some("")] {
             damaged.inspect(|text| fs::write(&stored, text).unwrap());

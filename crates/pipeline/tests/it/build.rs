@@ -3,6 +3,7 @@
 use gfxpack_compile::{Origin, Summary};
 use gfxpack_kdb::Reader;
 use gfxpack_pipeline::error::ErrorKind;
+use gfxpack_pipeline::ledger::Reason;
 
 use crate::project::{Project, has, key};
 
@@ -46,9 +47,9 @@ fn a_refused_kernel_is_missing_and_the_others_go_on() {
     let project = Project::with(&[("bad.s", "refuse\n"), ("good.s", "s_endpgm\n")]);
     let built = project.build();
     assert!(has(&project.kdb(), "good.s") && !has(&project.kdb(), "bad.s"));
-    let [missing] = &built.kdbs[0].missing[..] else { panic!("one is missing") };
-    assert_eq!((&missing.key, built.missing), (&key("bad.s"), 1));
-    assert!(!missing.reason.is_empty());
+    let [absent] = built.absences.of(&built.kdbs[0].target) else { panic!("one is missing") };
+    assert_eq!((&absent.key, absent.reason, built.missing), (&key("bad.s"), Reason::Refused, 1));
+    assert!(absent.why.contains("error: refused as it asks for"), "{}", absent.why);
     let error = built.outcome().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Incomplete);
 }

@@ -39,7 +39,7 @@ pub(super) fn check<A>(header: &Header<A>) -> Result<(), StoredError> {
         let same = files.clone().filter_map(|file| file.same_as.as_ref());
         let paths = files.map(|file| &file.path).chain(same).chain(&it.dirs);
         paths.chain(it.links.keys()).all(|path| is_below(path))
-            && it.links.iter().all(|(from, to)| is_plain(to) && from != to)
+            && it.links.values().all(|to| is_plain(to))
     };
     if header.beside.len() != header.sources.len() || !header.beside.iter().all(is_beside) {
         return Err(damaged(
@@ -80,7 +80,7 @@ fn is_sound(source: &Source) -> bool {
         && files.iter().any(|file| file.path == *main)
         && include_dirs.iter().all(|dir| dir == "." || is_below(dir))
         && dirs.iter().all(|dir| is_below(dir))
-        && links.iter().all(|(from, to)| is_below(from) && is_plain(to) && from != to)
+        && links.iter().all(|(from, to)| is_below(from) && is_plain(to))
         && arguments::check_paths(main, include_dirs).is_ok()
 }
 

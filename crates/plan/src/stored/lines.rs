@@ -48,7 +48,8 @@ pub struct Beside {
     pub files: Vec<StagedFile>,
     /// Directories that must exist.
     pub dirs: BTreeSet<String>,
-    /// Directories that are links, with the directories that they lead to.
+    /// Directories that are links, with the directories that they lead to: themselves, if those are
+    /// not among the sources.
     pub links: BTreeMap<String, String>,
 }
 

@@ -24,6 +24,7 @@ enum role {
     ROLE_TOP,   /* likewise, and the kernel allows all below */
     ROLE_OPEN,  /* the directory of open files, by number */
     ROLE_BELOW, /* a directory with all below */
+    ROLE_TREE,  /* likewise, and no directory below is a link */
     ROLE_STAGE, /* likewise, and what a few `..` lead to */
 };
 
@@ -67,13 +68,26 @@ static int ups(const char *path) {
     return count;
 }
 
+/* Whether the parts of a path lead to nothing above its beginning. */
+static int stays(const char *path) {
+    int depth = 0;
+    while (*path != 0 && depth >= 0) {
+        const char *end = strchrnul(path, '/');
+        int is_up = end - path == 2 && path[0] == '.' && path[1] == '.';
+        depth += is_up ? -1 : end > path;
+        path = *end == 0 ? end : end + 1;
+    }
+    return depth >= 0;
+}
+
 /* For an absolute path without empty parts and `.`; nothing for the root. */
 static enum sight judge(const struct list *list, const char *path) {
     for (const char *end = path;; end = strchrnul(end + 1, '/')) {
         enum role role = find(list, path, (size_t)(end - path));
         if (role == ROLE_NONE)
             return SIGHT_NONE;
-        if ((role >= ROLE_BELOW && ups(end) == 0) || (role == ROLE_STAGE && ups(end) <= MAX_UPS))
+        if ((role >= ROLE_BELOW && ups(end) == 0) || (role == ROLE_TREE && stays(end)) ||
+            (role == ROLE_STAGE && ups(end) <= MAX_UPS))
             return SIGHT_ALL;
         if (role == ROLE_OPEN && *end == '/' && strchr(end + 1, '/') == NULL && ups(end) == 0)
             return SIGHT_NAME;

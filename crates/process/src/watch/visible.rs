@@ -18,6 +18,8 @@ pub struct Visible {
     /// Directories in which everything is visible, by paths without further `..`. What a run may
     /// write is visible like these.
     pub dirs: Vec<PathBuf>,
+    /// Likewise, by paths with any `..` that stay below. No directory below is a link.
+    pub trees: Vec<PathBuf>,
     /// Files by their very names, and directories, which may not be listed.
     pub names: Vec<PathBuf>,
 }
@@ -36,6 +38,8 @@ enum Role {
     Open,
     /// A directory with all below.
     Below,
+    /// Likewise, and no directory below is a link.
+    Tree,
     Stage,
 }
 
@@ -60,6 +64,7 @@ impl Visible {
             .into_iter()
             .chain(top.map(|top| (top, Role::Top)))
             .chain(dirs.map(|dir| (dir, Role::Below)))
+            .chain(self.trees.iter().map(|dir| (dir.as_path(), Role::Tree)))
             .chain(self.names.iter().map(|name| (name.as_path(), Role::Name)))
             .chain(ALWAYS.map(|(path, role)| (Path::new(path), role)));
         let texts: Vec<(Vec<u8>, Role)> = paths

@@ -40,6 +40,8 @@ fn tree() -> Tree {
         "n/inc/i",
         "n/dir/f",
         "scratch/f",
+        "t/f",
+        "t/sub/f",
         "looks",
     ];
     for file in files.map(|file| root.join(file)).into_iter().chain([stage.join("below/f")]) {
@@ -51,7 +53,8 @@ fn tree() -> Tree {
     let at = |names: &[&str]| names.iter().map(|name| root.join(name)).collect();
     let dirs = at(&["d/", "n/lib/../../e/sub"]);
     let names = at(&["n/./lib/../inc/h", "n/dir", "n/lib//f"]);
-    Tree { _dir: dir, visible: Visible { stage, dirs, names }, root }
+    let trees = at(&["t"]);
+    Tree { _dir: dir, visible: Visible { stage, dirs, trees, names }, root }
 }
 
 impl Tree {
@@ -117,6 +120,8 @@ fn compilers_see_what_is_named_and_nothing_else() {
                 "n/lib/../../e/f",
                 "n/lib/f/x",
                 "n/dir/../lib/f",
+                "t/sub/../../outside",
+                "t/../t/f",
             ],
         ),
         (
@@ -128,10 +133,11 @@ fn compilers_see_what_is_named_and_nothing_else() {
                 "n/lib/../inc/h",
                 "n//lib/./../inc/h",
                 "n/lib/../../e/sub/f",
+                "t/sub/../f",
             ],
         ),
         ("110", &["n/lib/f", "scratch/f"]),
-        ("101", &["d", "d/", "d/sub/.", "scratch", "n/lib/../../e/sub"]),
+        ("101", &["d", "d/", "d/sub/.", "scratch", "n/lib/../../e/sub", "t/sub/.."]),
         (
             "100",
             &[
