@@ -82,7 +82,9 @@ fn the_cache_is_counted_limited_and_checked() {
     assert_eq!(compiled(&build(&project, &[]).expect_code(0)), 1);
 
     // The limit holds when the build is done, and harms no build.
-    build(&project, &["--cache-size", "0"]).expect_code(0);
+    let mut none = project.command(&BUILD);
+    none.env("GFXPACK_CACHE_SIZE", "0");
+    finish(none).expect_code(0);
     assert_eq!(stats(&project)["bytes"], 0);
     let mut limited = project.command(&BUILD);
     limited.env("GFXPACK_CACHE_SIZE", "20kB");
@@ -107,8 +109,9 @@ fn a_killed_build_leaves_a_usable_store() {
             .args(["--signal=KILL", &format!("{}.{}", tenths / 10, tenths % 10)])
             .arg(binary())
             .args(BUILD)
-            .args(["--jobs", "2", "--cache-size", "1MB"])
+            .args(["--jobs", "2"])
             .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
+            .env("GFXPACK_CACHE_SIZE", "1MB")
             .current_dir(project.path());
         let _ = finish(killed);
         if project.path().join("cache").is_dir() {
@@ -128,7 +131,7 @@ fn concurrent_builds_share_a_store() {
     for size in ["1GB", "0"] {
         let start = |out: &str| {
             let mut command = project.command(&BUILD[..7]);
-            command.args(["--out", out, "--jobs", "2", "--cache-size", size]);
+            command.args(["--out", out, "--jobs", "2"]).env("GFXPACK_CACHE_SIZE", size);
             std::thread::spawn(move || finish(command))
         };
         let builds: Vec<_> = ["a", "b", "c"].map(|out| (out, start(out))).into();

@@ -215,14 +215,15 @@ fn options_of_packages_are_checked_before_anything_is_compiled() {
         assert_eq!(project.objects(), 0, "nothing is compiled");
     };
     with(&["--name-template", "kernels"], &["{gfx}"]);
-    with(&["--prefix", "relative"], &["no absolute path"]);
-    with(&["--prefix", &format!("/{}", "p".repeat(256))], &["longer than 255 bytes"]);
+    with(&["--layout", "relative"], &["no absolute path", "therock-VERSION"]);
+    with(&["--layout", &format!("/{}", "p".repeat(256))], &["longer than 255 bytes"]);
+    with(&["--layout", "therock"], &["write it as therock-7.11"]);
     with(&["--report", "x", "--json", "./x"], &["two options would write `x`"]);
-    with(&["--layout", "fhs", "--rocm-version", "6.0"], &["--rocm-version"]);
+    with(&["--report", "x", "--report", "y.html"], &["failed to write both `x` and `y.html`"]);
     with(&["--compression", "lzma"], &["write xz, gz or zst"]);
     with(&["--package-version", "1 2"], &["1 2"]);
     with(&["--name-template", "Kernels_{gfx}"], &["Kernels_gfx906"]);
-    with(&["--revision", "1-2"], &["1-2"]);
+    with(&["--package-version", "1-"], &["write it as 3.4.0 or 3.4.0-2"]);
     with(&["--license", "foo bar"], &["--license", "an SPDX licence expression"]);
 }
 

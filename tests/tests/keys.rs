@@ -222,7 +222,7 @@ fn packages_of_keys_are_installed_where_the_library_of_the_sources_looks() {
     let later = ["package", kdb, "--license=MIT", "--format=tar.gz", "--out=p"];
     let later = project.run(&later).expect_code(0).stderr;
     assert!(later.contains(known), "{later}");
-    let prefix = project.run(&[&dist[..], &["--prefix=/srv"]].concat()).expect_code(0).stderr;
+    let prefix = project.run(&[&dist[..], &["--layout=/srv"]].concat()).expect_code(0).stderr;
     assert!(prefix.contains("but the MIOpen that was asked looks in /opt/rocm-6.4.1/"), "{prefix}");
     // For PyTorch's, the default is a wheel.
     let torch = "/v/lib/python3.12/site-packages/torch";
@@ -271,7 +271,7 @@ fn a_kdb_that_would_hide_a_larger_one_is_warned_of() {
     kdb(&project, "gfx906_60.kdb", 7..11);
     let prefix = project.path().join("installed").display().to_string();
     let package = |kdb: &str, prefix: &str, out: &str| {
-        let args = ["package", kdb, "--prefix", prefix, "--license", "MIT", "--format", "deb"];
+        let args = ["package", kdb, "--layout", prefix, "--license", "MIT", "--format", "deb"];
         project.run(&[&args[..], &["--out", out]].concat()).expect_code(0).stderr
     };
     let stderr = package("gfx906_60.kdb", &prefix, "hides");

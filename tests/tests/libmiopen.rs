@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_debian::{Archive, DebianError, Event, KEYS, Lock, Options, Progress, Proxies};
 use gfxpack_miopen::{Library, LibraryError, LibrarySource, MIOPEN, Sources};
 use gfxpack_tests::archive;
-use gfxpack_tests::project::{Project, command};
+use gfxpack_tests::project::{Project, command, finish};
 use tempfile::TempDir;
 
 /// Warnings that were heard.
@@ -383,14 +383,21 @@ fn an_unavailable_library_is_reported_with_a_hint() {
             assert!(run.stderr.contains(text), "`{text}` is not in:\n{}", run.stderr);
         }
     };
-    let debian = ["--miopen", "debian:sid", "--debian-mirror"];
+    let mirror = |mirror: &str, code: i32, expected: &[&str]| {
+        let mut command = project.command(&["miopen", "--miopen", "debian:sid"]);
+        command.env("GFXPACK_DEBIAN_MIRROR", mirror);
+        let run = finish(command).expect_code(code);
+        for text in expected {
+            assert!(run.stderr.contains(text), "`{text}` is not in:\n{}", run.stderr);
+        }
+    };
     // Somebody else's archive, however well it is signed.
     let root = archive.root().display().to_string();
-    check(&[&debian[..], &[&root]].concat(), 101, &["failed to verify", "No public key"]);
+    mirror(&root, 101, &["failed to verify", "No public key"]);
     // The port that nobody listens on.
-    let nobody = [&debian[..], &["http://127.0.0.1:9/debian"]].concat();
-    check(&nobody, 1, &["failed to fetch", "--miopen PATH", "--manifest FILE"]);
-    check(&[&debian[..], &["mirror.example"]].concat(), 2, &["is no mirror", "hint: "]);
+    let nobody = "http://127.0.0.1:9/debian";
+    mirror(nobody, 1, &["failed to fetch", "--miopen PATH", "--manifest FILE"]);
+    mirror("mirror.example", 2, &["is no mirror", "hint: "]);
     check(&["--miopen", "no/such/dir"], 2, &["failed to read", "no/such/dir", "check the path"]);
     check(&["--miopen", &root], 2, &["found no libMIOpen in", "/opt/rocm"]);
     check(&["--miopen", "debian:"], 2, &["as the place of a library"]);

@@ -234,12 +234,12 @@ fn packages_are_installed_where_the_library_that_was_asked_looks() {
     let note = "install into /usr/lib/share/miopen/db, where the MIOpen that was asked looks";
     assert!(stderr_with(&[]).contains(note));
     assert!(stderr_with(&["--layout", "debian"]).contains(note));
-    let linked = stderr_with(&["--prefix", "/lib"]);
-    assert!(linked.contains("begin --prefix with /usr/lib\n"), "{linked}");
-    assert!(!stderr_with(&["--prefix", "/library"]).contains("is a link"));
+    let linked = stderr_with(&["--layout", "/lib"]);
+    assert!(linked.contains("begin the prefix of --layout with /usr/lib\n"), "{linked}");
+    assert!(!stderr_with(&["--layout", "/library"]).contains("is a link"));
     for (chosen, dir) in [
         (["--layout", "rocm"], "/opt/rocm/share/miopen/db"),
-        (["--prefix", "/srv/rocm"], "/srv/rocm/share/miopen/db"),
+        (["--layout", "/srv/rocm"], "/srv/rocm/share/miopen/db"),
     ] {
         let stderr = stderr_with(&chosen);
         let warning = format!(

@@ -118,7 +118,7 @@ fn kernels_that_read_different_files_are_reported_with_their_own() {
     );
     let numbers = (1..=2).map(|number| format!("-Wa,-defsym,N={number}"));
     project.write_manifest("k.s", numbers);
-    let run = dist(&project, &["--junit", "r.xml"]).expect_code(100);
+    let run = dist(&project, &["--report", "r.xml"]).expect_code(100);
     for text in [&run.stderr, &project.text("r.xml"), &project.text("o/refused.log")] {
         for path in [&one, &other] {
             assert!(text.contains(&format!("it reads `{path}`, which is not among")), "{text}");

@@ -199,7 +199,7 @@ fn there_is_a_verdict_on_why_a_program_is_slow() {
     let elsewhere = unreadable.replace(SDK, "/srv/rocm");
     let log: Vec<&str> = [elsewhere.as_str()].into_iter().chain(log.into_iter().skip(1)).collect();
     let (text, _) = verdict(&log, &[]);
-    assert!(text.contains("--prefix /srv/rocm --out dist"), "{text}");
+    assert!(text.contains("--layout /srv/rocm --out dist"), "{text}");
 }
 
 #[test]

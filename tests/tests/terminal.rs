@@ -228,7 +228,7 @@ for suite in tree.parse(sys.argv[1]).getroot().iter("testsuite"):
 fn test_results_have_every_kernel() {
     let project = project(&["-DTALK=none", "-DTALK=much", "-DTALK=<&>"]);
     let read = || tool("python3", &["-c", JUNIT_READER, "r/k.xml"], project.path());
-    build(&project, &["--junit", "r/k.xml"]).expect_code(100);
+    build(&project, &["--report", "r/k.xml"]).expect_code(100);
     let cold = read();
     assert_eq!(cold.lines().next(), Some("gfx906@60 3 1 0 0"), "{cold}");
     assert_eq!(cold.matches("took time").count(), 3, "{cold}");
@@ -236,7 +236,7 @@ fn test_results_have_every_kernel() {
     // The message, ten lines, and how many there are more.
     assert!(cold.contains("\nrefused k.cpp:9:9: error: too much 12\n"), "{cold}");
 
-    build(&project, &["--junit", "r/k.xml"]).expect_code(100);
+    build(&project, &["--report", "r/k.xml"]).expect_code(100);
     let warm = read();
     assert_eq!(warm.matches("at once").count(), 2, "{warm}");
     assert!(warm.contains("\nrefused k.cpp:9:9: error: too much 12\n"), "{warm}");
@@ -255,13 +255,13 @@ fn test_results_have_every_kernel() {
         ])
         .expect_code(0);
     let shard = ["build", "--plan", "plan", "--shard", "1/1", "--out", "s", "--via", "hipcc"];
-    let more = ["--hipcc", "bin/hipcc", "--junit", "r/k.xml"];
+    let more = ["--hipcc", "bin/hipcc", "--report", "r/k.xml"];
     project.run(&[&shard[..], &more].concat()).expect_code(42);
     let shard = read();
     assert_eq!(shard.lines().next(), Some("gfx906 3 1 0 0"), "{shard}");
     assert!(shard.contains("\nrefused k.cpp:9:9: error: too much 12\n"), "{shard}");
 
-    let run = build(&project, &["--junit", "r"]).expect_code(2);
+    let run = build(&project, &["--report", "r"]).expect_code(2);
     assert!(run.stderr.contains("failed to write `r`: it is a directory"), "{}", run.stderr);
 }
 

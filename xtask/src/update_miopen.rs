@@ -15,9 +15,6 @@ pub(crate) struct UpdateMiopen {
     /// The suite to take it from
     #[arg(long, default_value = "sid")]
     suite: String,
-    /// Debian's archive [default: GFXPACK_DEBIAN_MIRROR, or the one that apt uses]
-    #[arg(long, value_name = "URL")]
-    debian_mirror: Option<String>,
 }
 
 impl UpdateMiopen {
@@ -26,10 +23,8 @@ impl UpdateMiopen {
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         sh.change_dir(root());
         let miopen = format!("debian:{}", self.suite);
-        let mirror = self.debian_mirror.iter().flat_map(|mirror| ["--debian-mirror", mirror]);
         cmd!(sh, "cargo run --quiet --package gfxpack --bin gfxpack --")
             .args(["miopen", "--miopen", &miopen, "--lock", LOCK])
-            .args(mirror)
             .run()?;
         cmd!(sh, "git --no-pager diff --stat -- {LOCK}").ignore_status().run()?;
         Ok(())

@@ -123,23 +123,25 @@ impl DebianError {
     pub fn hint(&self) -> String {
         let fixed = match self {
             Self::NoMirror { .. } => {
-                "name one, as --debian-mirror URL or GFXPACK_DEBIAN_MIRROR; without a network, give \
+                "name one by GFXPACK_DEBIAN_MIRROR=URL; without a network, give \
                  a library that is here, as --miopen PATH, or kernels of your own, as --manifest FILE"
             }
             Self::BadMirror { .. } => {
                 "give the address that apt would have, up to `dists`, or a copy's directory"
             }
             Self::Unreachable { .. } => {
-                "check the network and its proxy, or name another mirror by --debian-mirror; \
+                "check the network and its proxy, or name another mirror by GFXPACK_DEBIAN_MIRROR; \
                  without a network, give a library that is here, as --miopen PATH, or kernels of \
                  your own, as --manifest FILE"
             }
-            Self::NotFound { .. } => "name another mirror by --debian-mirror, or another suite",
+            Self::NotFound { .. } => {
+                "name another mirror by GFXPACK_DEBIAN_MIRROR, or another suite"
+            }
             Self::Signature { .. } => {
-                "name another mirror by --debian-mirror; a newer gfxpack knows newer keys"
+                "name another mirror by GFXPACK_DEBIAN_MIRROR; a newer gfxpack knows newer keys"
             }
             Self::Digest { .. } | Self::Format { .. } | Self::Older { .. } => {
-                "the mirror may be changing: try again later, or name another by --debian-mirror"
+                "the mirror may be changing: try again later, or name another by GFXPACK_DEBIAN_MIRROR"
             }
             Self::NoPackage { versions, .. } if versions.is_empty() => {
                 "take another suite, debian:sid or debian:experimental"

@@ -247,13 +247,11 @@ pub(crate) struct Build {
     pub(crate) allow_partial: bool,
     #[command(flatten)]
     pub(crate) form: KdbForm,
-    /// Write a page about the build: time, memory and size of every kernel,
-    /// and what failed
-    #[arg(long, help_heading = "Build", value_name = "FILE.html", conflicts_with = "dry_run")]
-    pub(crate) report: Option<PathBuf>,
-    /// Write the kernels as test results in JUnit's XML, for CI services
-    #[arg(long, help_heading = "Build", value_name = "FILE.xml", conflicts_with = "dry_run")]
-    pub(crate) junit: Option<PathBuf>,
+    /// Write a page about the build (time, memory and size of every kernel, and
+    /// what failed), or, to FILE.xml, its kernels as JUnit's test results;
+    /// repeatable
+    #[arg(long, help_heading = "Build", value_name = "FILE.html|xml", conflicts_with = "dry_run")]
+    pub(crate) report: Vec<PathBuf>,
     /// How compilers are started; all ways give the same objects, so this is
     /// for debugging
     #[arg(long, value_enum, default_value_t, help_heading = "Build")]
@@ -311,7 +309,7 @@ pub(crate) enum Via {
 
 /// The options of `InputArgs`, which can't be given with a stored plan. They are
 /// listed since clap makes no group of a struct into which others are flattened.
-const INPUTS: [&str; 15] = [
+const INPUTS: [&str; 13] = [
     "manifest",
     "keys",
     "missing_from",
@@ -322,10 +320,8 @@ const INPUTS: [&str; 15] = [
     "uses",
     "plans",
     "rocfft",
-    "debian_mirror",
     "source_dir",
     "target",
-    "dfsg",
     "license_allow",
 ];
 
@@ -363,11 +359,8 @@ pub(crate) struct InputArgs {
     /// for any number of them; repeatable, or with commas or blanks between.
     #[arg(long, short, value_name = "TARGET", value_parser = parse_targets, help_heading = "Input")]
     pub(crate) target: Vec<TargetList>,
-    /// Compile only sources that Debian can ship (DFSG): under free licences, not
-    /// written by a program, none of MIOpen's assembly; list the others
-    #[arg(long, help_heading = "Input")]
-    pub(crate) dfsg: bool,
-    /// Compile only sources under these SPDX licences
+    /// Compile only sources under these SPDX licences; `dfsg` for what Debian can ship: under free
+    /// licences, not written by a program, none of MIOpen's assembly
     #[arg(long, value_name = "SPDX", value_delimiter = ',', help_heading = "Input")]
     pub(crate) license_allow: Vec<Allowed>,
 }
@@ -428,7 +421,7 @@ mod tests {
         let mut command = Args::command();
         let targets = command.find_subcommand_mut("targets").expect("a command");
         let help = targets.render_long_help().to_string();
-        assert!(help.contains("--hipcc") && !help.contains("--cache-size"), "{help}");
+        assert!(help.contains("--hipcc") && !help.contains("--cache-dir"), "{help}");
     }
 
     #[test]

@@ -48,8 +48,8 @@ fn written_twice(matches: &ArgMatches) -> Option<&PathBuf> {
     while let Some((_, below)) = leaf.subcommand() {
         leaf = below;
     }
-    let given = |id| leaf.try_get_one::<PathBuf>(id).ok().flatten();
-    let files: Vec<_> = WRITTEN.into_iter().filter_map(given).collect();
+    let given = |id| leaf.try_get_many::<PathBuf>(id).ok().flatten();
+    let files: Vec<_> = WRITTEN.into_iter().filter_map(given).flatten().collect();
     // `./r` is `r`.
     let whole = |file: &&PathBuf| std::path::absolute(file).unwrap_or_else(|_| (*file).clone());
     let is_again = |at: usize| files[..at].iter().any(|one| whole(one) == whole(&files[at]));
@@ -57,7 +57,7 @@ fn written_twice(matches: &ArgMatches) -> Option<&PathBuf> {
 }
 
 /// The options that write a file each.
-const WRITTEN: [&str; 3] = ["json", "junit", "report"];
+const WRITTEN: [&str; 2] = ["json", "report"];
 
 fn main() -> ExitCode {
     let args = match parse() {

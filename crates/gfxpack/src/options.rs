@@ -1,9 +1,9 @@
 //! Translates the command line and the environment into the pipeline's options.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use gfxpack_miopen::LibrarySource;
-use gfxpack_model::InstallLayout;
 use gfxpack_pipeline::options::{
     BuildOptions, CacheOptions, InputOptions, KdbForm, LibraryOptions, PackageOptions,
     PrepareOptions, Purpose, RemoteOptions, SharedCacheOptions, processes,
@@ -15,7 +15,7 @@ use crate::args::{
     RemoteArgs, SharedCacheArgs, TargetList, ToolchainArgs, Via,
 };
 use crate::environment::Environment;
-use crate::fail::Result;
+use crate::fail::{self, Result};
 
 /// The options of a plan, with the purpose of looking only.
 pub(crate) fn prepare_options(
@@ -41,7 +41,6 @@ pub(crate) fn prepare_options(
             strict: *strict,
             source_dirs: inputs.source_dir.clone(),
             targets: TargetList::of(&inputs.target),
-            dfsg: inputs.dfsg,
             license_allow: inputs.license_allow.clone(),
             stated_license: None,
             allow_partial: false,
@@ -60,7 +59,7 @@ pub(crate) fn library_options(args: &LibraryArgs, environment: &Environment) -> 
         source: args.miopen.clone(),
         rocm_path: environment.rocm_path.clone(),
         databases: args.miopen_db.clone(),
-        debian_mirror: args.debian_mirror.clone().or_else(|| environment.debian_mirror.clone()),
+        debian_mirror: environment.debian_mirror.clone(),
         proxies: environment.proxies.clone(),
         uses: args.uses,
     }
@@ -97,11 +96,7 @@ pub(crate) fn search(args: &ToolchainArgs, environment: &Environment) -> Search 
 
 /// The cache, with its limit.
 pub(crate) fn cache_options(args: &CacheArgs, environment: &Environment) -> Result<CacheOptions> {
-    let size = match args.cache_size {
-        Some(size) => Some(size),
-        None => environment.cache_size()?,
-    };
-    let verify_all = args.verify_all;
+    let (size, verify_all) = (environment.cache_size()?, args.verify_all);
     Ok(CacheOptions { size, verify_all, ..cache_dir(&args.dir, environment) })
 }
 
@@ -112,23 +107,36 @@ pub(crate) fn cache_dir(args: &CacheDir, environment: &Environment) -> CacheOpti
 }
 
 /// How jobs are run and kdbs written.
-pub(crate) fn build_options(args: &Build, environment: &Environment) -> BuildOptions {
-    BuildOptions {
+///
+/// # Errors
+/// If two reports are of one kind.
+pub(crate) fn build_options(args: &Build, environment: &Environment) -> Result<BuildOptions> {
+    let is_xml = |path: &&PathBuf| path.extension().is_some_and(|kind| kind == "xml");
+    let (xml, pages): (Vec<&PathBuf>, Vec<&PathBuf>) = args.report.iter().partition(is_xml);
+    let one = |files: Vec<&PathBuf>| match files[..] {
+        [first, second, ..] => Err(fail::usage(
+            format!("failed to write both `{}` and `{}`", first.display(), second.display()),
+            "give --report one page and one FILE.xml at most",
+        )),
+        _ => Ok(files.first().map(|file| (*file).clone())),
+    };
+    let (report, junit) = (one(pages)?, one(xml)?);
+    Ok(BuildOptions {
         out: args.out.clone(),
         jobs: args.jobs,
         timeout: Duration::from_secs(args.timeout),
         allow_partial: args.allow_partial,
         form: kdb_form(args.form),
-        report: args.report.clone(),
+        report,
+        junit,
         date: environment.stated_epoch(),
-        junit: args.junit.clone(),
         annotations: environment.github_actions,
         shortcuts: args.via == Via::Auto,
         allow_read: args.allow_read.clone(),
         retry_refused: args.retry_refused,
         remote: remote_options(&args.remote),
         shared_cache: shared_cache_options(&args.shared),
-    }
+    })
 }
 
 /// The form of kdbs.
@@ -158,13 +166,12 @@ pub(crate) fn package_options(
     args: &Packaging,
     environment: &Environment,
 ) -> Result<PackageOptions> {
-    let prefix = args.prefix.clone().map(InstallLayout::Prefix);
+    let (version, revision) = args.package_version.clone().unzip();
     Ok(PackageOptions {
         formats: args.format.clone(),
-        layout: prefix.or_else(|| args.layout.clone()),
-        rocm_version: args.rocm_version.clone(),
-        version: args.package_version.clone(),
-        revision: args.revision.clone(),
+        layout: args.layout.clone(),
+        version,
+        revision: revision.flatten().unwrap_or_else(|| "1".to_owned()),
         name_template: args.name_template.clone(),
         families: args.meta.clone(),
         maintainer: args.maintainer.clone().or_else(|| environment.maintainer.clone()),

@@ -27,6 +27,20 @@ pub enum InstallLayout {
 }
 
 impl InstallLayout {
+    /// The name by which a user chooses it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Rocm { version: None } => "rocm".to_owned(),
+            Self::Rocm { version: Some(version) } => format!("rocm-{version}"),
+            Self::TheRock { version } => format!("therock-{version}"),
+            Self::Fhs => "fhs".to_owned(),
+            Self::Debian => "debian".to_owned(),
+            Self::Python => "python".to_owned(),
+            Self::Prefix(prefix) => prefix.clone(),
+        }
+    }
+
     /// The absolute directory of MIOpen's kdbs.
     #[must_use]
     pub fn kdb_dir(&self) -> String {

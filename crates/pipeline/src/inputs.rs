@@ -68,7 +68,7 @@ pub fn read(inputs: &InputOptions, answer: &LibraryAnswer) -> Result<ReadInputs>
             collector.inputs.library.prefix = source_tree::miopen_prefix(&inputs.source_dirs);
         }
         if let Some(answer) = miopen {
-            collector.miopen(answer, &dirs, inputs.dfsg)?;
+            collector.miopen(answer, &dirs, inputs.dfsg())?;
         }
     }
     let counts = collector.requests.iter().filter_map(|request| unknown_count(&request.target));
@@ -293,8 +293,8 @@ impl InputCollector {
             let stated = stated.filter(|_| known.is_empty());
             let licenses = known.iter().chain(stated);
             let generated = self.generated.contains(source);
-            let (dfsg, allow) = (options.dfsg, &options.license_allow);
-            if let Some(reason) = license::rejection(dfsg, allow, licenses, generated) {
+            let allow = &options.license_allow;
+            if let Some(reason) = license::rejection(allow, licenses, generated) {
                 left_out.insert(source.clone(), reason);
             }
         }

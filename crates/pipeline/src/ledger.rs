@@ -31,7 +31,7 @@ pub(crate) const FILE_NAME: &str = "kernels.jsonl";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// Its licence, or `--dfsg`, forbids to compile it.
+    /// `--license-allow` forbids to compile it.
     LeftOut,
     /// No compiler takes it, or an option is not allowed.
     NotCompilable,

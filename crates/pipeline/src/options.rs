@@ -67,14 +67,19 @@ pub struct InputOptions {
     pub source_dirs: Vec<PathBuf>,
     /// GPUs.
     pub targets: Vec<Target>,
-    /// Whether only sources that Debian accepts are compiled.
-    pub dfsg: bool,
-    /// Only sources under these licences are compiled; all if empty.
+    /// Only sources that these allow are compiled; all if empty.
     pub license_allow: Vec<Allowed>,
     /// The licence of sources whose inputs name none.
     pub stated_license: Option<SourceLicense>,
     /// Continue without kernels that cannot be built.
     pub allow_partial: bool,
+}
+
+impl InputOptions {
+    /// Whether only what Debian can ship is compiled.
+    pub fn dfsg(&self) -> bool {
+        self.license_allow.contains(&Allowed::Dfsg)
+    }
 }
 
 /// The library to ask, libMIOpen or librocfft, and how.
@@ -184,8 +189,6 @@ pub struct PackageOptions {
     pub formats: Vec<PackageFormat>,
     /// Where the kdb is installed; where the library that was asked looks if `None`.
     pub layout: Option<InstallLayout>,
-    /// ROCm's version, in place of one in the layout.
-    pub rocm_version: Option<String>,
     /// Version of the packages.
     pub version: Option<String>,
     /// Debian revision and rpm release.

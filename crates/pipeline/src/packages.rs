@@ -34,25 +34,9 @@ const UNKNOWN_LICENSE: &str = "LicenseRef-Unknown";
 
 /// The directories into which the packages install: the user's choice, else those in which the
 /// library that was asked looks.
-fn layout(options: &PackageOptions, library: &KernelLibrary) -> Result<InstallLayout> {
-    let rocm_version = &options.rocm_version;
+fn layout(options: &PackageOptions, library: &KernelLibrary) -> InstallLayout {
     let chosen = options.layout.clone().or_else(|| asked(library));
-    let layout = match chosen.unwrap_or(InstallLayout::Rocm { version: None }) {
-        InstallLayout::Rocm { version } => {
-            InstallLayout::Rocm { version: rocm_version.clone().or(version) }
-        }
-        InstallLayout::TheRock { version } if version.is_empty() || rocm_version.is_some() => {
-            InstallLayout::TheRock { version: core_version(options)? }
-        }
-        other => other,
-    };
-    if rocm_version.is_some() && layout.version().is_none() {
-        return Err(error::usage(
-            "failed to use --rocm-version: the kdb is not installed below a directory of that version",
-            "leave it out, or use --layout rocm or therock",
-        ));
-    }
-    Ok(layout)
+    chosen.unwrap_or(InstallLayout::Rocm { version: None })
 }
 
 /// Where the library that was asked looks.
@@ -69,7 +53,7 @@ pub(crate) fn with_formats(
     library: &KernelLibrary,
     progress: &dyn Progress,
 ) -> PackageOptions {
-    let is_chosen = options.layout.is_some() || options.rocm_version.is_some();
+    let is_chosen = options.layout.is_some();
     let mut options = options.clone();
     if options.formats.is_empty() {
         options.formats = if release.layout.is_pythons() && !is_chosen {
@@ -86,7 +70,7 @@ pub(crate) fn with_formats(
         let link = link.trim_end_matches('/');
         progress.warning(&format!(
             "the packages install into {dir}, but {link} is a link to /usr{link} on current \
-             systems, where package managers can lose such files: begin --prefix with /usr{link}"
+             systems, where package managers can lose such files: begin the prefix of --layout with /usr{link}"
         ));
     }
     let name = release.consumer.properties().name;
@@ -196,7 +180,7 @@ pub(crate) fn signer(options: &PackageOptions) -> Result<Option<Signer>> {
 
 /// What all packages of this run share.
 pub(crate) fn release(options: &PackageOptions, library: &KernelLibrary) -> Result<Release> {
-    let layout = layout(options, library)?;
+    let layout = layout(options, library);
     let licenses = licenses(options, library);
     let maintainer = options.maintainer.as_ref().or(library.maintainer.as_ref());
     let maintainer = maintainer.cloned().unwrap_or_else(|| UNKNOWN_MAINTAINER.to_owned());
@@ -289,25 +273,6 @@ fn description(options: &PackageOptions, library: &KernelLibrary, without: u64) 
 /// Source: HIP, hip_version.h: major * 10^7 + minor * 10^5 + patch.
 fn hip_version_in_words(version: i64) -> String {
     format!("{}.{}.{}", version / 10_000_000, version / 100_000 % 100, version % 100_000)
-}
-
-/// Major and minor of ROCm's version, as in the names of TheRock's directories.
-fn core_version(options: &PackageOptions) -> Result<String> {
-    let Some(given) = options.rocm_version.as_deref() else {
-        return Err(error::usage(
-            "failed to use --layout therock without a ROCm version",
-            "say it with --rocm-version, as 7.11",
-        ));
-    };
-    let parts: Vec<&str> = given.split('.').collect();
-    let number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-    match parts.as_slice() {
-        [major, minor, ..] if parts.iter().all(number) => Ok(format!("{major}.{minor}")),
-        _ => Err(error::usage(
-            format!("failed to use --layout therock with the ROCm version `{given}`"),
-            "say it with --rocm-version, as 7.11",
-        )),
-    }
 }
 
 /// Packages, and the files in them that exist only until they are written.

@@ -168,7 +168,7 @@ fn ask_library(options: &PrepareOptions, progress: &dyn Progress) -> Result<Libr
         targets: &targets,
         jobs: options.jobs,
         source_dirs: &inputs.source_dirs,
-        dfsg: inputs.dfsg,
+        dfsg: inputs.dfsg(),
         skip_refused: &inputs.skip_refused,
         cache: &options.cache,
     };

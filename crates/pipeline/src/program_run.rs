@@ -319,22 +319,10 @@ fn is_writable(dir: &Path) -> bool {
 
 /// The options of `dist` and `package` that install into this layout.
 fn layout_options(layout: &InstallLayout) -> Vec<String> {
-    let with_version = |name: &str| {
-        let version = layout.version().into_iter().flat_map(|version| ["--rocm-version", version]);
-        ["--layout", name].into_iter().chain(version).map(str::to_owned).collect()
-    };
-    match layout {
-        InstallLayout::Rocm { .. } => with_version("rocm"),
-        InstallLayout::TheRock { .. } => with_version("therock"),
-        InstallLayout::Fhs => with_version("fhs"),
-        InstallLayout::Debian => with_version("debian"),
-        InstallLayout::Prefix(prefix) if !layout.is_pythons() => {
-            vec!["--prefix".to_owned(), prefix.clone()]
-        }
-        InstallLayout::Prefix(_) | InstallLayout::Python => {
-            vec!["--format".to_owned(), "wheel".to_owned()]
-        }
+    if layout.is_pythons() {
+        return ["--format", "wheel"].map(str::to_owned).into();
     }
+    vec!["--layout".to_owned(), layout.name()]
 }
 
 /// The command quoted for a shell.

@@ -47,10 +47,15 @@ const DFSG_FREE: [&str; 36] = [
     "Zlib",
 ];
 
-/// A licence that a user allows: `MIT`, `Apache-2.0 WITH LLVM-exception`,
-/// `LicenseRef-own`.
+/// What a user allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Allowed(spdx::Licensee);
+pub enum Allowed {
+    /// What Debian can ship: free by its guidelines, and in the form that people edit. With
+    /// licences, these have to be so too.
+    Dfsg,
+    /// A licence: `MIT`, `Apache-2.0 WITH LLVM-exception`, `LicenseRef-own`.
+    License(spdx::Licensee),
+}
 
 /// The syntax of a licence.
 pub const HINT: &str =
@@ -67,14 +72,18 @@ pub fn check(expression: &str) -> Result<(), String> {
 impl std::str::FromStr for Allowed {
     type Err = String;
 
-    /// Parses a single licence, not an expression.
+    /// Parses `dfsg`, or a single licence, not an expression.
     ///
     /// # Errors
     /// A message that says what is allowed.
     fn from_str(text: &str) -> Result<Self, String> {
-        spdx::Licensee::parse(text).map(Self).map_err(|error| {
+        if text == "dfsg" {
+            return Ok(Self::Dfsg);
+        }
+        spdx::Licensee::parse(text).map(Self::License).map_err(|error| {
             format!(
-                "{}\nhint: write one SPDX licence, as MIT or Apache-2.0; several go with commas",
+                "{}\nhint: write one SPDX licence, as MIT or Apache-2.0, or dfsg; several go with \
+                 commas",
                 error.reason
             )
         })
@@ -83,18 +92,23 @@ impl std::str::FromStr for Allowed {
 
 /// Why a source may not be compiled: all its licences apply, so all must pass. `None` if it may.
 ///
-/// With `dfsg`, the licences must be free by Debian's guidelines, and the source must be the form
-/// that people edit, so not `generated`. If `allow` is not empty, the licences must be in it.
+/// With [`Allowed::Dfsg`], the source must not be `generated`.
 #[must_use]
 pub fn rejection<'a>(
-    dfsg: bool,
     allow: &[Allowed],
     licenses: impl IntoIterator<Item = &'a SourceLicense>,
     generated: bool,
 ) -> Option<String> {
-    if !dfsg && allow.is_empty() {
+    if allow.is_empty() {
         return None;
     }
+    let dfsg = allow.contains(&Allowed::Dfsg);
+    let named = || {
+        allow.iter().filter_map(|one| match one {
+            Allowed::License(license) => Some(license),
+            Allowed::Dfsg => None,
+        })
+    };
     if dfsg && generated {
         return Some("it was generated: people edit another file".to_owned());
     }
@@ -108,7 +122,7 @@ pub fn rejection<'a>(
             return Some(format!("{license} is not known to be free by Debian's guidelines"));
         }
         let allowed = |wanted: &spdx::LicenseReq| {
-            allow.is_empty() || allow.iter().any(|Allowed(one)| one.satisfies(wanted))
+            named().next().is_none() || named().any(|one| one.satisfies(wanted))
         };
         if !expression.evaluate(allowed) {
             return Some(format!("{license} is not allowed"));
@@ -140,7 +154,7 @@ mod tests {
     #[test]
     fn licences_that_debian_accepts_are_free() {
         let check = |licenses: &[&str], free: bool| {
-            let rejected = rejection(true, &[], &sources(licenses), false);
+            let rejected = rejection(&[Allowed::Dfsg], &sources(licenses), false);
             assert_eq!(rejected.is_none(), free, "{licenses:?}");
         };
         check(&["MIT"], true);
@@ -154,7 +168,7 @@ mod tests {
         check(&["LicenseRef-AMD"], false);
         check(&["my own"], false);
         check(&[], false);
-        let generated = rejection(true, &[], &sources(&["MIT"]), true);
+        let generated = rejection(&[Allowed::Dfsg], &sources(&["MIT"]), true);
         assert!(generated.is_some_and(|why| why.contains("generated")));
     }
 
@@ -164,7 +178,7 @@ mod tests {
             text.split(',').map(|one| one.parse().unwrap()).collect()
         };
         let check = |list: &str, license: &str, allowed: bool| {
-            let rejected = rejection(false, &allow(list), &sources(&[license]), true);
+            let rejected = rejection(&allow(list), &sources(&[license]), true);
             assert_eq!(rejected.is_none(), allowed, "{list}: {license}");
         };
         check("MIT", "MIT", true);
@@ -173,7 +187,8 @@ mod tests {
         check("MIT", "MIT OR BSD-3-Clause", true);
         check("LicenseRef-own", "LicenseRef-own", true);
         check("MIT", "my own", false);
-        assert_eq!(rejection(false, &[], &sources(&["my own"]), true), None);
+        check("dfsg,MIT", "MIT", false);
+        assert_eq!(rejection(&[], &sources(&["my own"]), true), None);
         assert!("MIT OR ISC".parse::<Allowed>().is_err());
     }
 }

@@ -120,7 +120,7 @@ fn versions_of_rocm_stand_side_by_side_and_go_without_a_trace() {
     let lab = Lab::new();
     for version in ["6.3.4", "6.4.1"] {
         let out = format!("repository/{version}");
-        lab.dist(&out, &["--target", "gfx906", "--rocm-version", version]);
+        lab.dist(&out, &["--target", "gfx906", "--layout", &format!("rocm-{version}")]);
     }
     lab.repo("repository");
     let root = Root::new(&lab, "repository");

@@ -91,7 +91,7 @@ fn the_newest_package_of_a_directory_is_installed_with_its_dependencies() {
     let lab = Lab::new();
     let sysfs = sysfs(&lab, MI210);
     for version in ["1.9", "1.10"] {
-        let more = ["--target", "gfx90a", "--rocm-version", "6.4.1", "--package-version", version];
+        let more = ["--target", "gfx90a", "--layout", "rocm-6.4.1", "--package-version", version];
         lab.dist(&format!("{PACKAGES}/{version}"), &more);
     }
     for name in ["miopen-hip-gfx90akdb_9_all.deb", "miopen-hip-gfx90akdb-9.noarch.rpm"] {

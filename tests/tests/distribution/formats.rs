@@ -73,7 +73,7 @@ fn every_format_is_signed_listed_and_verified() {
 #[test]
 fn a_wheel_beside_packages_for_a_version_of_rocm_has_a_bill_of_its_own() {
     let lab = Lab::new();
-    let versioned = [&DIST[..], &["--rocm-version", "6.4.1", "--out", "out"]].concat();
+    let versioned = [&DIST[..], &["--layout", "rocm-6.4.1", "--out", "out"]].concat();
     let dist = |format: &str| {
         lab.run(&[&versioned[..], &["--format", format]].concat()).expect_code(0);
     };

@@ -57,8 +57,8 @@ fn policy_and_formats_are_kept_in_every_layout() {
     for (out, layout) in [
         ("fhs", &["--layout", "fhs"][..]),
         ("debian", &["--layout", "debian"]),
-        ("rocm", &["--rocm-version", "6.4.1"]),
-        ("therock", &["--layout", "therock", "--rocm-version", "7.11.0"]),
+        ("rocm", &["--layout", "rocm-6.4.1"]),
+        ("therock", &["--layout", "therock-7.11.0"]),
     ] {
         lab.dist(out, &[&targets[..], layout].concat());
         let dir = lab.path(out);

@@ -1,4 +1,4 @@
-//! `--dfsg` and `--license-allow`: which sources are left out, and how this is reported.
+//! `--license-allow`: which sources are left out, and how this is reported.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -37,7 +37,7 @@ fn left_out(project: &Project) -> BTreeMap<String, String> {
 #[test]
 fn only_free_sources_are_compiled_and_others_are_listed() {
     let project = project();
-    let run = dist(&project, &["--dfsg"]).expect_code(0);
+    let run = dist(&project, &["--license-allow=dfsg"]).expect_code(0);
     let kernels = project.run(&["kdb", "list", "o/kdb/gfx906.kdb"]).expect_code(0);
     assert_eq!(kernels.stdout.lines().count(), 2, "{}", kernels.stdout);
     let names: Vec<String> = left_out(&project).into_keys().collect();
@@ -83,7 +83,7 @@ fn assembly_of_a_key_list_is_left_out_as_debian_does() {
     let keys = key("scale.cl", " -DWIDTH=2") + &key("fill.s", " -Wa,-defsym,VALUE=2");
     project.write("keys.jsonl", &keys);
     let args = ["dist", "--keys", "keys.jsonl", "--source-dir", "src", "--license", "MIT"];
-    let more = ["--target", "gfx906", "--dfsg", "--out", "o", "--dry-run"];
+    let more = ["--target", "gfx906", "--license-allow=dfsg", "--out", "o", "--dry-run"];
     let run = project.run(&[&args[..], &more].concat()).expect_code(0);
     assert!(run.stderr.contains("left out `fill.s`: Debian leaves it out"), "{}", run.stderr);
     assert!(run.stdout.contains(" 1 kernel (1 OpenCL C)"), "{}", run.stdout);

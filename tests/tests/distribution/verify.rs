@@ -297,7 +297,7 @@ fn a_package_of_kernels_has_a_kdb() {
     let run = lab.run(&["verify", "o"]).expect_code(101);
     let expected = "it is a package of kernels and has no file with kernels";
     assert_eq!(run.stdout.matches(expected).count(), 2, "{}", run.stdout);
-    lab.dist("m", &["--target", "gfx906,gfx90a@104", "--meta", "gfx9", "--rocm-version", "6.4.1"]);
+    lab.dist("m", &["--target", "gfx906,gfx90a@104", "--meta", "gfx9", "--layout", "rocm-6.4.1"]);
     let sound = lab.run(&["verify", "m"]).expect_code(0);
     assert!(sound.stdout.contains("gfx9kdb6.4.1"), "{}", sound.stdout);
 }

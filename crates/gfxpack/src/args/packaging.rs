@@ -1,9 +1,10 @@
 //! Arguments of the commands that make, index, install and verify packages.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
-use clap::{Args as ClapArgs, Subcommand};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Args as ClapArgs, Command, Subcommand};
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_model::{InstallLayout, TargetId};
 use gfxpack_package::{Compression, PackageManager};
@@ -39,23 +40,19 @@ pub(crate) struct Packaging {
     #[arg(long, value_parser = one_of(&FORMATS), value_delimiter = ',', value_name = "FORMAT")]
     pub(crate) format: Vec<PackageFormat>,
     /// Where the kdb is installed [default: where the library looks]
-    #[arg(long, value_parser = one_of(&LAYOUTS))]
+    ///
+    /// rocm-6.4.1 is /opt/rocm-6.4.1/share/miopen/db, therock-7.11 is
+    /// /opt/rocm/core-7.11/share/miopen/db, and an absolute path a prefix:
+    /// PREFIX/share/miopen/db. A version goes into the packages' names, and for
+    /// each a metapackage without it in its name is made, which depends on the
+    /// newest.
+    #[arg(long, value_name = "LAYOUT", value_parser = LayoutParser)]
     pub(crate) layout: Option<InstallLayout>,
-    /// Install below this absolute prefix instead: PREFIX/share/miopen/db
-    #[arg(long, value_name = "PREFIX", conflicts_with = "layout", value_parser = parse_prefix)]
-    pub(crate) prefix: Option<String>,
-    /// ROCm's version, for the layouts rocm (/opt/rocm-VERSION) and therock
-    /// (/opt/rocm/core-VERSION); it goes into the packages' names, and for each
-    /// a metapackage without it in its name is made, which depends on the newest
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) rocm_version: Option<String>,
     /// Version of the packages [default: the manifest's, or MIOpen's where it is
-    /// asked or its source tree is built]
-    #[arg(long, value_name = "VERSION")]
-    pub(crate) package_version: Option<String>,
-    /// Debian revision and rpm release
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub(crate) revision: String,
+    /// asked or its source tree is built], and after a hyphen Debian's revision
+    /// and rpm's release, if not 1: 3.4.0-2
+    #[arg(long, value_name = "VERSION", value_parser = parse_version)]
+    pub(crate) package_version: Option<(String, Option<String>)>,
     /// Package name, {gfx} standing for the target and {rocm} for ROCm's
     /// version, which is appended if the template lacks {rocm} [default:
     /// miopen-hip-{gfx}kdb, or the library's name and {gfx} for kernels that
@@ -113,21 +110,76 @@ const FORMATS: [Choice<PackageFormat>; 8] = [
     ("arch", "For pacman: .pkg.tar.zst", PackageFormat::Arch),
 ];
 
-/// Layouts, as far as their names tell: `--rocm-version` gives the version.
-pub(crate) static LAYOUTS: [Choice<InstallLayout>; 4] = [
-    (
-        "rocm",
-        "/opt/rocm/share/miopen/db, or /opt/rocm-VERSION with --rocm-version",
-        InstallLayout::Rocm { version: None },
-    ),
-    (
-        "therock",
-        "/opt/rocm/core-VERSION/share/miopen/db, of --rocm-version",
-        InstallLayout::TheRock { version: String::new() },
-    ),
-    ("fhs", "/usr/share/miopen/db", InstallLayout::Fhs),
-    ("debian", "/usr/lib/share/miopen/db, where Debian's libMIOpen looks", InstallLayout::Debian),
+/// The layouts that have a name, and what follows it.
+pub(crate) const LAYOUTS: [(&str, &str); 5] = [
+    ("rocm", "/opt/rocm/share/miopen/db"),
+    ("rocm-VERSION", "/opt/rocm-VERSION/share/miopen/db, as rocm-6.4.1"),
+    ("therock-VERSION", "/opt/rocm/core-VERSION/share/miopen/db, as therock-7.11"),
+    ("fhs", "/usr/share/miopen/db"),
+    ("debian", "/usr/lib/share/miopen/db, where Debian's libMIOpen looks"),
 ];
+
+/// The layout that a name or a prefix stands for.
+pub(crate) fn parse_layout(text: &str) -> Result<InstallLayout, String> {
+    let rocm = text.strip_prefix("rocm-").filter(|version| !version.is_empty());
+    match text {
+        "rocm" => Ok(InstallLayout::Rocm { version: None }),
+        "fhs" => Ok(InstallLayout::Fhs),
+        "debian" => Ok(InstallLayout::Debian),
+        _ if rocm.is_some() => Ok(InstallLayout::Rocm { version: rocm.map(str::to_owned) }),
+        _ if text.starts_with("therock") => {
+            let given = text.strip_prefix("therock-").unwrap_or_default();
+            let parts: Vec<&str> = given.split('.').collect();
+            let number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+            match parts.as_slice() {
+                [major, minor, ..] if parts.iter().all(number) => {
+                    Ok(InstallLayout::TheRock { version: format!("{major}.{minor}") })
+                }
+                _ => Err("it lacks ROCm's version\nhint: write it as therock-7.11".to_owned()),
+            }
+        }
+        _ if text.starts_with('/') => parse_prefix(text).map(InstallLayout::Prefix),
+        _ => {
+            let names = LAYOUTS.map(|(name, _)| name).join(", ");
+            Err(format!("it is no absolute path, and no layout\nhint: layouts are {names}"))
+        }
+    }
+}
+
+/// Parses a layout, and tells help and shells the names.
+#[derive(Debug, Clone)]
+struct LayoutParser;
+
+impl TypedValueParser for LayoutParser {
+    type Value = InstallLayout;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<InstallLayout, clap::Error> {
+        TypedValueParser::parse_ref(&(parse_layout as fn(&str) -> _), command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        // The others go on with a version.
+        let whole = LAYOUTS.iter().filter(|(name, _)| !name.ends_with("VERSION"));
+        Some(Box::new(whole.map(|(name, help)| PossibleValue::new(*name).help(*help))))
+    }
+}
+
+/// A version, and the revision after the last hyphen.
+fn parse_version(text: &str) -> Result<(String, Option<String>), String> {
+    let (version, revision) = match text.rsplit_once('-') {
+        Some((version, revision)) => (version, Some(revision.to_owned())),
+        None => (text, None),
+    };
+    let is_whole = !version.is_empty() && revision.as_deref() != Some("");
+    let version =
+        checked(version, is_whole, "a part is empty\nhint: write it as 3.4.0 or 3.4.0-2")?;
+    Ok((version, revision))
+}
 
 /// The most bytes of a file's name on Linux.
 const LONGEST_NAME: usize = 255;

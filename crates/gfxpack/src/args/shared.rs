@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 
-use crate::quantity::parse_size;
-
 /// The compilers, and the cache of what they make.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct CompilerArgs {
@@ -40,10 +38,6 @@ pub(crate) struct ToolchainArgs {
 pub(crate) struct CacheArgs {
     #[command(flatten)]
     pub(crate) dir: CacheDir,
-    /// How large the cache may be after the build, as 20GB: the least recently
-    /// used objects are removed [default: GFXPACK_CACHE_SIZE, or no limit]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    pub(crate) cache_size: Option<u64>,
     /// Read every file again, even if its inode, size and times have not changed,
     /// and verify kdbs again even if they were verified before
     #[arg(long)]

@@ -30,7 +30,7 @@ pub(super) fn run(args: &Build, shard: Shard, context: &Context) -> Result {
     })?;
     let (search, cache) = compiler_options(&args.compilers, environment)?;
     let reporter = Reporter::new(context);
-    let build = build_options(args, environment);
+    let build = build_options(args, environment)?;
     let built = build::run(plan, shard, &cache, &search, &build, &reporter)?;
     summarise(&built, begun, output);
     build::outcome(&built.manifest.jobs, shard)

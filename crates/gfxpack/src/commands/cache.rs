@@ -119,6 +119,6 @@ fn in_use() -> Error {
     Error::new(
         ErrorKind::Internal,
         "failed to evict from the cache: a build is using it",
-        "run it again when the build is done, or let builds do it with --cache-size",
+        "run it again when the build is done, or let builds do it: GFXPACK_CACHE_SIZE",
     )
 }

@@ -83,7 +83,7 @@ fn options(
     if !args.dry_run {
         prepare.purpose = Purpose::Build;
     }
-    let build = build_options(args, environment);
+    let build = build_options(args, environment)?;
     Ok(DistOptions { prepare, stored_plan: args.plan.clone(), build, package })
 }
 
@@ -159,7 +159,7 @@ fn report_coverage(dist: &Dist<'_>, finished: &FinishedDist, args: &Build, outpu
     }
     // With these, a kernel may have a source that is left out.
     let without = finished.absences.without_source();
-    let is_limited = args.inputs.dfsg || !args.inputs.license_allow.is_empty();
+    let is_limited = !args.inputs.license_allow.is_empty();
     if let Some(why) = facts.why_without_source(&without).filter(|_| !is_limited) {
         output.note(&why);
     }

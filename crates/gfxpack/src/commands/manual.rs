@@ -73,7 +73,7 @@ fn sections(command: &Command, words: &[&str]) -> String {
     text += &format!(".PP\n{}\n.SH FILES\n", roff(MORE_VARIABLES));
     text.extend(FILES.map(entry));
     let kdbs = |name: &str| format!("kdbs, with --layout {name}");
-    text.extend(LAYOUTS.iter().map(|(name, dirs, _)| entry((dirs, &kdbs(name)))));
+    text.extend(LAYOUTS.iter().map(|(name, dirs)| entry((dirs, &kdbs(name)))));
     let above = words[..words.len() - 1].join("-");
     let below = shown(command).map(|below| format!("{}-{}", words.join("-"), below.get_name()));
     let others = Some(above).filter(|above| !above.is_empty()).into_iter().chain(below);

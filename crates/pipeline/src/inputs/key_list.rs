@@ -134,7 +134,7 @@ impl InputCollector {
         }
         // Where nothing was missed, the list is empty.
         if !(list.keys.is_empty() && list.unusable.is_empty()) {
-            let search = SourceSearch::new(vec![dirs], inputs.dfsg);
+            let search = SourceSearch::new(vec![dirs], inputs.dfsg());
             self.add_key_list(&name, list, search)?;
             self.has_input = true;
         }

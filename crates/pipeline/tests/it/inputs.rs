@@ -7,6 +7,7 @@ use gfxpack_pipeline::error::{Error, ErrorKind};
 use gfxpack_pipeline::inputs::read;
 use gfxpack_pipeline::ledger::Reason;
 use gfxpack_plan::kernel_package::SourceLicense;
+use gfxpack_plan::license::Allowed;
 
 use crate::project::{Project, TARGET, key};
 
@@ -50,7 +51,7 @@ fn assembly_that_debian_leaves_out_is_no_fault_whether_it_is_here_or_not() {
     let mut inputs = project.inputs();
     let (license, copyright) = ("MIT".to_owned(), String::new());
     inputs.stated_license = Some(SourceLicense { license, copyright });
-    inputs.dfsg = true;
+    inputs.license_allow = vec![Allowed::Dfsg];
     let line = |name: &&str| {
         format!("{{\"kernel_name\":\"{name}.o\",\"kernel_args\":\" -mcpu=gfx906\"}}\n")
     };
