@@ -28,6 +28,19 @@ pub enum Format {
     Arch,
 }
 
+/// Every format in its usual form, by the name that users choose it by, with what it is for where
+/// that says too little.
+pub static FORMATS: [(&str, &str, Format); 8] = [
+    ("deb", "", Format::DEB),
+    ("rpm", "", Format::RPM),
+    ("tar.gz", "", Format::TAR),
+    ("tar.zst", "", Format::Tar { compression: Compression::Zst { level: 3 } }),
+    ("tar.xz", "", Format::Tar { compression: Compression::Xz { level: 6 } }),
+    ("wheel", "For the MIOpen that PyTorch's wheels bring; it has no --layout", Format::Wheel),
+    ("oci", "An image for containers with nothing but the kernels", Format::Oci),
+    ("arch", "For pacman: .pkg.tar.zst", Format::Arch),
+];
+
 impl Format {
     /// A .deb that every dpkg and lintian reads.
     pub const DEB: Self = Self::Deb { compression: Compression::Xz { level: 1 } };
@@ -49,6 +62,22 @@ impl Format {
             // As the file name says.
             Self::Arch => Compression::Zst { level: 3 },
         }
+    }
+
+    /// The same format with this compression, if that can be chosen for it.
+    #[must_use]
+    pub fn compressed(self, by: Option<Compression>) -> Self {
+        match (self, by) {
+            (Self::Deb { .. }, Some(compression)) => Self::Deb { compression },
+            (Self::Rpm { .. }, Some(compression)) => Self::Rpm { compression },
+            _ => self,
+        }
+    }
+
+    /// Whether packages can depend on others.
+    #[must_use]
+    pub fn has_dependencies(self) -> bool {
+        matches!(self, Self::Deb { .. } | Self::Rpm { .. } | Self::Arch)
     }
 
     pub(crate) fn name(self) -> &'static str {

@@ -57,7 +57,7 @@ pub use choice::{PackageSource, one_for_each};
 pub use compress::{Compression, compressed};
 pub use error::Error;
 pub use finding::{Finding, Remedy};
-pub use format::Format;
+pub use format::{FORMATS, Format};
 pub use manager::PackageManager;
 pub use output::Written;
 pub use signature::Sign;

@@ -9,7 +9,7 @@ use gfxpack_debian::Proxies;
 use gfxpack_kdb::Blob;
 use gfxpack_miopen::{LibrarySource, Uses};
 use gfxpack_model::{InstallLayout, Target};
-use gfxpack_package::Compression;
+use gfxpack_package::{Compression, Format};
 use gfxpack_plan::kernel_package::{Family, SourceLicense};
 use gfxpack_plan::license::Allowed;
 use gfxpack_toolchain::Search;
@@ -186,7 +186,7 @@ pub struct SharedCacheOptions {
 #[derive(Debug, Clone)]
 pub struct PackageOptions {
     /// Package formats; those that fit the layout if empty.
-    pub formats: Vec<PackageFormat>,
+    pub formats: Vec<Format>,
     /// Where the kdb is installed; where the library that was asked looks if `None`.
     pub layout: Option<InstallLayout>,
     /// Version of the packages.
@@ -215,27 +215,6 @@ pub struct PackageOptions {
     pub sign_key: Option<String>,
     /// `SOURCE_DATE_EPOCH`: seconds since 1970 of every time stamp.
     pub source_date_epoch: u64,
-}
-
-/// A package format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PackageFormat {
-    /// Debian's.
-    Deb,
-    /// RPM.
-    Rpm,
-    /// A tarball, gzip.
-    TarGz,
-    /// A tarball, Zstandard.
-    TarZst,
-    /// A tarball, xz.
-    TarXz,
-    /// Python's.
-    Wheel,
-    /// An image for containers.
-    Oci,
-    /// pacman's, of Arch Linux.
-    Arch,
 }
 
 impl CacheOptions {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use gfxpack_model::package::PackageSpec;
 use gfxpack_model::{InstallLayout, Target};
+use gfxpack_package::Format;
 use gfxpack_package::signing::Signer;
 use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::{self, Family, KdbToPackage, Release, SourceLicense};
@@ -15,7 +16,7 @@ use crate::error::{self, Result};
 use crate::kernel_files;
 use crate::kernel_library::{KernelLibrary, RocfftFacts, miopen_in_words};
 use crate::ledger::{self, Reason};
-use crate::options::{PackageFormat, PackageOptions};
+use crate::options::PackageOptions;
 use crate::progress::Progress;
 use crate::shipped_databases::ShippedDatabases;
 use crate::text::{counted, if_any, joined};
@@ -57,12 +58,12 @@ pub(crate) fn with_formats(
     let mut options = options.clone();
     if options.formats.is_empty() {
         options.formats = if release.layout.is_pythons() && !is_chosen {
-            vec![PackageFormat::Wheel]
+            vec![Format::Wheel]
         } else {
-            vec![PackageFormat::Deb, PackageFormat::Rpm, PackageFormat::TarGz]
+            vec![Format::DEB, Format::RPM, Format::TAR]
         };
     }
-    if options.formats == [PackageFormat::Wheel] {
+    if options.formats == [Format::Wheel] {
         return options;
     }
     let dir = release.kdb_dir();
@@ -144,7 +145,7 @@ pub(crate) fn report_gaps(
         (is_silent && options.license.is_none(), is_silent && options.copyright.is_none());
     let version = options.version.as_ref().or(library.version.as_ref());
     let maintainer = options.maintainer.as_ref().or(library.maintainer.as_ref());
-    let is_unsigned = options.sign_key.is_none() && options.formats.contains(&PackageFormat::Rpm);
+    let is_unsigned = options.sign_key.is_none() && options.formats.contains(&Format::RPM);
     let gaps = [
         (
             (no_license && no_holder).then(|| of_sources("licence and copyright holder")),
@@ -383,9 +384,7 @@ fn families(
 /// Checks that packages for these targets can be written, so that wrong names or
 /// versions are reported before hours of compiling.
 pub(crate) fn check(release: &Release, targets: &[Target], options: &PackageOptions) -> Result<()> {
-    if options.formats.contains(&PackageFormat::Wheel)
-        && !release.consumer.properties().supports_wheels
-    {
+    if options.formats.contains(&Format::Wheel) && !release.consumer.properties().supports_wheels {
         return Err(error::usage(
             "failed to make wheels of these kernels: MIOpen does not read them",
             "choose other formats with --format",

@@ -11,12 +11,12 @@ use gfxpack_model::Target;
 use gfxpack_model::package::{Content, PackageSpec, RelationKind};
 use gfxpack_package::sbom::{BuildProvenance, Checksums};
 use gfxpack_package::signing::Signer;
-use gfxpack_package::{Compression, Format, Sign, Written, before_release, sbom, sums};
+use gfxpack_package::{FORMATS, Format, Sign, Written, before_release, sbom, sums};
 
 use crate::build::MadeKdb;
 use crate::destination;
 use crate::error::{self, Error, Result};
-use crate::options::{PackageFormat, PackageOptions};
+use crate::options::PackageOptions;
 use crate::outputs::{FileRecords, OutputDigest, Outputs};
 use crate::progress::{Event, Progress};
 
@@ -421,33 +421,19 @@ fn writers(package: &PackageToWrite<'_>, options: &PackageOptions) -> Vec<Writer
 
 /// The writers for the requested formats.
 fn formats(options: &PackageOptions) -> Vec<Writer> {
-    let tar = |compression| Format::Tar { compression };
-    let or = |format: Format| options.compression.unwrap_or(format.compression());
-    let mut formats = options.formats.clone();
-    formats.sort();
-    formats.dedup();
-    let writer = |format: PackageFormat| {
-        let (name, format) = match format {
-            PackageFormat::Deb => ("deb", Format::Deb { compression: or(Format::DEB) }),
-            PackageFormat::Rpm => ("rpm", Format::Rpm { compression: or(Format::RPM) }),
-            PackageFormat::TarGz => ("tar.gz", tar(Compression::Gz { level: 6 })),
-            PackageFormat::TarZst => ("tar.zst", tar(Compression::Zst { level: 3 })),
-            PackageFormat::TarXz => ("tar.xz", tar(Compression::Xz { level: 6 })),
-            PackageFormat::Wheel => ("wheel", Format::Wheel),
-            PackageFormat::Oci => ("oci", Format::Oci),
-            PackageFormat::Arch => ("arch", Format::Arch),
-        };
-        Writer { name, format }
+    let chosen = FORMATS.iter().filter(|(.., format)| options.formats.contains(format));
+    let writer = |(name, _, format): &(&'static str, _, Format)| Writer {
+        name,
+        format: format.compressed(options.compression),
     };
-    formats.into_iter().map(writer).collect()
+    chosen.map(writer).collect()
 }
 
 impl Writer {
     /// Whether the package can be written in this format. A metapackage has only
     /// dependencies, which a tarball, wheel or image can't express.
     fn fits(&self, spec: &PackageSpec) -> bool {
-        spec.section != "metapackages"
-            || !matches!(self.format, Format::Tar { .. } | Format::Wheel | Format::Oci)
+        spec.section != "metapackages" || self.format.has_dependencies()
     }
 
     /// The spec of a package in this format.

@@ -7,8 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Args as ClapArgs, Command, Subcommand};
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_model::{InstallLayout, TargetId};
-use gfxpack_package::{Compression, PackageManager};
-use gfxpack_pipeline::options::PackageFormat;
+use gfxpack_package::{Compression, FORMATS, Format, PackageManager};
 use gfxpack_pipeline::recipes::RPM_KINDS;
 use gfxpack_plan::kernel_package::Family;
 use gfxpack_plan::license;
@@ -38,7 +37,7 @@ pub(crate) struct Package {
 pub(crate) struct Packaging {
     /// Package formats [default: wheel for PyTorch's own MIOpen, else deb, rpm and tar.gz]
     #[arg(long, value_parser = one_of(&FORMATS), value_delimiter = ',', value_name = "FORMAT")]
-    pub(crate) format: Vec<PackageFormat>,
+    pub(crate) format: Vec<Format>,
     /// Where the kdb is installed [default: where the library looks]
     ///
     /// rocm-6.4.1 is /opt/rocm-6.4.1/share/miopen/db, therock-7.11 is
@@ -94,21 +93,6 @@ pub(crate) struct Packaging {
     #[arg(long, value_name = "KEY")]
     pub(crate) sign_key: Option<String>,
 }
-
-const FORMATS: [Choice<PackageFormat>; 8] = [
-    ("deb", "", PackageFormat::Deb),
-    ("rpm", "", PackageFormat::Rpm),
-    ("tar.gz", "", PackageFormat::TarGz),
-    ("tar.zst", "", PackageFormat::TarZst),
-    ("tar.xz", "", PackageFormat::TarXz),
-    (
-        "wheel",
-        "For the MIOpen that PyTorch's wheels bring; it has no --layout",
-        PackageFormat::Wheel,
-    ),
-    ("oci", "An image for containers with nothing but the kernels", PackageFormat::Oci),
-    ("arch", "For pacman: .pkg.tar.zst", PackageFormat::Arch),
-];
 
 /// The layouts that have a name, and what follows it.
 pub(crate) const LAYOUTS: [(&str, &str); 5] = [
