@@ -222,7 +222,7 @@ fn packages_of_keys_are_installed_where_the_library_of_the_sources_looks() {
     let later = ["package", kdb, "--license=MIT", "--format=tar.gz", "--out=p"];
     let later = project.run(&later).expect_code(0).stderr;
     assert!(later.contains(known), "{later}");
-    let prefix = project.run(&[&dist[..], &["--layout=/srv"]].concat()).expect_code(0).stderr;
+    let prefix = project.run(&[&dist[..], &["--prefix=/srv"]].concat()).expect_code(0).stderr;
     assert!(prefix.contains("but the MIOpen that was asked looks in /opt/rocm-6.4.1/"), "{prefix}");
     // For PyTorch's, the default is a wheel.
     let torch = "/v/lib/python3.12/site-packages/torch";

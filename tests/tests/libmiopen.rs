@@ -384,8 +384,8 @@ fn an_unavailable_library_is_reported_with_a_hint() {
         }
     };
     let mirror = |mirror: &str, code: i32, expected: &[&str]| {
-        let mut command = project.command(&["miopen", "--miopen", "debian:sid"]);
-        command.env("GFXPACK_DEBIAN_MIRROR", mirror);
+        let command = ["miopen", "--miopen", "debian:sid", "--debian-mirror", mirror];
+        let command = project.command(&command);
         let run = finish(command).expect_code(code);
         for text in expected {
             assert!(run.stderr.contains(text), "`{text}` is not in:\n{}", run.stderr);

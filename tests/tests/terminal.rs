@@ -228,7 +228,7 @@ for suite in tree.parse(sys.argv[1]).getroot().iter("testsuite"):
 fn test_results_have_every_kernel() {
     let project = project(&["-DTALK=none", "-DTALK=much", "-DTALK=<&>"]);
     let read = || tool("python3", &["-c", JUNIT_READER, "r/k.xml"], project.path());
-    build(&project, &["--report", "r/k.xml"]).expect_code(100);
+    build(&project, &["--junit", "r/k.xml"]).expect_code(100);
     let cold = read();
     assert_eq!(cold.lines().next(), Some("gfx906@60 3 1 0 0"), "{cold}");
     assert_eq!(cold.matches("took time").count(), 3, "{cold}");

@@ -250,7 +250,13 @@ pub(crate) struct Build {
     /// Write a page about the build (time, memory and size of every kernel, and
     /// what failed), or, to FILE.xml, its kernels as JUnit's test results;
     /// repeatable
-    #[arg(long, help_heading = "Build", value_name = "FILE.html|xml", conflicts_with = "dry_run")]
+    #[arg(
+        long,
+        alias = "junit",
+        help_heading = "Build",
+        value_name = "FILE.html|xml",
+        conflicts_with = "dry_run"
+    )]
     pub(crate) report: Vec<PathBuf>,
     /// How compilers are started; all ways give the same objects, so this is
     /// for debugging
@@ -309,7 +315,7 @@ pub(crate) enum Via {
 
 /// The options of `InputArgs`, which can't be given with a stored plan. They are
 /// listed since clap makes no group of a struct into which others are flattened.
-const INPUTS: [&str; 13] = [
+const INPUTS: [&str; 14] = [
     "manifest",
     "keys",
     "missing_from",
@@ -318,6 +324,7 @@ const INPUTS: [&str; 13] = [
     "miopen",
     "miopen_db",
     "uses",
+    "debian_mirror",
     "plans",
     "rocfft",
     "source_dir",

@@ -59,7 +59,7 @@ pub(crate) fn library_options(args: &LibraryArgs, environment: &Environment) -> 
         source: args.miopen.clone(),
         rocm_path: environment.rocm_path.clone(),
         databases: args.miopen_db.clone(),
-        debian_mirror: environment.debian_mirror.clone(),
+        debian_mirror: args.debian_mirror.clone().or_else(|| environment.debian_mirror.clone()),
         proxies: environment.proxies.clone(),
         uses: args.uses,
     }

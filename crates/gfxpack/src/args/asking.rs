@@ -74,6 +74,9 @@ pub(crate) struct LibraryArgs {
     /// [default: those of the library's packages]
     #[arg(long, value_name = "DIR")]
     pub(crate) miopen_db: Vec<PathBuf>,
+    /// Debian's archive [default: GFXPACK_DEBIAN_MIRROR, or the one that apt uses]
+    #[arg(long, value_name = "URL")]
+    pub(crate) debian_mirror: Option<String>,
     /// Which kernels: `search`, of all solvers that apply; `hit`, of the solver
     /// that the find database names; `immediate`, of the one that immediate
     /// mode takes. With commas: search,hit,immediate [default: all]

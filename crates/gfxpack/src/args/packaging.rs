@@ -45,7 +45,7 @@ pub(crate) struct Packaging {
     /// PREFIX/share/miopen/db. A version goes into the packages' names, and for
     /// each a metapackage without it in its name is made, which depends on the
     /// newest.
-    #[arg(long, value_name = "LAYOUT", value_parser = LayoutParser)]
+    #[arg(long, alias = "prefix", value_name = "LAYOUT", value_parser = LayoutParser)]
     pub(crate) layout: Option<InstallLayout>,
     /// Version of the packages [default: the manifest's, or MIOpen's where it is
     /// asked or its source tree is built], and after a hyphen Debian's revision
