@@ -1,8 +1,8 @@
 //! Errors that stop a build as a whole. A job that fails is no such error, see [`crate::Failure`].
 
+use gfxpack_model::{Error, ErrorKind};
 use std::sync::OnceLock;
 
-use gfxpack_process::FileError;
 use gfxpack_toolchain::ToolchainError;
 
 use crate::remote_error::RemoteError;
@@ -16,7 +16,7 @@ pub enum CompileError {
     Toolchain(ToolchainError),
     /// A file could not be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] Error),
     /// A stored object was found damaged and has been removed.
     #[error("failed to use stored object `{0}`: its bytes are not those that were stored")]
     CorruptObject(gfxpack_model::Digest),
@@ -46,7 +46,7 @@ impl CompileError {
     pub fn hint(&self) -> String {
         let hint = match self {
             Self::Toolchain(error) => return error.hint(),
-            Self::File(error) => error.hint(),
+            Self::File(error) => error.hint().unwrap_or_default(),
             Self::CorruptObject(_) => "run again: it is compiled anew",
             Self::Remote(RemoteError::Service { hint, .. }) => hint,
             Self::ForeignSource(_) => {
@@ -74,4 +74,18 @@ pub(crate) fn get_or_make<T>(
         })
     });
     error.map_or(Ok(value.as_ref()), Err)
+}
+
+impl From<CompileError> for Error {
+    fn from(error: CompileError) -> Self {
+        let kind = match error {
+            CompileError::Toolchain(error) => return error.into(),
+            CompileError::File(error) => return error,
+            CompileError::ForeignSource(_) => ErrorKind::Usage,
+            CompileError::Interrupted => ErrorKind::Interrupted,
+            _ => ErrorKind::Internal,
+        };
+        let hint = error.hint();
+        Self::new(kind, &error, hint).caused_by(error)
+    }
 }

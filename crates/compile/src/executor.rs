@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use gfxpack_launch::{DriverLauncher, FastLauncher, HeaderOptions, Session};
-use gfxpack_model::{Digest, JobId};
+use gfxpack_model::{Digest, Error, JobId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_process::watch::FileSystemCache;
 use gfxpack_process::{
-    Cancel, FileDigests, FileError, ScratchDir, available_memory, open_many, resident_of_jobs,
+    Cancel, FileDigests, ScratchDir, available_memory, open_many, resident_of_jobs,
 };
 use gfxpack_toolchain::Toolchain;
 use rayon::ThreadPool;
@@ -139,9 +139,7 @@ impl Executor<'_> {
             .num_threads(self.options.jobs)
             .thread_name(|index| format!("worker-{index}"))
             .build()
-            .map_err(|error| {
-                FileError::io("start", "worker threads")(std::io::Error::other(error))
-            })?;
+            .map_err(|error| Error::io("start", "worker threads")(std::io::Error::other(error)))?;
         let file_system = FileSystemCache::new(self.digests);
         let (sources, toolchains, store) = (self.sources, self.toolchains, self.store);
         let admitted = &self.options.admitted;
@@ -251,7 +249,7 @@ impl Executor<'_> {
         let Self { plan, sources, toolchains, options, .. } = *self;
         let (cancel, file_system) = (&self.cancel.child(), declarer.file_system());
         let work = ScratchDir::in_cache(&options.cache_dir)
-            .map_err(FileError::io("create", options.cache_dir.join("work")))?;
+            .map_err(Error::io("create", options.cache_dir.join("work")))?;
         let session = Session::new(declarer.drivers(), options.time_limit, cancel);
         let headers = HeaderOptions {
             kept: self.store.dir().join(HEADERS),

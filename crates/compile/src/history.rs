@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_model::{Digest, KernelKey, TargetId};
+use gfxpack_model::{Digest, Error, KernelKey, TargetId};
 use gfxpack_plan::plan::{Plan, Source};
-use gfxpack_process::{FileError, touch, write_atomic};
+use gfxpack_process::{touch, write_atomic};
 use gfxpack_toolchain::Toolchain;
 use rayon::prelude::*;
 use serde::de::DeserializeOwned;
@@ -83,7 +83,7 @@ impl History {
         toolchains: &[Toolchain],
         store: &ObjectStore,
         summary: &Summary,
-    ) -> Result<(), FileError> {
+    ) -> Result<(), Error> {
         let mut used = HashSet::new();
         let mut all_inputs = HashMap::new();
         let mut by_target: BTreeMap<String, (&TargetId, Self)> = BTreeMap::new();
@@ -133,7 +133,7 @@ impl History {
             let path = store.dir().join(file(target_id));
             let text = new.text();
             if fs::read(&path).ok().is_none_or(|known| known != text.as_bytes()) {
-                write_atomic(&path, &[text.as_bytes()]).map_err(FileError::io("write", path))?;
+                write_atomic(&path, &[text.as_bytes()]).map_err(Error::io("write", path))?;
             }
         }
         Ok(())
@@ -209,16 +209,12 @@ fn json(value: &impl Serialize) -> Vec<u8> {
 }
 
 /// Writes a file named by a digest, unless it exists.
-fn keep(
-    store: &ObjectStore,
-    path: &Path,
-    bytes: impl FnOnce() -> Vec<u8>,
-) -> Result<(), FileError> {
+fn keep(store: &ObjectStore, path: &Path, bytes: impl FnOnce() -> Vec<u8>) -> Result<(), Error> {
     let path = store.dir().join(path);
     if touch(&path) {
         return Ok(());
     }
-    write_atomic(&path, &[&bytes()]).map_err(FileError::io("write", &path))
+    write_atomic(&path, &[&bytes()]).map_err(Error::io("write", &path))
 }
 
 fn file(target_id: &TargetId) -> PathBuf {

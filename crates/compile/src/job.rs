@@ -3,6 +3,7 @@
 //! A job ends with an `Outcome`, for the worker that stores the object. Events report
 //! [`Compiled`] or [`Failure`] instead.
 
+use gfxpack_model::Error;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use gfxpack_launch::{CompilerRun, Launcher, RunPaths};
 use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
-use gfxpack_process::{FileError, ProgramEnd, Usage};
+use gfxpack_process::{ProgramEnd, Usage};
 use gfxpack_toolchain::ToolchainError;
 
 use crate::context::{BuildContext, command_of};
@@ -161,7 +162,7 @@ fn attempt(
     for file in [output, deps_file] {
         match fs::remove_file(file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(FileError::io("remove", file)(error).into());
+                return Err(Error::io("remove", file)(error).into());
             }
             _ => {}
         }
@@ -216,7 +217,7 @@ fn ended(
         (ProgramEnd::Exited(_), _) if diagnostics::lacks_room(&run.output) => {
             tracing::debug!(run.output, "the compiler could not write");
             let full = io::ErrorKind::StorageFull.into();
-            return Err(FileError::io("write", paths.scratch)(full).into());
+            return Err(Error::io("write", paths.scratch)(full).into());
         }
         (ProgramEnd::Exited(code), _) => match diagnostics::killed(&run.output) {
             Some(signal) => (FailureKind::Crashed(signal), false),
@@ -231,10 +232,10 @@ fn ended(
 }
 
 /// The file that a compiler wrote; empty if there is none.
-fn read_output(file: &Path) -> Result<Vec<u8>, FileError> {
+fn read_output(file: &Path) -> Result<Vec<u8>, Error> {
     fs::read(file).or_else(|error| match error.kind() {
         io::ErrorKind::NotFound => Ok(Vec::new()),
-        _ => Err(FileError::io("read", file)(error)),
+        _ => Err(Error::io("read", file)(error)),
     })
 }
 

@@ -6,10 +6,10 @@ use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_model::{Digest, relative_path};
+use gfxpack_model::{Digest, Error, relative_path};
 use gfxpack_plan::plan::StagedFile;
 use gfxpack_process::watch::is_in_proc;
-use gfxpack_process::{FileError, Identity, is_not_found};
+use gfxpack_process::{Identity, is_not_found};
 
 use crate::error::CompileError;
 use crate::source::{File, leads_back};
@@ -65,7 +65,7 @@ impl StoredContent {
         let path = (self.file)(&self.dir, digest);
         match fs::read(&path) {
             Ok(bytes) if Digest::of(&bytes) == digest => Ok(bytes),
-            Err(error) if !is_not_found(&error) => Err(FileError::io("read", path)(error).into()),
+            Err(error) if !is_not_found(&error) => Err(Error::io("read", path)(error).into()),
             _ => Err(CompileError::ForeignSource(name.to_owned())),
         }
     }

@@ -10,12 +10,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_model::{Digest, Language, SourceId, relative_path};
+use gfxpack_model::{Digest, Error, Language, SourceId, relative_path};
 use gfxpack_plan::InputFault;
 use gfxpack_plan::include::{self, Include, Includes};
 use gfxpack_plan::plan::{Source, StagedFile};
 use gfxpack_plan::stored;
-use gfxpack_process::FileError;
 
 use crate::error::CompileError;
 use crate::nearby_files::{
@@ -352,7 +351,7 @@ impl SourceSet {
                 Some(other) => fs::hard_link(dir.join(other), &path),
                 None => fs::write(&path, &file.bytes),
             }
-            .map_err(FileError::io("write", &path))?;
+            .map_err(Error::io("write", &path))?;
         }
         Ok(())
     }
@@ -376,7 +375,7 @@ fn lay_out_dir(top: &Path, below: &str, links: &HashMap<&str, &str>) -> Result<(
             }
             None => fs::create_dir(&path),
         };
-        made.map_err(FileError::io("create", &path))?;
+        made.map_err(Error::io("create", &path))?;
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! Directories in which sources are looked up by their names.
 
+use gfxpack_model::Error;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_plan::InputFault;
-use gfxpack_process::FileError;
 
 use crate::error::CompileError;
 
@@ -41,7 +41,7 @@ impl SourceDirs {
                         tracing::debug!(%error, "passed over while listing sources");
                     }
                     Err(error) => {
-                        return Err(FileError::io("read", dir)(error.into()).into());
+                        return Err(Error::io("read", dir)(error.into()).into());
                     }
                 }
             }

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_launch::SourceFiles;
-use gfxpack_model::SourceId;
-use gfxpack_process::FileError;
+use gfxpack_model::{Error, SourceId};
 
 use crate::error::CompileError;
 use crate::nearby_files::{Beside, ClosureOrigin};
@@ -34,10 +33,10 @@ impl Stage {
         others: Option<&Beside>,
         top: PathBuf,
     ) -> Result<Self, CompileError> {
-        fs::create_dir(&top).map_err(FileError::io("create", &top))?;
+        fs::create_dir(&top).map_err(Error::io("create", &top))?;
         let dir = (0..PARENT_LEVELS).fold(top, |dir, _| dir.join(PARENT_NAME));
-        fs::create_dir_all(&dir).map_err(FileError::io("create", &dir))?;
-        let dir = fs::canonicalize(&dir).map_err(FileError::io("read", &dir))?;
+        fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+        let dir = fs::canonicalize(&dir).map_err(Error::io("read", &dir))?;
         sources.stage(source, others, &dir)?;
         Ok(Self { dir })
     }
@@ -52,7 +51,7 @@ impl Stage {
 /// # Errors
 /// [`CompileError::File`] if it can't be written.
 pub fn lay_out(sources: &SourceSet, source: SourceId, dir: &Path) -> Result<(), CompileError> {
-    fs::create_dir_all(dir).map_err(FileError::io("create", dir))?;
+    fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
     sources.stage(source, None, dir)
 }
 
@@ -78,7 +77,7 @@ impl SourceFiles for SourceSet {
         }
     }
 
-    fn lay_out(&self, source: SourceId, dir: &Path) -> Result<bool, FileError> {
+    fn lay_out(&self, source: SourceId, dir: &Path) -> Result<bool, Error> {
         match lay_out(self, source, dir) {
             Ok(()) => Ok(true),
             Err(CompileError::File(error)) => Err(error),

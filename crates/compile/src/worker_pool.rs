@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Instant;
 
-use gfxpack_model::{Digest, JobId, SourceId};
-use gfxpack_process::{FileError, ScratchDir};
+use gfxpack_model::{Digest, Error, JobId, SourceId};
+use gfxpack_process::ScratchDir;
 
 use crate::context::BuildContext;
 use crate::costs::usual_memory;
@@ -131,7 +131,7 @@ impl WorkerPool<'_> {
         let scratch = tempfile::Builder::new()
             .prefix("job-")
             .tempdir_in(self.work.path())
-            .map_err(FileError::io("create", self.work.path()))?;
+            .map_err(Error::io("create", self.work.path()))?;
         job::run(self.context, job, declared, stage, scratch.path())
     }
 

@@ -191,3 +191,10 @@ fn others(versions: &[String]) -> String {
         versions => format!(", which has {}", versions.join(", ")),
     }
 }
+
+impl From<DebianError> for gfxpack_model::Error {
+    fn from(error: DebianError) -> Self {
+        let (kind, hint) = (gfxpack_model::ErrorKind::Internal, error.hint());
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}

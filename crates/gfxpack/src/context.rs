@@ -30,7 +30,7 @@ impl Context {
         };
         ctrlc::set_handler(handler).map_err(|error| {
             let message = format!("failed to handle signals: {error}");
-            Error::Message { kind: ErrorKind::Internal, message, hint: None }
+            Error::without_hint(ErrorKind::Internal, message)
         })?;
         Ok(self)
     }

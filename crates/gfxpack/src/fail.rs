@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub(crate) use gfxpack_pipeline::error::{Error, ErrorKind, Result, in_full, io, usage};
+pub(crate) use gfxpack_pipeline::error::{Error, ErrorKind, Result, in_full, io, json, usage};
 use gfxpack_pipeline::exit_code::SUCCESS;
 use serde_json::json;
 
@@ -48,11 +48,11 @@ fn message_and_hint(text: &str) -> (String, String) {
 /// Reports an error, and returns the exit code.
 pub(crate) fn report(error: &Error, output: &Output) -> ExitCode {
     let code = error.kind().exit_code();
-    let messages = match error {
-        Error::Inputs(errors) => errors.iter().map(ToString::to_string).collect(),
-        other => vec![in_full(other)],
+    let messages = match error.parts() {
+        [] => vec![in_full(error)],
+        parts => parts.iter().map(ToString::to_string).collect(),
     };
-    output.error(&messages, error.hint().as_deref(), code);
+    output.error(&messages, error.hint(), code);
     ExitCode::from(code)
 }
 

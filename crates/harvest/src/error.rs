@@ -67,3 +67,16 @@ impl HarvestError {
         }
     }
 }
+
+impl From<HarvestError> for gfxpack_model::Error {
+    fn from(error: HarvestError) -> Self {
+        let (kind, hint) = (
+            match error {
+                HarvestError::Interrupted => gfxpack_model::ErrorKind::Interrupted,
+                _ => gfxpack_model::ErrorKind::Usage,
+            },
+            error.hint(),
+        );
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_model::compiler::Program;
-use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
+use gfxpack_model::{Digest, Error, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_process::watch::{Record, Visible, WatchError};
-use gfxpack_process::{FileError, Output, ProgramEnd, Usage};
+use gfxpack_process::{Output, ProgramEnd, Usage};
 use gfxpack_toolchain::ToolchainError;
 
 use crate::template::CommandTemplate;
@@ -145,6 +145,6 @@ pub trait SourceFiles: Sync + fmt::Debug {
     /// Returns whether that is possible.
     ///
     /// # Errors
-    /// [`FileError`] if a file can't be written.
-    fn lay_out(&self, source: SourceId, dir: &Path) -> Result<bool, FileError>;
+    /// [`Error`] if a file can't be written.
+    fn lay_out(&self, source: SourceId, dir: &Path) -> Result<bool, Error>;
 }

@@ -146,3 +146,21 @@ impl AskError {
         })
     }
 }
+
+impl From<AskError> for gfxpack_model::Error {
+    fn from(error: AskError) -> Self {
+        use gfxpack_model::ErrorKind::{Internal, Interrupted, Usage};
+        let kind = match error {
+            AskError::Cancelled => Interrupted,
+            AskError::ComputeUnits(_)
+            | AskError::NoKernelDatabase { .. }
+            | AskError::NoPreload { .. } => Usage,
+            _ => Internal,
+        };
+        let made = match error.hint() {
+            Some(hint) => Self::new(kind, &error, hint),
+            None => Self::without_hint(kind, &error),
+        };
+        made.caused_by(error)
+    }
+}

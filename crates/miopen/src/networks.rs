@@ -166,6 +166,13 @@ fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_ascii_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
 }
 
+impl From<NetworkError> for gfxpack_model::Error {
+    fn from(error: NetworkError) -> Self {
+        let (kind, hint) = (gfxpack_model::ErrorKind::Usage, error.hint());
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -279,6 +279,16 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end).filter(|line| !line.is_empty())
 }
 
+impl From<SourcesError> for gfxpack_model::Error {
+    fn from(error: SourcesError) -> Self {
+        let hint = match &error {
+            SourcesError::Write { source, .. } => gfxpack_model::io_hint(source),
+            _ => "check that the libMIOpen is undamaged and may be read, or fetch it again",
+        };
+        Self::internal(&error, hint).caused_by(error)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

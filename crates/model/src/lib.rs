@@ -16,6 +16,7 @@ pub mod code_object;
 pub mod compiler;
 pub mod date;
 pub mod digest;
+mod error;
 mod error_text;
 mod ids;
 mod install_layout;
@@ -33,6 +34,7 @@ mod serialized;
 mod target;
 
 pub use digest::Digest;
+pub use error::{Error, ErrorKind, Result, io_hint, is_no_such_path};
 pub use error_text::{in_full, with_causes};
 pub use ids::{JobId, KdbId, SourceId, ToolchainId};
 pub use install_layout::InstallLayout;

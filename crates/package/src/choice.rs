@@ -1,10 +1,9 @@
 //! Chooses the package to install for each device.
 
+use gfxpack_model::Error;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
-
-use gfxpack_process::{FileError, SystemToolError};
 
 use crate::manager::PackageManager;
 use crate::repository::{self, PackageInfo, RepositoryError};
@@ -30,7 +29,7 @@ impl PackageSource<'_> {
         manager: &PackageManager,
         mut left_out: impl FnMut(&Path),
     ) -> Result<Self, RepositoryError> {
-        let dir = std::path::absolute(dir).map_err(FileError::io("find", dir))?;
+        let dir = std::path::absolute(dir).map_err(Error::io("find", dir))?;
         let mut described: Vec<PackageInfo> = Vec::new();
         for path in repository::packages(&dir)? {
             if path.extension().is_none_or(|ending| ending != manager.extension) {
@@ -51,7 +50,7 @@ impl PackageSource<'_> {
     ///
     /// # Errors
     /// If the manager's tools do not start.
-    pub fn for_each(&self, devices: &[Vec<String>]) -> Result<Vec<Vec<String>>, SystemToolError> {
+    pub fn for_each(&self, devices: &[Vec<String>]) -> Result<Vec<Vec<String>>, Error> {
         let chosen = one_for_each(devices, |name| match self {
             Self::Repositories(manager, arguments) => manager.knows(name, arguments),
             Self::Files(given) => Ok(given.iter().any(|package| package.name == name)),

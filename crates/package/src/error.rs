@@ -295,6 +295,30 @@ fn write_hint(path: &Path, source: &io::Error) -> String {
     }
 }
 
+/// Kind and hint of a package that could not be signed are those of the signer.
+impl From<Error> for gfxpack_model::Error {
+    fn from(error: Error) -> Self {
+        use crate::signing::SigningError;
+        let signer = match &error {
+            Error::Sign(cause) => cause.downcast_ref::<SigningError>(),
+            _ => None,
+        };
+        let (is_usage, hint) = match (signer, &error) {
+            (Some(signer), _) => (signer.is_usage(), signer.hint()),
+            (None, Error::Sign(_) | Error::Read { .. } | Error::Write { .. }) => {
+                (false, error.hint())
+            }
+            _ => (true, error.hint()),
+        };
+        let kind = if is_usage {
+            gfxpack_model::ErrorKind::Usage
+        } else {
+            gfxpack_model::ErrorKind::Internal
+        };
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

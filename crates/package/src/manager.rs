@@ -1,9 +1,10 @@
 //! The systems' package managers: how to ask which packages exist, and how to
 //! install them.
 
+use gfxpack_model::Error;
 use std::path::Path;
 
-use gfxpack_process::{SystemTool, SystemToolError};
+use gfxpack_process::SystemTool;
 
 /// A package manager.
 #[derive(Debug, Clone, Copy)]
@@ -67,8 +68,8 @@ impl PackageManager {
     /// for the installer; some of these say where to look for packages.
     ///
     /// # Errors
-    /// [`SystemToolError`] if the program does not start or does not answer.
-    pub fn knows(&self, name: &str, args: &[String]) -> Result<bool, SystemToolError> {
+    /// [`Error`] if the program does not start or does not answer.
+    pub fn knows(&self, name: &str, args: &[String]) -> Result<bool, Error> {
         let mut all: Vec<&str> = self.ask.to_vec();
         all.extend(shared(args, self.shared));
         all.push(name);

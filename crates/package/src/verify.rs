@@ -10,10 +10,9 @@ mod rpm;
 mod subject;
 mod sums;
 
+use gfxpack_model::Error;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-use gfxpack_process::FileError;
 
 pub use error::VerifyError;
 pub use subject::{Inspected, Inspector, Subject, Verified};
@@ -46,7 +45,7 @@ impl Verifier<'_> {
     }
 
     fn file_or_directory(&mut self, path: &Path) -> Result<(), VerifyError> {
-        let metadata = std::fs::metadata(path).map_err(FileError::io("find", path))?;
+        let metadata = std::fs::metadata(path).map_err(Error::io("find", path))?;
         if metadata.is_dir() {
             self.directory(path)
         } else if metadata.is_file() {

@@ -146,7 +146,7 @@ fn compile_and_assemble<'a>(
             progress,
         };
         match assembly.run() {
-            Err(Error::Compile(CompileError::CorruptObject(_))) if repairs > 0 => {
+            Err(error) if repairs > 0 && damaged_object(&error).is_some() => {
                 repairs -= 1;
                 // If one object is damaged, others may be too: find all of them at once.
                 let keys = summary.objects.iter().flatten().map(|(object, _)| object.key);
@@ -156,6 +156,14 @@ fn compile_and_assemble<'a>(
             made => break BuiltKdbs { kdbs: made?, summary, ledger },
         }
     })
+}
+
+/// The stored object that was found damaged, if that is the cause of an error.
+pub(crate) fn damaged_object(error: &Error) -> Option<Digest> {
+    match error.cause() {
+        Some(CompileError::CorruptObject(object)) => Some(*object),
+        _ => None,
+    }
 }
 
 /// Passes a job's events to everything that needs them.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{Cancel, CompileError, FileDigests, Limits, ObjectStore, STORE_VERSION};
 use gfxpack_plan::arguments;
-use gfxpack_process::{FileError, Identity, ScratchDir, temporary_dir};
+use gfxpack_process::{Identity, ScratchDir, temporary_dir};
 use gfxpack_toolchain::{Search, ToolchainError, Toolchains};
 
 use crate::error::{self, Error, Result};
@@ -156,7 +156,7 @@ pub(crate) fn ignores_case(path: &Path) -> bool {
 fn is_read_only(error: &CompileError) -> bool {
     let read_only =
         |kind| matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem);
-    matches!(error, CompileError::File(FileError::Io { source, .. }) if read_only(source.kind()))
+    matches!(error, CompileError::File(error) if error.io_kind().is_some_and(read_only))
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(warned, ["second"]);
         let error = result.unwrap_err();
         assert_eq!(error.to_string(), "failed to verify `a.kdb`, `b.kdb`");
-        assert_eq!(error.hint().as_deref(), Some("a device is wrong; build it again"));
+        assert_eq!(error.hint(), Some("a device is wrong; build it again"));
 
         let mut unread: CheckedFiles<&str> = CheckedFiles::default();
         unread.unread(usage("only", ""));

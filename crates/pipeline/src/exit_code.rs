@@ -28,10 +28,3 @@ pub const MEANINGS: [(u8, &str); 8] = [
     ),
     (ErrorKind::Interrupted.exit_code(), "interrupted by a signal"),
 ];
-
-impl ErrorKind {
-    /// The exit code of a command that ends with an error of this kind.
-    pub const fn exit_code(self) -> u8 {
-        self as u8
-    }
-}

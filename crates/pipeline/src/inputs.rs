@@ -24,7 +24,7 @@ use gfxpack_plan::plan::TargetRequest;
 use gfxpack_plan::{InputError, InputFault, Location, arguments, device_wide};
 
 use crate::ask::{LibraryAnswer, source_dirs};
-use crate::error::{self, Error, Result};
+use crate::error::{self, Result};
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::{self, Absent, Reason, SkipList};
 use crate::missing_from::{ExistingCount, ExistingKeys};
@@ -361,7 +361,7 @@ impl InputCollector {
     fn finish(mut self, options: &InputOptions) -> Result<ReadInputs> {
         self.leave_out(options)?;
         if !self.wrong_paths.is_empty() && !options.allow_partial {
-            return Err(Error::Inputs(self.wrong_paths));
+            return Err(error::inputs(self.wrong_paths));
         }
         self.inputs.warnings.extend(self.wrong_paths.iter().map(ToString::to_string));
         if !self.has_input {
@@ -384,7 +384,7 @@ impl InputCollector {
                 }
             }
             if request.keys.is_empty() && !self.inputs.key_errors.is_empty() {
-                return Err(Error::Inputs(self.inputs.key_errors));
+                return Err(error::inputs(self.inputs.key_errors));
             }
             if request.keys.is_empty() {
                 return Err(error::usage(

@@ -261,7 +261,8 @@ impl<'a> Ledger<'a> {
         }
         let text = |(target, mut lines): (String, Vec<(&KernelKey, Line)>)| {
             lines.sort_by_key(|(key, _)| *key);
-            let lines = lines.iter().map(|(_, line)| Ok(serde_json::to_string(line)?));
+            let lines =
+                lines.iter().map(|(_, line)| serde_json::to_string(line).map_err(error::json));
             Ok((target, lines.collect::<Result<_>>()?))
         };
         lines.into_iter().map(text).collect()

@@ -111,7 +111,7 @@ pub(crate) fn write(
         None => ledger::existing(out)?,
     });
     let (manifest, mut files) = listing.into_manifest();
-    let mut text = serde_json::to_string_pretty(&manifest)?;
+    let mut text = serde_json::to_string_pretty(&manifest).map_err(error::json)?;
     text.push('\n');
     let path = out.join(FILE_NAME);
     replace(&path, text)?;

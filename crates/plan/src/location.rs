@@ -102,3 +102,10 @@ impl InputError {
         self.problem.hint.clone()
     }
 }
+
+impl From<InputError> for gfxpack_model::Error {
+    fn from(error: InputError) -> Self {
+        let (kind, hint) = (gfxpack_model::ErrorKind::Usage, error.hint());
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}

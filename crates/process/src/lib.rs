@@ -35,7 +35,7 @@ pub mod watch;
 pub use atomic::{create_dir_as_above, write_atomic, write_atomic_by, write_atomic_with};
 pub use children::kill_children;
 pub use file_digest::{FileDigests, Identity};
-pub use file_error::{FileError, io_hint, is_no_such_path, is_not_found, temporary_dir};
+pub use file_error::{is_not_found, scratch_error, temporary_dir, temporary_dir_error};
 pub use foreground::Foreground;
 pub use memory::{available_memory, default_jobs, resident_of_jobs};
 pub use memory_layout::fixed;
@@ -46,7 +46,7 @@ pub use program::{
 };
 pub use scratch_dir::ScratchDir;
 pub use sealed::{read_sealed, write_sealed};
-pub use system_tool::{SystemTool, SystemToolError, ToolOutput};
+pub use system_tool::{SystemTool, ToolOutput};
 pub use timestamp::Timestamp;
 pub use touch::{note_use, touch};
 pub use usage::Usage;

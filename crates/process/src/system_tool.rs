@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-use crate::file_error::{io_hint, is_no_such_path};
+use gfxpack_model::Error;
 
 /// The number of output lines that the error of a failed tool contains.
 const LINES_TOLD: usize = 5;
@@ -31,66 +31,17 @@ pub struct ToolOutput {
     pub stderr: String,
 }
 
-/// A tool that could not be started, or that failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SystemToolError {
-    /// It is not on `PATH`.
-    #[error("failed to find the program `{}`", .0.program)]
-    NotInstalled(SystemTool),
-    /// It could not be started.
-    #[error("failed to start `{program}`")]
-    Start {
-        /// The tool.
-        program: &'static str,
-        /// The cause.
-        source: io::Error,
-    },
-    /// It failed.
-    #[error("failed to run `{program}`: {status}{}{diagnostics}", if .diagnostics.is_empty() { "" } else { ": " })]
-    Failed {
-        /// The tool.
-        program: &'static str,
-        /// How it ended.
-        status: ExitStatus,
-        /// The last lines of its standard error, on one line.
-        diagnostics: String,
-    },
-}
-
-impl SystemToolError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self {
-            Self::NotInstalled(tool) => format!("install {}", tool.provided_by),
-            Self::Start { source, .. } => io_hint(source).to_owned(),
-            Self::Failed { .. } => "see its output above".to_owned(),
-        }
-    }
-
-    /// Whether the user can fix it, as opposed to a failure of the machine or the tool.
-    #[must_use]
-    pub fn is_usage(&self) -> bool {
-        match self {
-            Self::NotInstalled(_) => true,
-            Self::Start { source, .. } => is_no_such_path(source),
-            Self::Failed { .. } => false,
-        }
-    }
-}
-
 impl SystemTool {
     /// Runs the tool in `dir` with `input` as its standard input, and returns its standard output.
     ///
     /// # Errors
-    /// [`SystemToolError`], [`SystemToolError::Failed`] for each exit code but 0.
+    /// If it is not installed, can't be started, or ends with an exit code other than 0.
     pub fn output<S: AsRef<OsStr>>(
         self,
         arguments: &[S],
         dir: &Path,
         input: &[u8],
-    ) -> Result<Vec<u8>, SystemToolError> {
+    ) -> Result<Vec<u8>, Error> {
         let output = self.capture(arguments, dir, input)?;
         if output.status.success() { Ok(output.stdout) } else { Err(output.failure()) }
     }
@@ -98,13 +49,13 @@ impl SystemTool {
     /// Runs the tool in `dir` with `input` as its standard input, and returns how it ended.
     ///
     /// # Errors
-    /// [`SystemToolError::NotInstalled`] and [`SystemToolError::Start`].
+    /// If it is not installed, or can't be started.
     pub fn capture<S: AsRef<OsStr>>(
         self,
         arguments: &[S],
         dir: &Path,
         input: &[u8],
-    ) -> Result<ToolOutput, SystemToolError> {
+    ) -> Result<ToolOutput, Error> {
         let mut command = self.command(arguments, dir);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(self.start_error())?;
@@ -124,8 +75,8 @@ impl SystemTool {
     /// Runs the tool on the user's terminal.
     ///
     /// # Errors
-    /// [`SystemToolError`].
-    pub fn interact<S: AsRef<OsStr>>(self, arguments: &[S]) -> Result<(), SystemToolError> {
+    /// If it is not installed, can't be started, or fails.
+    pub fn interact<S: AsRef<OsStr>>(self, arguments: &[S]) -> Result<(), Error> {
         let status = self.command(arguments, Path::new(".")).status();
         let status = status.map_err(self.start_error())?;
         if status.success() { Ok(()) } else { Err(self.failed(status, "")) }
@@ -148,35 +99,46 @@ impl SystemTool {
         command
     }
 
-    fn start_error(self) -> impl FnOnce(io::Error) -> SystemToolError {
+    fn start_error(self) -> impl FnOnce(io::Error) -> Error {
+        let Self { program, provided_by } = self;
         move |source| match source.kind() {
-            io::ErrorKind::NotFound => SystemToolError::NotInstalled(self),
-            _ => SystemToolError::Start { program: self.program, source },
+            io::ErrorKind::NotFound => Error::usage(
+                format!("failed to find the program `{program}`"),
+                format!("install {provided_by}"),
+            ),
+            _ => Error::io("start", program)(source),
         }
     }
 
-    fn failed(self, status: ExitStatus, stderr: &str) -> SystemToolError {
+    fn failed(self, status: ExitStatus, stderr: &str) -> Error {
+        let program = self.program;
         let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
-        let diagnostics = lines[lines.len().saturating_sub(LINES_TOLD)..].join("; ");
-        SystemToolError::Failed { program: self.program, status, diagnostics }
+        let mut message = format!("failed to run `{program}`: {status}");
+        if !lines.is_empty() {
+            message += ": ";
+            message += &lines[lines.len().saturating_sub(LINES_TOLD)..].join("; ");
+        }
+        Error::internal(message, "see its output above")
     }
 }
 
 impl ToolOutput {
     /// The error for a tool whose result is not acceptable.
     #[must_use]
-    pub fn failure(&self) -> SystemToolError {
+    pub fn failure(&self) -> Error {
         self.tool.failed(self.status, &self.stderr)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use gfxpack_model::ErrorKind;
+
     use super::*;
 
     const SH: SystemTool = SystemTool { program: "sh", provided_by: "dash" };
 
-    fn sh(script: &str, input: &[u8]) -> Result<Vec<u8>, SystemToolError> {
+    fn sh(script: &str, input: &[u8]) -> Result<Vec<u8>, Error> {
         SH.output(&["-c", script], Path::new("/"), input)
     }
 
@@ -192,7 +154,7 @@ mod tests {
         let error = sh("for i in 1 2 3 4 5 6; do echo $i >&2; echo >&2; done; exit 3", b"");
         let error = error.expect_err("it fails");
         let expected = "failed to run `sh`: exit status: 3: 2; 3; 4; 5; 6";
-        assert_eq!((error.to_string().as_str(), error.is_usage()), (expected, false));
+        assert_eq!((error.to_string().as_str(), error.kind()), (expected, ErrorKind::Internal));
     }
 
     #[test]
@@ -200,6 +162,6 @@ mod tests {
         let none = SystemTool { program: "/no/such/program", provided_by: "a-package" };
         assert!(!none.is_installed() && SH.is_installed());
         let error = none.interact(&["--version"]).expect_err("there is none");
-        assert_eq!((error.hint().as_str(), error.is_usage()), ("install a-package", true));
+        assert_eq!((error.hint(), error.kind()), (Some("install a-package"), ErrorKind::Usage));
     }
 }

@@ -84,3 +84,10 @@ pub(crate) fn for_each_line(
     lines.finish(&mut line);
     ended
 }
+
+impl From<ListError> for gfxpack_model::Error {
+    fn from(error: ListError) -> Self {
+        let (kind, hint) = (gfxpack_model::ErrorKind::Usage, error.hint());
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}

@@ -222,3 +222,13 @@ pub(crate) fn own_machine() -> Option<u16> {
         _ => None,
     }
 }
+
+impl From<ElfError> for gfxpack_model::Error {
+    fn from(error: ElfError) -> Self {
+        let (kind, hint) = (
+            gfxpack_model::ErrorKind::Internal,
+            "check that the libMIOpen is undamaged and may be read, or fetch it again",
+        );
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}

@@ -110,3 +110,26 @@ fn shown(dirs: &[PathBuf]) -> String {
     let dirs: Vec<_> = dirs.iter().map(|dir| format!("`{}`", dir.display())).collect();
     dirs.join(", ")
 }
+
+impl From<LibraryError> for gfxpack_model::Error {
+    fn from(error: LibraryError) -> Self {
+        use gfxpack_model::ErrorKind::{Internal, Interrupted, Unsound, Usage};
+        let kind = match &error {
+            LibraryError::Debian(DebianError::Interrupted) => Interrupted,
+            LibraryError::Debian(DebianError::Signature { .. } | DebianError::Digest { .. }) => {
+                Unsound
+            }
+            LibraryError::Debian(DebianError::Signing(error)) if error.is_usage() => Usage,
+            LibraryError::Debian(
+                DebianError::BadMirror { .. }
+                | DebianError::NotFound { .. }
+                | DebianError::NoPackage { .. }
+                | DebianError::Lock { .. },
+            ) => Usage,
+            LibraryError::Debian(_) | LibraryError::NoDependency { .. } => Internal,
+            _ => Usage,
+        };
+        let hint = error.hint();
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_model::compiler::SuppliedConstant;
 use gfxpack_model::processors::PROCESSORS;
-use gfxpack_model::{Digest, Language, TargetId};
+use gfxpack_model::{Digest, Error, Language, TargetId};
 use gfxpack_process::watch::FileSystemCache;
-use gfxpack_process::{Cancel, FileDigests, FileError, ScratchDir, Timestamp};
+use gfxpack_process::{Cancel, FileDigests, ScratchDir, Timestamp};
 
 use crate::discover::{self, Candidate, Driver, Search};
 use crate::error::ToolchainError;
@@ -78,7 +78,7 @@ impl<'a> Toolchains<'a> {
         };
         let entries = entries.into_iter().map(entry).collect();
         let scratch =
-            ScratchDir::in_cache(scratch).map_err(FileError::io("create", scratch.join("work")))?;
+            ScratchDir::in_cache(scratch).map_err(Error::io("create", scratch.join("work")))?;
         Ok(Self { search, digests, cancel, cache, keep, trial, scratch, entries })
     }
 

@@ -1,12 +1,13 @@
 //! Finds compilers, headers and device libraries by looking at the file system only; no program is
 //! started.
 
+use gfxpack_model::Error;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_process::{FileError, find_in_path};
+use gfxpack_process::find_in_path;
 
 use crate::error::ToolchainError;
 
@@ -87,7 +88,7 @@ fn holds_bitcode(dir: &Path) -> bool {
 
 /// Compilers run in other directories than this process.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, ToolchainError> {
-    Ok(std::path::absolute(path).map_err(FileError::io("find", path))?)
+    Ok(std::path::absolute(path).map_err(Error::io("find", path))?)
 }
 
 impl Search {

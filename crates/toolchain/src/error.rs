@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use gfxpack_model::Language;
-use gfxpack_process::{FileError, StartError};
+use gfxpack_model::{Error, Language};
+use gfxpack_process::StartError;
 
 /// Why there is no toolchain, or it could not be run. A compiler that refuses a source is no such
 /// error.
@@ -68,7 +68,7 @@ pub enum ToolchainError {
     },
     /// A file could not be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] Error),
     /// The user asked to stop.
     #[error("failed to finish: interrupted")]
     Interrupted,
@@ -112,9 +112,29 @@ impl ToolchainError {
                  the change is kept"
             }
             Self::Unbuildable { remedy, .. } => remedy,
-            Self::File(error) => error.hint(),
+            Self::File(error) => error.hint().unwrap_or_default(),
             Self::Interrupted => "run the same command again: what is built already is kept",
         };
         hint.to_owned()
+    }
+}
+
+impl From<ToolchainError> for gfxpack_model::Error {
+    fn from(error: ToolchainError) -> Self {
+        let (kind, hint) = (
+            match error {
+                ToolchainError::Interrupted => gfxpack_model::ErrorKind::Interrupted,
+                ToolchainError::NoHipcc
+                | ToolchainError::NoProgram(_)
+                | ToolchainError::NoPreferredHipcc(_)
+                | ToolchainError::NoRocm(_)
+                | ToolchainError::NoBitcode(_)
+                | ToolchainError::NoDeviceLibs
+                | ToolchainError::Unbuildable { .. } => gfxpack_model::ErrorKind::Usage,
+                _ => gfxpack_model::ErrorKind::Internal,
+            },
+            error.hint(),
+        );
+        Self::new(kind, &error, hint).caused_by(error)
     }
 }

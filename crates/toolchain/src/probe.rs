@@ -1,5 +1,6 @@
 //! Asks a toolchain's programs about the toolchain.
 
+use gfxpack_model::Error;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gfxpack_process::watch::{Recorder, recorded};
-use gfxpack_process::{self as process, Cancel, FileError, Output, Program, ProgramEnd};
+use gfxpack_process::{self as process, Cancel, Output, Program, ProgramEnd};
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache};
@@ -247,16 +248,16 @@ impl<'a> ProgramRunner<'a> {
     /// Compiles a module's text to bitcode with clang.
     pub(crate) fn bitcode(&self, clang: &Path, module: &str) -> Result<Vec<u8>, ToolchainError> {
         let (text, made) = (self.scratch.join("module.ll"), self.scratch.join("module.bc"));
-        fs::write(&text, module).map_err(FileError::io("write", &text))?;
+        fs::write(&text, module).map_err(Error::io("write", &text))?;
         let target = "--target=amdgcn-amd-amdhsa";
         let arguments = ["-x", "ir", target, "-nogpulib", "-emit-llvm", "-c", "module.ll"];
         self.ask(clang, &[&arguments[..], &["-o", "module.bc"]].concat())?;
-        Ok(fs::read(&made).map_err(FileError::io("read", made))?)
+        Ok(fs::read(&made).map_err(Error::io("read", made))?)
     }
 
     /// The program with links resolved, and all shared libraries that it loads.
     pub(crate) fn with_libraries(&self, program: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
-        let real = fs::canonicalize(program).map_err(FileError::io("read", program))?;
+        let real = fs::canonicalize(program).map_err(Error::io("read", program))?;
         let libraries = self.libraries(&real)?;
         Ok([vec![real], libraries].concat())
     }
@@ -298,7 +299,7 @@ fn ask_hipcc(
     hipcc: &Path,
 ) -> Result<(FoundParts, BTreeSet<PathBuf>), ToolchainError> {
     let source = runner.scratch.join("probe.hip");
-    fs::write(&source, "").map_err(FileError::io("write", &source))?;
+    fs::write(&source, "").map_err(Error::io("write", &source))?;
     let mut last = None;
     for processor in PROBE_PROCESSORS {
         let arch = format!("--offload-arch={processor}");
@@ -424,7 +425,7 @@ pub(crate) fn header_version(rocm: &Path) -> Option<[u32; 3]> {
 
 /// The ISA versions that the device libraries in a directory know.
 pub(crate) fn isas(device_libs: &Path) -> Result<BTreeSet<String>, ToolchainError> {
-    let entries = fs::read_dir(device_libs).map_err(FileError::io("read", device_libs))?;
+    let entries = fs::read_dir(device_libs).map_err(Error::io("read", device_libs))?;
     let isas: BTreeSet<String> = entries
         .flatten()
         .filter_map(|entry| {

@@ -3,14 +3,15 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use gfxpack_model::compiler::{CompilerFacts, DEVICE_LIBS, Program, ROCM, SuppliedConstant};
 use gfxpack_model::digest::Hasher;
-use gfxpack_model::{Digest, Language};
-use gfxpack_process::{FileDigests, FileError, Identity, Timestamp};
+use gfxpack_model::{Digest, Error, Language};
+use gfxpack_process::{FileDigests, Identity, Timestamp};
 use rayon::prelude::*;
 
 use crate::discover::{Candidate, Driver};
@@ -110,9 +111,9 @@ impl Toolchain {
         let mut files = programs.clone();
         files.extend(hipcc.iter().flat_map(|hipcc| probe::wrapper_files(hipcc)));
         let snapshot = Arc::new(Snapshot::take(&files, &covered));
-        let assembly = digest_of(&closure(&programs, &[], digests)?);
-        let opencl_c = digest_of(&closure(&programs, &of_opencl_c, digests)?);
-        let closure_files = closure(&files, &covered, digests)?;
+        let assembly = digest_of(&closure(&programs, &[], digests).map_err(unreadable)?);
+        let opencl_c = digest_of(&closure(&programs, &of_opencl_c, digests).map_err(unreadable)?);
+        let closure_files = closure(&files, &covered, digests).map_err(unreadable)?;
         let closure = digest_of(&closure_files);
         Ok(Self {
             hipcc,
@@ -255,10 +256,8 @@ impl Toolchain {
             return Ok(());
         }
         let now = Snapshot::take(&self.files, &self.covered);
-        let files = closure(&self.files, &self.covered, digests).map_err(|error| match error {
-            FileError::Io { path, .. } => changed(&path),
-            other => other.into(),
-        })?;
+        let files = closure(&self.files, &self.covered, digests);
+        let files = files.map_err(|(path, _)| changed(&path))?;
         // A directory's entry changes with the files in it, which are better named.
         let names = different_names(&self.closure_files, &files).into_iter();
         if let Some(name) = names.min_by_key(|name| name.ends_with('/')) {
@@ -423,20 +422,23 @@ fn identity(path: &Path) -> Option<Identity> {
     fs::metadata(path).ok().map(|meta| Identity::from_metadata(&meta))
 }
 
+/// A file that can't be read.
+type ReadFailure = (PathBuf, io::Error);
+
+fn unreadable((path, error): ReadFailure) -> Error {
+    Error::io("read", path)(error)
+}
+
 /// A directory and everything below it, links followed, ordered by name. A dangling link, or one to
 /// a directory above it, is included, with nothing below it.
-fn walk(dir: &Path) -> impl Iterator<Item = Result<PathBuf, FileError>> {
+fn walk(dir: &Path) -> impl Iterator<Item = Result<PathBuf, ReadFailure>> {
     let entries = walkdir::WalkDir::new(dir).follow_links(true).sort_by_file_name();
     entries.into_iter().map(move |entry| match entry {
         Ok(entry) => Ok(entry.into_path()),
         Err(error) => {
             let path = error.path().unwrap_or(dir).to_owned();
             let is_end = error.loop_ancestor().is_some() || fs::metadata(&path).is_err();
-            if is_end && path.is_symlink() {
-                Ok(path)
-            } else {
-                Err(FileError::io("read", path)(error.into()))
-            }
+            if is_end && path.is_symlink() { Ok(path) } else { Err((path, error.into())) }
         }
     })
 }
@@ -454,7 +456,7 @@ fn closure(
     files: &[PathBuf],
     dirs: &[PathBuf],
     digests: &FileDigests,
-) -> Result<Vec<(String, Digest)>, FileError> {
+) -> Result<Vec<(String, Digest)>, ReadFailure> {
     let name_of = |path: &Path| text_of(Path::new(path.file_name().unwrap_or_default()));
     let mut named: Vec<_> = files.iter().map(|file| (name_of(file), file.clone())).collect();
     let mut layouts = Vec::new();
@@ -491,11 +493,11 @@ fn closure(
         layouts.push((format!("{}/", name_of(dir)), digest));
     }
     let digest = |(name, file): (String, PathBuf)| {
-        let digest = digests.digest(&file).map_err(FileError::io("read", &file))?;
+        let digest = digests.digest(&file).map_err(|error| (file, error))?;
         Ok((name, digest))
     };
     let mut entries: Vec<_> =
-        named.into_par_iter().map(digest).collect::<Result<_, FileError>>()?;
+        named.into_par_iter().map(digest).collect::<Result<_, ReadFailure>>()?;
     entries.extend(layouts);
     entries.sort();
     entries.dedup();

@@ -8,9 +8,9 @@ use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_model::compiler::{CompilerFacts, Program};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::processors::PROCESSORS;
-use gfxpack_model::{Digest, Language, TargetId};
+use gfxpack_model::{Digest, Error, Language, TargetId};
 use gfxpack_process::watch::{FileSystemCache, PathStates};
-use gfxpack_process::{FileError, read_sealed, write_sealed};
+use gfxpack_process::{read_sealed, write_sealed};
 
 use crate::error::ToolchainError;
 use crate::probe::ProgramRunner;
@@ -111,7 +111,7 @@ impl<'a> Trial<'a> {
     /// Compiles the kernel. The toolchain's device libraries must exist.
     pub(crate) fn run(&self, runner: &ProgramRunner<'_>) -> Result<TrialResult, ToolchainError> {
         let source = runner.scratch().join(self.file);
-        fs::write(&source, self.source).map_err(FileError::io("write", &source))?;
+        fs::write(&source, self.source).map_err(Error::io("write", &source))?;
         let made = runner.scratch().join("trial.o");
         let filled = self.args.iter().map(|arg| self.toolchain.fill(arg));
         let arguments: Vec<_> = filled.chain(["-o".into(), made.clone().into()]).collect();

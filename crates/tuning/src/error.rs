@@ -101,3 +101,10 @@ fn pending_hint(path: &Path) -> String {
         path.display()
     )
 }
+
+impl From<ReadError> for gfxpack_model::Error {
+    fn from(error: ReadError) -> Self {
+        let (kind, hint) = (gfxpack_model::ErrorKind::Usage, error.hint());
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}

@@ -158,3 +158,16 @@ pub fn merge(
     merged.save(output).map_err(failed)?;
     Ok(Merged { kind, records: merged.count(), overlaid, faults })
 }
+
+impl From<MergeError> for gfxpack_model::Error {
+    fn from(error: MergeError) -> Self {
+        let (kind, hint) = (
+            match error {
+                MergeError::Write { .. } => gfxpack_model::ErrorKind::Internal,
+                _ => gfxpack_model::ErrorKind::Usage,
+            },
+            error.hint(),
+        );
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}

@@ -22,9 +22,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_launch::{CommandTemplate, Defines, TemplateArg, TemplateValues, searched};
-use gfxpack_model::{Digest, relative_path};
+use gfxpack_model::{Digest, Error, relative_path};
 use gfxpack_plan::plan::{Job, StagedFile};
-use gfxpack_process::FileError;
+
 use gfxpack_process::preload;
 use gfxpack_toolchain::Toolchain;
 
@@ -320,13 +320,8 @@ impl<'a> InputTree<'a> {
         Ok(Some(format!("../{path}")))
     }
 
-    fn digest(&self, file: &Path) -> Result<Digest, FileError> {
-        self.context
-            .declarer
-            .file_system()
-            .digests()
-            .digest(file)
-            .map_err(FileError::io("read", file))
+    fn digest(&self, file: &Path) -> Result<Digest, Error> {
+        self.context.declarer.file_system().digests().digest(file).map_err(Error::io("read", file))
     }
 
     /// Adds a header where its includers find it. Returns whether that is possible.
@@ -347,7 +342,7 @@ impl<'a> InputTree<'a> {
         if let Some(there) = self.files.get(&path) {
             return Ok(there.digest == digest);
         }
-        let meta = fs::metadata(file).map_err(FileError::io("read", file))?;
+        let meta = fs::metadata(file).map_err(Error::io("read", file))?;
         let input = InputFile {
             path: path.clone(),
             digest,

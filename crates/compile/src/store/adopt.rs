@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use gfxpack_model::Digest;
-use gfxpack_process::FileError;
+use gfxpack_model::{Digest, Error};
 
 use super::entry::{Entry, ObjectInfo};
 use super::object_store::ObjectStore;
@@ -29,7 +28,7 @@ impl ObjectStore {
     ) -> Result<Option<ObjectInfo>, CompileError> {
         let raw = match from.read_entry(path) {
             Err(error) if is_gone(&error) => return Ok(None),
-            raw => raw.map_err(FileError::io("read", from.dir.join(path)))?,
+            raw => raw.map_err(Error::io("read", from.dir.join(path)))?,
         };
         let Some(Entry { info, .. }) = Entry::parse(&raw, key) else {
             from.drop_one(key, path)?;

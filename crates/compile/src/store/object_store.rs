@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use gfxpack_model::Digest;
-use gfxpack_process::{FileError, create_dir_as_above, note_use, write_atomic_by};
+use gfxpack_model::{Digest, Error};
+use gfxpack_process::{create_dir_as_above, note_use, write_atomic_by};
 use rayon::prelude::*;
 use rustix::fs::{Access, FlockOperation, access, flock};
 
@@ -36,22 +36,22 @@ impl ObjectStore {
     pub fn open(cache_dir: &Path) -> Result<Self, CompileError> {
         let mut store = Self::open_to_look(cache_dir);
         let temp = store.dir.join(TEMP);
-        fs::create_dir_all(&temp).map_err(FileError::io("create", &temp))?;
+        fs::create_dir_all(&temp).map_err(Error::io("create", &temp))?;
         for kind in EVICTABLE_DIRS.into_iter().chain([TEMP]) {
             let dir = store.dir.join(kind);
-            create_dir_as_above(&dir).map_err(FileError::io("create", &dir))?;
+            create_dir_as_above(&dir).map_err(Error::io("create", &dir))?;
             // Other users may have created these directories.
             let below = KEY_DIRS.contains(&kind).then(|| fs::read_dir(&dir).ok()).flatten();
             let below = below.into_iter().flatten().flatten().map(|entry| entry.path());
             for dir in below.chain([dir]) {
-                let denied = |error| FileError::io("write", &dir)(io::Error::from(error));
+                let denied = |error| Error::io("write", &dir)(io::Error::from(error));
                 access(&dir, Access::WRITE_OK).map_err(denied)?;
             }
         }
         let path = store.dir.join(LOCK);
         // NFS refuses a shared lock on a file that is opened only for writing.
         let lock = File::options().create(true).read(true).append(true).open(&path);
-        let lock = lock.map_err(FileError::io("write", &path))?;
+        let lock = lock.map_err(Error::io("write", &path))?;
         // Waits while another process evicts. Without locks, an object that is evicted too early is
         // compiled again.
         flock(&lock, FlockOperation::LockShared).ok();
@@ -155,7 +155,7 @@ impl ObjectStore {
         let bytes = match self.read_entry(&path) {
             // Evicted or removed since the lookup.
             Err(error) if is_gone(&error) => return Err(CompileError::CorruptObject(key)),
-            read => read.map_err(FileError::io("read", self.dir.join(&path)))?,
+            read => read.map_err(Error::io("read", self.dir.join(&path)))?,
         };
         let Some(Entry { info, object, .. }) = Entry::parse(&bytes, key) else {
             self.drop_one(key, &path)?;
@@ -171,7 +171,7 @@ impl ObjectStore {
 
     /// Removes a damaged object, if possible. In a read-only store, it is hidden by a new file
     /// above it.
-    pub(super) fn drop_one(&self, key: Digest, path: &Path) -> Result<(), FileError> {
+    pub(super) fn drop_one(&self, key: Digest, path: &Path) -> Result<(), Error> {
         tracing::warn!(%key, "dropping a damaged object");
         if fs::remove_file(self.dir.join(path)).is_err() && self.below.is_some() {
             // This is too short for a lookup, so the object is compiled again.
@@ -195,9 +195,9 @@ impl ObjectStore {
         Ok(info)
     }
 
-    pub(crate) fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<(), FileError> {
+    pub(crate) fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<(), Error> {
         let path = self.dir.join(path);
-        write_atomic_by(&path, &self.dir.join(TEMP), parts).map_err(FileError::io("write", path))
+        write_atomic_by(&path, &self.dir.join(TEMP), parts).map_err(Error::io("write", path))
     }
 
     /// The file of an object, below the store's directory.

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use gfxpack_model::KernelKey;
-use gfxpack_process::FileError;
+use gfxpack_model::{Error, KernelKey};
+
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
@@ -118,7 +118,7 @@ impl ObjectStore {
             Some(lock) => lock.try_clone(),
             None => File::options().append(true).open(&path),
         };
-        let lock = lock.map_err(FileError::io("write", &path))?;
+        let lock = lock.map_err(Error::io("write", &path))?;
         if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
             // The failed request released our shared lock, so that of several builds that end at
             // once, none keeps the others from evicting.
@@ -171,7 +171,7 @@ impl ObjectStore {
             }
             let bytes = match File::open(&entry.path).and_then(read_entry) {
                 Err(error) if is_gone(&error) => return Ok(None),
-                read => read.map_err(FileError::io("read", &entry.path))?,
+                read => read.map_err(Error::io("read", &entry.path))?,
             };
             let name = entry.path.file_name().and_then(|name| name.to_str());
             let job = name.and_then(|name| name.parse().ok());
@@ -206,10 +206,10 @@ impl ObjectStore {
 }
 
 /// Removes a file; no error if it is already gone.
-fn remove(path: &Path) -> Result<(), FileError> {
+fn remove(path: &Path) -> Result<(), Error> {
     match fs::remove_file(path) {
         Err(error) if is_gone(&error) => Ok(()),
-        removed => removed.map_err(FileError::io("remove", path)),
+        removed => removed.map_err(Error::io("remove", path)),
     }
 }
 

@@ -68,7 +68,7 @@ fn write<L: Serialize>(lines: &[L], args: &Ask, output: &Output, message: impl F
     }
     for line in lines {
         message(line);
-        output.text(&serde_json::to_string(line)?);
+        output.text(&serde_json::to_string(line).map_err(fail::json)?);
     }
     Ok(())
 }

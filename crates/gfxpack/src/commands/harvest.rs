@@ -64,7 +64,7 @@ fn keys(args: &HarvestKeys, context: &Context) -> Result {
             Some(out) => out.line(record)?,
             None => {
                 output.message("key", record);
-                output.text(&serde_json::to_string(record)?);
+                output.text(&serde_json::to_string(record).map_err(fail::json)?);
             }
         }
     }

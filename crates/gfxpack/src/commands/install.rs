@@ -138,9 +138,9 @@ fn start(manager: &PackageManager, args: &Install, wanted: Vec<String>, output: 
         return Ok(());
     }
     if rustix::process::geteuid().is_root() {
-        return Ok(manager.tool.interact(&arguments)?);
+        return manager.tool.interact(&arguments);
     }
     arguments.insert(0, manager.tool.program.to_owned());
     let sudo = SystemTool { program: "sudo", provided_by: "sudo, or run this as root" };
-    Ok(sudo.interact(&arguments)?)
+    sudo.interact(&arguments)
 }

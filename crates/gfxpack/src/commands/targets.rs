@@ -2,7 +2,6 @@
 
 use gfxpack_model::Language;
 use gfxpack_model::processors::PROCESSORS;
-use gfxpack_pipeline::error::Error;
 use gfxpack_pipeline::text::language_word;
 use gfxpack_pipeline::toolchains::{buildable, survey};
 use gfxpack_toolchain::ToolchainError;
@@ -31,7 +30,7 @@ pub(crate) fn run(args: &Targets, context: &Context) -> Result {
         Err(error)
             if !args.buildable
                 && !args.toolchains
-                && matches!(error, Error::Toolchain(ToolchainError::NoHipcc)) =>
+                && matches!(error.cause(), Some(ToolchainError::NoHipcc)) =>
         {
             output.warn(&format!("{error}; what can be built here is not known"));
             None

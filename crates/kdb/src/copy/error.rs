@@ -51,3 +51,19 @@ impl CopyError {
         }
     }
 }
+
+impl From<CopyError> for gfxpack_model::Error {
+    fn from(error: CopyError) -> Self {
+        let (kind, hint) = (
+            match &error {
+                CopyError::Write(_) => gfxpack_model::ErrorKind::Internal,
+                CopyError::Read(ReadError::Interrupted { .. }) => {
+                    gfxpack_model::ErrorKind::Interrupted
+                }
+                _ => gfxpack_model::ErrorKind::Usage,
+            },
+            error.hint(),
+        );
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}

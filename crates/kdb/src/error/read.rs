@@ -273,3 +273,16 @@ fn hint_of(error: &io::Error) -> &'static str {
         _ => "check the permissions of the file and of the directories above it",
     }
 }
+
+impl From<ReadError> for gfxpack_model::Error {
+    fn from(error: ReadError) -> Self {
+        let (kind, hint) = (
+            match error {
+                ReadError::Interrupted { .. } => gfxpack_model::ErrorKind::Interrupted,
+                _ => gfxpack_model::ErrorKind::Usage,
+            },
+            error.hint(),
+        );
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}

@@ -118,3 +118,10 @@ impl WriteError {
         }
     }
 }
+
+impl From<WriteError> for gfxpack_model::Error {
+    fn from(error: WriteError) -> Self {
+        let (kind, hint) = (gfxpack_model::ErrorKind::Internal, error.hint());
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}

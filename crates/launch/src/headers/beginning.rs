@@ -8,13 +8,13 @@
 //! define or undefine, other pragmas than `#pragma once`, and what asks for other files or for what
 //! was compiled before.
 
+use gfxpack_model::Error;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::mem;
 use std::path::{Component, Path, PathBuf};
 
-use gfxpack_process::FileError;
 use gfxpack_process::watch::tidy_path;
 
 use super::precompiled::is_of_name;
@@ -141,11 +141,11 @@ pub(super) struct Question<'a> {
 
 impl Question<'_> {
     /// The command line that preprocesses the source; `None` if the command is not understood.
-    pub(super) fn arguments(&self) -> Result<Option<Vec<OsString>>, FileError> {
+    pub(super) fn arguments(&self) -> Result<Option<Vec<OsString>>, Error> {
         let write = |path: &Path, text: &str| {
             let parent = path.parent().unwrap_or(path);
-            fs::create_dir_all(parent).map_err(FileError::io("create", parent))?;
-            fs::write(path, text).map_err(FileError::io("write", path))
+            fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+            fs::write(path, text).map_err(Error::io("write", path))
         };
         for header in HEADERS {
             write(&self.stand_ins().join(header), &format!("{MARK}\n#error {MARK}\n"))?;

@@ -8,11 +8,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gfxpack_model::{Digest, Language, SourceId, ToolchainId};
+use gfxpack_model::{Digest, Error, Language, SourceId, ToolchainId};
 use gfxpack_process::watch::{
     FileSystemCache, Record, Recorder, Visible, WatchError, recorded, tidy_path,
 };
-use gfxpack_process::{FileError, Output, Usage};
+use gfxpack_process::{Output, Usage};
 use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
@@ -272,7 +272,7 @@ impl<'a> HeaderMaker<'a> {
         let input = "probe.hip";
         let source = dir.join(input);
         fs::write(&source, format!("{}{PROBE}", recipe.text()))
-            .map_err(FileError::io("write", &source))?;
+            .map_err(Error::io("write", &source))?;
         let deps_file = &dir.join("d");
         let stage = self.options.file_system.real(dir);
         let mut visible = Visible { stage, ..Visible::default() };
@@ -345,9 +345,9 @@ impl<'a> HeaderMaker<'a> {
 /// The output of a program, and which compilers ran.
 type Ran = (Output, Result<Record, WatchError>);
 
-pub(super) fn scratch(work: &Path, prefix: &str) -> Result<TempDir, FileError> {
+pub(super) fn scratch(work: &Path, prefix: &str) -> Result<TempDir, Error> {
     let made = tempfile::Builder::new().prefix(prefix).tempdir_in(work);
-    made.map_err(FileError::io("create", work))
+    made.map_err(Error::io("create", work))
 }
 
 /// The directories of its sources that a command searches.

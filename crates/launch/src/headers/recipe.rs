@@ -6,10 +6,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
+use gfxpack_model::{Digest, Error};
 use gfxpack_process::watch::FileSystemCache;
-use gfxpack_process::{FileError, read_sealed, touch, write_atomic, write_sealed};
+use gfxpack_process::{read_sealed, touch, write_atomic, write_sealed};
 use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
 
@@ -154,12 +154,12 @@ impl HeaderRecipe {
     }
 
     /// Writes the record of a tested header, so that other builds find it.
-    pub(crate) fn write_record(&self, record: &HeaderRecord) -> Result<(), FileError> {
+    pub(crate) fn write_record(&self, record: &HeaderRecord) -> Result<(), Error> {
         let path = self.record();
         match write_sealed(&path, record) {
             // A path that is not UTF-8 can't be written; the next build makes the header anew.
             Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(()),
-            written => written.map_err(FileError::io("write", &path)),
+            written => written.map_err(Error::io("write", &path)),
         }
     }
 
@@ -174,7 +174,7 @@ impl HeaderRecipe {
         &self,
         header: &mut PrecompiledHeader,
         used: BTreeMap<String, bool>,
-    ) -> Result<(), FileError> {
+    ) -> Result<(), Error> {
         header.used.extend(used);
         // Another build may have replaced the record by that of its own header.
         let own = self.read_record().filter(|record| self.file(record.sha256) == header.file);
@@ -197,10 +197,10 @@ impl HeaderRecipe {
         (before, after): (&str, &str),
         options: &[&str],
         file: &Path,
-    ) -> Result<Option<Vec<OsString>>, FileError> {
+    ) -> Result<Option<Vec<OsString>>, Error> {
         let source = scratch.join("k.hip");
         let text = format!("{before}#include \"{WRAPPER}\"\n{after}");
-        fs::write(&source, text).map_err(FileError::io("write", &source))?;
+        fs::write(&source, text).map_err(Error::io("write", &source))?;
         let args = self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
             defines: &[],
@@ -218,9 +218,9 @@ impl HeaderRecipe {
     }
 
     /// The command line that makes the header in a scratch directory.
-    pub(crate) fn prepare(&self, scratch: &Path) -> Result<Vec<OsString>, FileError> {
+    pub(crate) fn prepare(&self, scratch: &Path) -> Result<Vec<OsString>, Error> {
         let source = self.source();
-        write_atomic(&source, &[self.text.as_bytes()]).map_err(FileError::io("write", &source))?;
+        write_atomic(&source, &[self.text.as_bytes()]).map_err(Error::io("write", &source))?;
         Ok(self.command.fill(&TemplateValues {
             input: &source.to_string_lossy(),
             defines: &[],
@@ -235,7 +235,7 @@ impl HeaderRecipe {
     pub(crate) fn keep(
         &self,
         scratch: &Path,
-    ) -> Result<Option<(PrecompiledHeader, HeaderRecord)>, FileError> {
+    ) -> Result<Option<(PrecompiledHeader, HeaderRecord)>, Error> {
         let Ok(bytes) = fs::read(scratch.join("pch")) else { return Ok(None) };
         let record = HeaderRecord { sha256: Digest::of(&bytes), used: BTreeMap::new() };
         let is_unclear = |path: &&PathBuf| {
@@ -248,15 +248,15 @@ impl HeaderRecipe {
             return self.keep_unfit(record).map(|()| None);
         }
         let header = self.header(record.clone());
-        write_atomic(&header.file, &[&bytes]).map_err(FileError::io("write", &header.file))?;
+        write_atomic(&header.file, &[&bytes]).map_err(Error::io("write", &header.file))?;
         Ok(Some((header, record)))
     }
 
     /// Records that the header can't be precompiled.
-    pub(crate) fn keep_unfit(&self, record: HeaderRecord) -> Result<(), FileError> {
+    pub(crate) fn keep_unfit(&self, record: HeaderRecord) -> Result<(), Error> {
         let record = HeaderRecord { sha256: Digest::of(&[]), ..record };
         let file = self.file(record.sha256);
-        write_atomic(&file, &[]).map_err(FileError::io("write", &file))?;
+        write_atomic(&file, &[]).map_err(Error::io("write", &file))?;
         self.write_record(&record)
     }
 }

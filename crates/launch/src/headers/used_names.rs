@@ -1,12 +1,13 @@
 //! Which macros a header depends on, asked from the preprocessor: a source defines macros and includes
 //! the header, and the preprocessor warns of those that were neither expanded nor tested.
 
+use gfxpack_model::Error;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-use gfxpack_process::{FileError, Output};
+use gfxpack_process::Output;
 use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
@@ -37,7 +38,7 @@ type RunIn<'r> = &'r mut dyn FnMut(Vec<OsString>, &Path) -> Result<Output, Toolc
 pub(super) fn used_names(
     recipe: &HeaderRecipe,
     names: &[String],
-    scratch: &dyn Fn() -> Result<TempDir, FileError>,
+    scratch: &dyn Fn() -> Result<TempDir, Error>,
     run: RunIn<'_>,
 ) -> Result<BTreeMap<String, bool>, ToolchainError> {
     let mut found = BTreeMap::new();

@@ -74,3 +74,10 @@ impl ProblemError {
         }
     }
 }
+
+impl From<ProblemError> for gfxpack_model::Error {
+    fn from(error: ProblemError) -> Self {
+        let (kind, hint) = (gfxpack_model::ErrorKind::Internal, error.hint());
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}

@@ -138,3 +138,18 @@ fn and_more(lines: u64) -> String {
         lines => format!(" and {lines} further lines"),
     }
 }
+
+impl From<ProblemsError> for gfxpack_model::Error {
+    fn from(error: ProblemsError) -> Self {
+        let (kind, hint) = (
+            match &error {
+                ProblemsError::File(gfxpack_harvest::HarvestError::Interrupted) => {
+                    gfxpack_model::ErrorKind::Interrupted
+                }
+                _ => gfxpack_model::ErrorKind::Usage,
+            },
+            error.hint(),
+        );
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}

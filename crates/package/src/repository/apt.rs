@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use gfxpack_model::Digest;
-use gfxpack_process::{FileError, SystemTool};
+use gfxpack_model::{Digest, Error};
+use gfxpack_process::SystemTool;
 
 use super::error::RepositoryError;
 use super::files::{no_link, put, remove};
@@ -56,14 +56,14 @@ pub(super) fn index(
     }
     no_link(dir, Path::new(".cache/apt.db"))?;
     let cache = dir.join(".cache");
-    std::fs::create_dir_all(&cache).map_err(FileError::io("create", &cache))?;
+    std::fs::create_dir_all(&cache).map_err(Error::io("create", &cache))?;
     let arguments = ["--db", ".cache/apt.db", "packages", "."];
     let packages = sorted(&FTPARCHIVE.output(&arguments, dir, &[])?);
     let top = dir.join("dists").join(&suite.suite);
     let old = read::bytes(&top.join("Release"), INDEX_MAX).unwrap_or_default();
     let old = String::from_utf8_lossy(&old).into_owned();
 
-    let failed = |error: std::io::Error| FileError::io("compress", &top)(error);
+    let failed = |error: std::io::Error| Error::io("compress", &top)(error);
     let gz = compressed(&packages, Compression::Gz { level: 9 }).map_err(failed)?;
     let xz = compressed(&packages, Compression::Xz { level: 6 }).map_err(failed)?;
     let variants = [("Packages", &packages), ("Packages.gz", &gz), ("Packages.xz", &xz)];
@@ -128,11 +128,11 @@ fn release(suite: &Suite, files: &[(String, usize, String)], epoch: u64) -> Stri
 }
 
 /// Removes files that none of the releases lists.
-fn prune(dir: &Path, releases: &[&str]) -> Result<(), FileError> {
+fn prune(dir: &Path, releases: &[&str]) -> Result<(), Error> {
     let listed: BTreeSet<&str> =
         releases.iter().flat_map(|release| release.split_whitespace()).collect();
-    for entry in std::fs::read_dir(dir).map_err(FileError::io("read", dir))? {
-        let entry = entry.map_err(FileError::io("read", dir))?;
+    for entry in std::fs::read_dir(dir).map_err(Error::io("read", dir))? {
+        let entry = entry.map_err(Error::io("read", dir))?;
         let name = entry.file_name();
         if !name.to_str().is_some_and(|name| listed.contains(name)) {
             remove(&entry.path())?;

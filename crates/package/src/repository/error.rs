@@ -1,8 +1,7 @@
 //! Errors of indexing a repository.
 
+use gfxpack_model::{Error, ErrorKind};
 use std::path::PathBuf;
-
-use gfxpack_process::{FileError, SystemToolError};
 
 use crate::signing::SigningError;
 
@@ -12,10 +11,7 @@ use crate::signing::SigningError;
 pub enum RepositoryError {
     /// A file could not be read or written.
     #[error(transparent)]
-    File(#[from] FileError),
-    /// A program that makes indexes is missing or failed.
-    #[error(transparent)]
-    Tool(#[from] SystemToolError),
+    File(#[from] Error),
     /// An index could not be signed.
     #[error(transparent)]
     Signing(#[from] SigningError),
@@ -55,8 +51,7 @@ impl RepositoryError {
     #[must_use]
     pub fn hint(&self) -> String {
         let fixed = match self {
-            Self::File(error) => error.hint(),
-            Self::Tool(error) => return error.hint(),
+            Self::File(error) => error.hint().unwrap_or_default(),
             Self::Signing(error) => return error.hint(),
             Self::NoPackage { .. } => "give the directory that `gfxpack dist` wrote packages into",
             Self::Link { .. } => "remove the link, which may lead to files that are not yours",
@@ -73,11 +68,18 @@ impl RepositoryError {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::File(error) => error.is_usage(),
-            Self::Tool(error) => error.is_usage(),
+            Self::File(error) => error.kind() == ErrorKind::Usage,
             Self::Signing(error) => error.is_usage(),
             Self::NoPackage { .. } | Self::Link { .. } | Self::Underway { .. } => true,
             Self::Xml { .. } => false,
         }
+    }
+}
+
+impl From<RepositoryError> for Error {
+    fn from(error: RepositoryError) -> Self {
+        let kind = if error.is_usage() { ErrorKind::Usage } else { ErrorKind::Internal };
+        let hint = error.hint();
+        Self::new(kind, &error, hint).caused_by(error)
     }
 }

@@ -1,9 +1,10 @@
 //! Finds, writes and removes files in a directory of packages.
 
+use gfxpack_model::Error;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_process::{FileError, write_atomic};
+use gfxpack_process::write_atomic;
 
 use super::error::RepositoryError;
 use crate::read::PackageKind;
@@ -12,7 +13,7 @@ use crate::read::PackageKind;
 ///
 /// # Errors
 /// If a directory can't be read.
-pub fn packages(dir: &Path) -> Result<Vec<PathBuf>, FileError> {
+pub fn packages(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     files(dir, |path| {
         matches!(PackageKind::from_name(path), Some(PackageKind::Deb | PackageKind::Rpm))
             && path.is_file()
@@ -24,16 +25,13 @@ pub fn packages(dir: &Path) -> Result<Vec<PathBuf>, FileError> {
 ///
 /// # Errors
 /// If a directory can't be read.
-pub(crate) fn files(
-    dir: &Path,
-    is_wanted: impl Fn(&Path) -> bool,
-) -> Result<Vec<PathBuf>, FileError> {
+pub(crate) fn files(dir: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut pending = vec![dir.to_owned()];
     while let Some(dir) = pending.pop() {
-        for entry in std::fs::read_dir(&dir).map_err(FileError::io("read", &dir))? {
-            let entry = entry.map_err(FileError::io("read", &dir))?;
-            let kind = entry.file_type().map_err(FileError::io("read", &dir))?;
+        for entry in std::fs::read_dir(&dir).map_err(Error::io("read", &dir))? {
+            let entry = entry.map_err(Error::io("read", &dir))?;
+            let kind = entry.file_type().map_err(Error::io("read", &dir))?;
             let path = entry.path();
             if kind.is_dir() {
                 pending.push(path);
@@ -49,12 +47,12 @@ pub(crate) fn files(
 /// Writes a file atomically, in place of a link if there is one, and creates its
 /// directory. A file with the same bytes is left alone, so that clients do not
 /// download it again.
-pub(super) fn put(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+pub(super) fn put(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let is_file = path.symlink_metadata().is_ok_and(|there| there.is_file());
     if is_file && std::fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
-    write_atomic(path, &[bytes]).map_err(FileError::io("write", path))
+    write_atomic(path, &[bytes]).map_err(Error::io("write", path))
 }
 
 /// Rejects a path below `dir` with a link in it: what is written there would be
@@ -71,10 +69,10 @@ pub(super) fn no_link(dir: &Path, below: &Path) -> Result<(), RepositoryError> {
 }
 
 /// Removes a file, if it exists.
-pub(super) fn remove(path: &Path) -> Result<(), FileError> {
+pub(super) fn remove(path: &Path) -> Result<(), Error> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(FileError::io("remove", path)(error))
+            Err(Error::io("remove", path)(error))
         }
         _ => Ok(()),
     }

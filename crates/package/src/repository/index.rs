@@ -1,9 +1,8 @@
 //! Updates both indexes of a repository.
 
+use gfxpack_model::Error;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-
-use gfxpack_process::FileError;
 
 use super::address::{Address, KEY_FILE, SetupFiles};
 use super::apt::{self, Suite};
@@ -39,7 +38,7 @@ pub fn index(
     signer: Option<&Signer>,
     epoch: u64,
 ) -> Result<Indexed, RepositoryError> {
-    let lock = std::fs::File::open(dir).map_err(FileError::io("open", dir))?;
+    let lock = std::fs::File::open(dir).map_err(Error::io("open", dir))?;
     // On file systems without locks, only one run at a time is supported.
     let lock = rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).map(|()| lock);
     let found = packages(dir)?;

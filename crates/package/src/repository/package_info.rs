@@ -1,9 +1,10 @@
 //! Reads a package's description with the tools of its system.
 
+use gfxpack_model::Error;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use gfxpack_process::{SystemTool, SystemToolError};
+use gfxpack_process::SystemTool;
 
 const DPKG_DEB: SystemTool = SystemTool { program: "dpkg-deb", provided_by: "dpkg" };
 const DPKG: SystemTool = SystemTool { program: "dpkg", provided_by: "dpkg" };
@@ -31,7 +32,7 @@ impl PackageInfo {
     ///
     /// # Errors
     /// If dpkg-deb or rpm does not start.
-    pub fn read(path: &Path) -> Result<Option<Self>, SystemToolError> {
+    pub fn read(path: &Path) -> Result<Option<Self>, Error> {
         let (tool, arguments) = if is_deb(path) {
             (DPKG_DEB, &["-W", DEB_FORMAT][..])
         } else {
@@ -65,7 +66,7 @@ impl PackageInfo {
     ///
     /// # Errors
     /// If dpkg or rpm fails.
-    fn is_newer_than(&self, other: &Self) -> Result<bool, SystemToolError> {
+    fn is_newer_than(&self, other: &Self) -> Result<bool, Error> {
         let here = Path::new(".");
         if is_deb(&self.path) {
             let arguments = ["--compare-versions", &self.version, "gt", &other.version];
@@ -82,10 +83,7 @@ impl PackageInfo {
 ///
 /// # Errors
 /// If dpkg or rpm can't compare versions.
-pub fn with_dependencies(
-    packages: &[PackageInfo],
-    name: &str,
-) -> Result<Vec<PathBuf>, SystemToolError> {
+pub fn with_dependencies(packages: &[PackageInfo], name: &str) -> Result<Vec<PathBuf>, Error> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut pending = vec![name];
     while let Some(name) = pending.pop() {

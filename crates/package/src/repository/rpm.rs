@@ -1,11 +1,12 @@
 //! Writes the index for dnf and zypper with createrepo_c: `repodata`.
 
+use gfxpack_model::Error;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_process::{FileError, SystemTool};
+use gfxpack_process::SystemTool;
 use rustix::io::FdFlags;
 
 use super::error::RepositoryError;
@@ -49,7 +50,7 @@ pub(super) fn index(
         Some(lock) => {
             match std::fs::remove_dir_all(&underway) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(FileError::io("remove", &underway)(error).into());
+                    return Err(Error::io("remove", &underway)(error).into());
                 }
                 _ => {}
             }
@@ -71,7 +72,7 @@ pub(super) fn index(
     let (signature, key) = (dir.join("repodata/repomd.xml.asc"), dir.join(KEY_FILE));
     match signer {
         Some(signer) => {
-            let bytes = std::fs::read(&index).map_err(FileError::io("read", &index))?;
+            let bytes = std::fs::read(&index).map_err(Error::io("read", &index))?;
             put(&signature, &signer.armoured(&bytes)?)?;
             // zypper looks for the key beside the signature.
             put(&key, &signer.public_key()?)?;
@@ -86,13 +87,13 @@ pub(super) fn index(
 
 /// The packages that an index lists.
 fn listed(dir: &Path, index: &Path) -> Result<BTreeSet<PathBuf>, RepositoryError> {
-    let text = std::fs::read_to_string(index).map_err(FileError::io("read", index))?;
+    let text = std::fs::read_to_string(index).map_err(Error::io("read", index))?;
     let mut packages = BTreeSet::new();
     for primary in locations(index, &text, "data", "primary")? {
         let path = dir.join(primary);
-        let packed = std::fs::read(&path).map_err(FileError::io("read", &path))?;
+        let packed = std::fs::read(&path).map_err(Error::io("read", &path))?;
         let text = read::unpacked_text(&path, &packed, INDEX_MAX);
-        let text = text.map_err(FileError::io("unpack", &path))?;
+        let text = text.map_err(Error::io("unpack", &path))?;
         packages.extend(locations(&path, &text, "package", "rpm")?);
     }
     Ok(packages)

@@ -1,10 +1,9 @@
 //! Writes the files for users of a repository: one for apt, one for dnf and
 //! zypper.
 
+use gfxpack_model::Error;
 use std::fmt::Write as _;
 use std::path::Path;
-
-use gfxpack_process::FileError;
 
 use super::address::{Address, KEY_FILE, SetupFiles};
 use super::apt::Suite;
@@ -18,7 +17,7 @@ pub(super) fn write(
     suite: &Suite,
     key: Option<&[u8]>,
     (has_debs, has_rpms): (bool, bool),
-) -> Result<SetupFiles, FileError> {
+) -> Result<SetupFiles, Error> {
     let name = file_stem(&suite.origin);
     let put_as = |ending: &str, text: String| {
         let name = format!("{name}.{ending}");

@@ -1,20 +1,16 @@
 //! Errors of signing and of checking signatures.
 
+use gfxpack_model::{Error, ErrorKind};
 use std::path::PathBuf;
-
-use gfxpack_process::{FileError, SystemToolError};
 
 /// Why something could not be signed, or a signature not be checked. A bad
 /// signature is not an error but a [`Finding`](crate::Finding).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SigningError {
-    /// gpg is missing or failed.
+    /// A file could not be read or written, or gpg is missing or failed.
     #[error(transparent)]
-    Tool(#[from] SystemToolError),
-    /// A file could not be read or written.
-    #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] Error),
     /// gpg has no such secret key.
     #[error("failed to find the secret key `{key}`: {why}")]
     NoSecretKey {
@@ -88,8 +84,7 @@ impl SigningError {
     #[must_use]
     pub fn hint(&self) -> String {
         let fixed = match self {
-            Self::Tool(error) => return error.hint(),
-            Self::File(error) => error.hint(),
+            Self::File(error) => error.hint().unwrap_or_default(),
             Self::NoSecretKey { .. } => {
                 "`gpg --list-secret-keys` lists them; GNUPGHOME says where they are"
             }
@@ -118,9 +113,16 @@ impl SigningError {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::Tool(error) => error.is_usage(),
-            Self::File(error) => error.is_usage(),
+            Self::File(error) => error.kind() == ErrorKind::Usage,
             _ => true,
         }
+    }
+}
+
+impl From<SigningError> for Error {
+    fn from(error: SigningError) -> Self {
+        let kind = if error.is_usage() { ErrorKind::Usage } else { ErrorKind::Internal };
+        let hint = error.hint();
+        Self::new(kind, &error, hint).caused_by(error)
     }
 }

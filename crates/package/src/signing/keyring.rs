@@ -1,5 +1,6 @@
 //! Checks signatures with gpgv or sqv, against the public keys of a file.
 
+use gfxpack_model::Error;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use gfxpack_process::{FileError, ScratchDir, SystemTool, temporary_dir};
+use gfxpack_process::{ScratchDir, SystemTool, scratch_error, temporary_dir};
 
 use super::clear_text::clear_signed;
 use super::error::SigningError;
@@ -42,7 +43,7 @@ impl Keyring {
         let none = |why: String| SigningError::NoKeys { path: file.to_owned(), why };
         let keys = read::bytes(file, INDEX_MAX).map_err(|error| match error.kind() {
             io::ErrorKind::Other => none(error.to_string()),
-            _ => FileError::io("read", file)(error).into(),
+            _ => Error::io("read", file)(error).into(),
         })?;
         let keys = dearmoured(&keys).filter(|keys| begins_with_key(keys));
         let keys = keys.ok_or_else(|| none("it holds no OpenPGP keys".to_owned()))?;
@@ -53,7 +54,7 @@ impl Keyring {
     ///
     /// # Errors
     /// If there is no room for temporary files.
-    pub fn of(keys: &[u8]) -> Result<Self, FileError> {
+    pub fn of(keys: &[u8]) -> Result<Self, Error> {
         let keyring = Self { dir: temporary_dir()?, flaws: weak_keys::flaws(keys) };
         keyring.put("keys.pgp", keys)?;
         Ok(keyring)
@@ -71,7 +72,7 @@ impl Keyring {
     ) -> Result<Option<Finding>, SigningError> {
         let keys = self.dir.path().join("keys.pgp");
         let signature = self.put("signature", signature)?;
-        let file = std::path::absolute(file).map_err(FileError::io("find", file))?;
+        let file = std::path::absolute(file).map_err(Error::io("find", file))?;
         let run = |tool: SystemTool, options: &[&str]| {
             let mut arguments: Vec<&OsStr> = options.iter().map(OsStr::new).collect();
             arguments.extend([keys.as_os_str(), signature.as_os_str(), file.as_os_str()]);
@@ -117,9 +118,9 @@ impl Keyring {
         Ok(refused.map_or(Ok(message.text), Err))
     }
 
-    fn put(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, FileError> {
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
         let path = self.dir.path().join(name);
-        std::fs::write(&path, bytes).map_err(FileError::scratch(&path))?;
+        std::fs::write(&path, bytes).map_err(scratch_error(&path))?;
         Ok(path)
     }
 }

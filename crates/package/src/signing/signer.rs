@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use gfxpack_process::FileError;
-
 use super::error::SigningError;
 use super::gpg::{GPG, REFUSED, last_line};
 use super::keyring::dearmoured;
@@ -121,7 +119,7 @@ impl Signer {
     /// # Errors
     /// [`SigningError`] if gpg fails.
     pub fn armoured_file(&self, path: &Path) -> Result<Vec<u8>, SigningError> {
-        let path = std::path::absolute(path).map_err(FileError::io("find", path))?;
+        let path = std::path::absolute(path).map_err(gfxpack_model::Error::io("find", path))?;
         let path = path.to_str().ok_or_else(|| SigningError::FileName { path: path.clone() })?;
         self.sign(&["--armor", "--output", "-", "--detach-sign", "--", path], &[])
     }

@@ -1,8 +1,7 @@
 //! Errors of verification.
 
+use gfxpack_model::{Error, ErrorKind, io_hint, is_no_such_path};
 use std::path::PathBuf;
-
-use gfxpack_process::{FileError, io_hint, is_no_such_path};
 
 use crate::read::ReadError;
 use crate::signing::SigningError;
@@ -14,7 +13,7 @@ use crate::signing::SigningError;
 pub enum VerifyError {
     /// A file could not be read, or a temporary one could not be written.
     #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] Error),
     /// Signatures could not be checked.
     #[error(transparent)]
     Signing(#[from] SigningError),
@@ -46,11 +45,11 @@ impl VerifyError {
     #[must_use]
     pub fn hint(&self) -> String {
         let fixed = match self {
-            Self::File(error) => error.hint(),
+            Self::File(error) => error.hint().unwrap_or_default(),
             Self::Signing(error) => return error.hint(),
             Self::Read(ReadError::Io { source, .. }) => io_hint(source),
             Self::Read(ReadError::Visitor(cause)) => {
-                cause.downcast_ref().map_or("see the cause", FileError::hint)
+                cause.downcast_ref().and_then(Error::hint).unwrap_or("see the cause")
             }
             Self::Name { .. } => {
                 "give a .deb, .rpm, .tar.gz, .tar.xz, .tar.zst, .whl, .oci.tar or .pkg.tar.zst, or a directory; \
@@ -72,11 +71,19 @@ impl VerifyError {
     #[must_use]
     pub fn is_usage(&self) -> bool {
         match self {
-            Self::File(error) => error.is_usage(),
+            Self::File(error) => error.kind() == ErrorKind::Usage,
             Self::Signing(error) => error.is_usage(),
             Self::Read(ReadError::Io { source, .. }) => is_no_such_path(source),
             Self::Read(ReadError::Visitor(_)) => false,
             Self::Name { .. } | Self::NotAFile { .. } | Self::NoPackage { .. } => true,
         }
+    }
+}
+
+impl From<VerifyError> for Error {
+    fn from(error: VerifyError) -> Self {
+        let kind = if error.is_usage() { ErrorKind::Usage } else { ErrorKind::Internal };
+        let hint = error.hint();
+        Self::new(kind, &error, hint).caused_by(error)
     }
 }

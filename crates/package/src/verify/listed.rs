@@ -5,8 +5,6 @@ use std::error::Error as _;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use gfxpack_process::FileError;
-
 use crate::error::Error;
 use crate::finding::Finding;
 use crate::read::{self, INDEX_MAX};
@@ -39,15 +37,15 @@ pub(super) fn within(dir: &Path, name: &str) -> Option<PathBuf> {
 }
 
 /// The suites of a repository: the directories below `dists`, sorted.
-pub(super) fn suites(dir: &Path) -> Result<Vec<PathBuf>, FileError> {
+pub(super) fn suites(dir: &Path) -> Result<Vec<PathBuf>, gfxpack_model::Error> {
     let dists = dir.join("dists");
     let entries = if dists.is_dir() {
-        std::fs::read_dir(&dists).map_err(FileError::io("read", &dists))?
+        std::fs::read_dir(&dists).map_err(gfxpack_model::Error::io("read", &dists))?
     } else {
         return Ok(Vec::new());
     };
     let suites = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>();
-    let mut suites = suites.map_err(FileError::io("read", &dists))?;
+    let mut suites = suites.map_err(gfxpack_model::Error::io("read", &dists))?;
     suites.retain(|suite| suite.is_dir());
     suites.sort();
     Ok(suites)
@@ -106,7 +104,7 @@ pub(super) fn unlisted(
     ending: &str,
     wanted: Wanted<'_>,
     listed: &BTreeSet<PathBuf>,
-) -> Result<Vec<Finding>, FileError> {
+) -> Result<Vec<Finding>, gfxpack_model::Error> {
     let found = packages(dir)?.into_iter().filter(|path| {
         path.extension().is_some_and(|extension| extension == ending)
             && wanted(path)

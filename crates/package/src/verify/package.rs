@@ -1,10 +1,11 @@
 //! Checks a single package: its structure, the databases in it, its signature.
 
+use gfxpack_model::Error;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use gfxpack_process::{FileError, temporary_dir};
+use gfxpack_process::{scratch_error, temporary_dir};
 
 use super::error::VerifyError;
 use super::listed::{check_signature, signature_of};
@@ -34,7 +35,7 @@ pub(super) fn check(
     let kind =
         PackageKind::from_name(path).ok_or_else(|| VerifyError::Name { path: path.to_owned() })?;
     let scratch = temporary_dir()?;
-    let size = path.metadata().map_err(FileError::io("find", path))?.len();
+    let size = path.metadata().map_err(Error::io("find", path))?.len();
     let most = size.saturating_mul(EXPANSION_MAX).max(UNPACKED_MIN);
     let mut in_databases = Vec::new();
     let mut entries = 0;
@@ -48,7 +49,7 @@ pub(super) fn check(
             return Ok(());
         }
         let copy = scratch.path().join(name);
-        if unpack(bytes, &copy, most).map_err(FileError::scratch(&copy))? {
+        if unpack(bytes, &copy, most).map_err(scratch_error(&copy))? {
             let inspected = inspector.inspect(&copy);
             entries += inspected.entries;
             // Findings name the file in the package, not the copy.
@@ -59,7 +60,7 @@ pub(super) fn check(
             let why = format!("it has more than {most} bytes, in a package of {size}");
             in_databases.push(format!("`{inside}`: {why}"));
         }
-        std::fs::remove_file(&copy).map_err(FileError::scratch(&copy))?;
+        std::fs::remove_file(&copy).map_err(scratch_error(&copy))?;
         Ok(())
     })?;
     let subject = Subject::Package { files: report.files, entries };

@@ -91,7 +91,7 @@ pub fn check_rocfft(
 }
 
 fn hint_of(error: &Error) -> String {
-    error.hint().unwrap_or_else(|| "`gfxpack lookup` with a kernel's name tells more".to_owned())
+    error.hint().unwrap_or("`gfxpack lookup` with a kernel's name tells more").to_owned()
 }
 
 fn check(

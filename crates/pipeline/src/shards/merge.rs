@@ -12,7 +12,7 @@ use gfxpack_plan::stored::Jobs;
 
 use super::state::{self, FoundShard};
 use super::stored::Stored;
-use crate::build::{KdbAssembly, MadeKdb};
+use crate::build::{KdbAssembly, MadeKdb, damaged_object};
 use crate::cache::Cache;
 use crate::error::{self, Error, ErrorKind, Result, usage};
 use crate::failure_log::FailureFiles;
@@ -375,10 +375,10 @@ impl MergeShards<'_> {
         progress.event(Event::BuildStarted { plan, files: &files });
         let made = assembly.run();
         progress.event(Event::BuildEnded);
-        let kdbs = made.map_err(|error| match error {
-            // Which shard it is in is known here.
-            Error::Compile(CompileError::CorruptObject(job)) => merged.damaged(job),
-            other => other,
+        // Which shard a damaged object is in is known here.
+        let kdbs = made.map_err(|error| match damaged_object(&error) {
+            Some(job) => merged.damaged(job),
+            None => error,
         })?;
         let packages = &MadePackages::default();
         let recorded = record::Recorded { kdbs: &kdbs, packages, ledger: Some(&ledger) };

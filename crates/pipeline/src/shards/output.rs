@@ -63,7 +63,7 @@ impl ShardOutput {
     /// Records why a job has no object.
     pub(crate) fn write_note(&self, job: Digest, note: &JobNote) -> Result<()> {
         let path = self.file(job);
-        let mut text = serde_json::to_vec_pretty(note)?;
+        let mut text = serde_json::to_vec_pretty(note).map_err(error::json)?;
         text.push(b'\n');
         replace(&path, &text)
     }

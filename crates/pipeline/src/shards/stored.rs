@@ -110,7 +110,7 @@ pub fn write(
     let head = dir.join(HEADER);
     fs::remove_file(&head).ok();
     temporary.persist(&path).map_err(|error| error::io("write", &path)(error.error))?;
-    replace(&head, &header.to_text()?)?;
+    replace(&head, &header.to_text().map_err(error::json)?)?;
     Ok(header)
 }
 

@@ -178,3 +178,10 @@ impl StoredError {
         }
     }
 }
+
+impl From<StoredError> for gfxpack_model::Error {
+    fn from(error: StoredError) -> Self {
+        let (kind, hint) = (gfxpack_model::ErrorKind::Usage, error.hint());
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}

@@ -199,3 +199,14 @@ impl Writer<'_> {
         self.out.write_all(&line).map_err(WriteError::Io)
     }
 }
+
+impl From<WriteError> for gfxpack_model::Error {
+    fn from(error: WriteError) -> Self {
+        let kind = gfxpack_model::ErrorKind::Internal;
+        let made = match &error {
+            WriteError::Input(cause) => Self::new(kind, &error, cause.hint()),
+            WriteError::Io(cause) => Self::new(kind, &error, gfxpack_model::io_hint(cause)),
+        };
+        made.caused_by(error)
+    }
+}

@@ -92,3 +92,18 @@ impl fmt::Display for PlanFailure {
         }
     }
 }
+
+impl From<AskError> for gfxpack_model::Error {
+    fn from(error: AskError) -> Self {
+        use gfxpack_model::ErrorKind::{Internal, Interrupted};
+        let kind = match error {
+            AskError::Cancelled => Interrupted,
+            _ => Internal,
+        };
+        let made = match error.hint() {
+            Some(hint) => Self::new(kind, &error, hint),
+            None => Self::without_hint(kind, &error),
+        };
+        made.caused_by(error)
+    }
+}

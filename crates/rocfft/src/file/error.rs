@@ -152,3 +152,17 @@ impl WriteError {
         }
     }
 }
+
+impl From<ReadError> for gfxpack_model::Error {
+    fn from(error: ReadError) -> Self {
+        let (kind, hint) = (gfxpack_model::ErrorKind::Usage, error.hint());
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}
+
+impl From<WriteError> for gfxpack_model::Error {
+    fn from(error: WriteError) -> Self {
+        let (kind, hint) = (gfxpack_model::ErrorKind::Internal, error.hint());
+        Self::new(kind, &error, hint).caused_by(error)
+    }
+}
