@@ -11,6 +11,11 @@ use gfxpack_debian::Proxies;
 use gfxpack_pipeline::fft_lookup::FftVariables;
 use gfxpack_pipeline::program_run::{LOG_COMMANDS, LOG_LEVEL};
 
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
 use crate::fail::{self, Result};
 
 /// Time stamp of everything that is written if SOURCE_DATE_EPOCH is not set: a
@@ -194,21 +199,17 @@ impl Environment {
     }
 }
 
-/// Sets up diagnostics for developers on stderr; GFXPACK_LOG has tracing's
-/// directives.
-pub(crate) fn init_logging(environment: &Environment, verbose: u8, colors: bool) {
+/// Sets up diagnostics for developers on stderr. GFXPACK_LOG has levels, of all or of some crates;
+/// what is no such list counts as none.
+pub(crate) fn init_logging(environment: &Environment, verbose: u8) {
     let default = match verbose {
-        0 => "error",
-        1 => "warn",
-        2 => "debug",
-        _ => "trace",
+        0 => LevelFilter::ERROR,
+        1 => LevelFilter::WARN,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
     };
-    let directives = environment.gfxpack_log.as_deref().unwrap_or(default);
-    let filter = tracing_subscriber::EnvFilter::new(directives);
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(colors)
-        .without_time()
-        .init();
+    let given = environment.gfxpack_log.as_deref().and_then(|given| given.parse().ok());
+    let levels: Targets = given.unwrap_or_else(|| Targets::new().with_default(default));
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    tracing_subscriber::registry().with(lines.without_time().with_filter(levels)).init();
 }

@@ -66,7 +66,7 @@ fn main() -> ExitCode {
     };
     let environment = environment::Environment::read();
     let colors = environment.colors(args.common.color, &std::io::stderr());
-    environment::init_logging(&environment, args.common.verbose, colors);
+    environment::init_logging(&environment, args.common.verbose);
     if environment.no_landlock {
         gfxpack_compile::switch_off_landlock();
     }
