@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, IntoInnerError, Write};
 
 use zstd::zstd_safe::CParameter;
 
-use crate::Error;
 use crate::gzip::{self, Gzip};
+use gfxpack_model::{Error, Result};
 
 /// How an archive's payload is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,17 +87,21 @@ impl Compression {
     }
 
     /// # Errors
-    /// [`Error::Level`] if the compressor does not have the level.
-    pub(crate) fn check(self) -> Result<(), Error> {
+    /// If the compressor does not have the level.
+    pub(crate) fn check(self) -> Result {
         let levels = match self {
             Self::Xz { .. } => 0..=9,
             Self::Gz { .. } => 1..=9,
             Self::Zst { .. } => 1..=22,
         };
-        if levels.contains(&self.level()) {
+        let (codec, level) = (self.program(), self.level());
+        if levels.contains(&level) {
             return Ok(());
         }
-        Err(Error::Level { codec: self.program(), level: self.level() })
+        Err(Error::usage(
+            format!("failed to compress with {codec} level `{level}`"),
+            format!("{codec} has the levels {} to {}", levels.start(), levels.end()),
+        ))
     }
 
     /// Starts compressing into `out` with up to `threads` threads.
@@ -326,7 +330,7 @@ mod tests {
             Compression::Zst { level: 23 },
         ] {
             let error = wrong.check().expect_err("no such level");
-            assert!(error.hint().contains(wrong.program()), "{}", error.hint());
+            assert!(error.hint().is_some_and(|it| it.contains(wrong.program())), "{error:?}");
         }
         assert!(Compression::Xz { level: 0 }.check().is_ok());
     }

@@ -8,11 +8,11 @@ pub(crate) use self::control::relation;
 use std::io::{self, Write};
 use std::path::Path;
 
+use gfxpack_model::Error;
 use gfxpack_model::package::PackageSpec;
 
 use crate::compress::{Compression, Encoder, gzip_best, gzip_stored};
 use crate::contents::Contents;
-use crate::error::{Error, Failure};
 use crate::output::Output;
 use crate::tarball::Tarball;
 
@@ -32,8 +32,7 @@ const CONTROL_NAME: &str = "control.tar.gz";
 /// no maintainer scripts.
 ///
 /// # Errors
-/// [`Error::PathClash`], [`Error::MemberTooLarge`], and errors
-/// of the output and the contents.
+/// If paths clash or a member is too large; errors of the output and the contents.
 ///
 /// Source: deb(5); Debian Policy 4.7.0, chapters 5 and 12.
 pub(crate) fn write(
@@ -42,7 +41,7 @@ pub(crate) fn write(
     output: &mut Output,
     compression: Compression,
     threads: usize,
-) -> Result<(), Failure> {
+) -> io::Result<()> {
     let changelog = gzip_best(control::changelog(spec).as_bytes())?;
     contents.add(&format!("/usr/share/doc/{}/changelog.Debian.gz", spec.name), changelog)?;
     if let Some(overrides) = control::lintian_overrides(spec, &contents) {
@@ -77,7 +76,7 @@ pub(crate) fn write(
     let mut whole = header(CONTROL_NAME, size as u64)?.into_bytes();
     whole.extend(control);
     pad(&mut whole, size as u64)?;
-    Ok(output.fill(control_at, &whole)?)
+    output.fill(control_at, &whole)
 }
 
 /// Writes the compressed tarball of the contents, and returns their MD5 digests.
@@ -85,7 +84,7 @@ fn write_data(
     spec: &PackageSpec,
     contents: &Contents<'_>,
     out: Encoder<&mut Output>,
-) -> Result<Vec<String>, Failure> {
+) -> io::Result<Vec<String>> {
     let mut tarball = Tarball::new(out, spec.source_date_epoch);
     tarball.directory("./")?;
     let mut directories = contents.directories().into_iter().peekable();
@@ -122,14 +121,14 @@ fn control_member(spec: &PackageSpec, control: &str, md5sums: &str) -> io::Resul
 /// The 60-byte header of a member.
 ///
 /// Source: deb(5), ar(5).
-pub(crate) fn member_header(
-    name: &str,
-    size: u64,
-    mtime: u64,
-    path: &Path,
-) -> Result<String, Error> {
+pub(crate) fn member_header(name: &str, size: u64, mtime: u64, path: &Path) -> io::Result<String> {
     if size > MEMBER_MAX {
-        return Err(Error::MemberTooLarge { path: path.to_owned(), member: name.to_owned(), size });
+        let error = Error::usage(
+            format!("failed to write `{}`: its member {name} has {size} bytes", path.display()),
+            "a .deb holds less than 10 GB compressed: split the package by gfx target, or write \
+             .rpm or tar",
+        );
+        return Err(error.into());
     }
     let header = format!("{name:<16}{mtime:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 100_644);
     assert_eq!(header.len(), MEMBER_HEADER, "every field keeps its width");
@@ -153,11 +152,7 @@ mod tests {
             header.expect("ten digits fit"),
             "data.tar.xz     1700000000  0     0     100644  9999999999`\n"
         );
-        match member_header("data.tar.xz", MEMBER_MAX + 1, 0, path) {
-            Err(Error::MemberTooLarge { member, size, .. }) => {
-                assert_eq!((member.as_str(), size), ("data.tar.xz", MEMBER_MAX + 1));
-            }
-            other => panic!("gave {other:?}"),
-        }
+        let error = member_header("data.tar.xz", MEMBER_MAX + 1, 0, path).expect_err("eleven");
+        assert!(error.to_string().ends_with("data.tar.xz has 10000000000 bytes"), "{error}");
     }
 }

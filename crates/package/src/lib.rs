@@ -55,7 +55,6 @@ mod write;
 pub use check::before_release;
 pub use choice::{PackageSource, one_for_each};
 pub use compress::{Compression, compressed};
-pub use error::Error;
 pub use finding::{Finding, Remedy};
 pub use format::{FORMATS, Format};
 pub use manager::PackageManager;

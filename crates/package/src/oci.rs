@@ -2,7 +2,7 @@
 //! one layer, in a tar archive.
 
 use std::fs::File;
-use std::io::{BufWriter, IntoInnerError};
+use std::io::{self, BufWriter, IntoInnerError};
 
 use gfxpack_model::package::PackageSpec;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,6 @@ use sha2::{Digest, Sha256};
 
 use crate::compress::Compression;
 use crate::contents::Contents;
-use crate::error::Failure;
 use crate::output::{Hashing, Output, hex};
 use crate::tarball::Tarball;
 use crate::text::rfc3339;
@@ -36,7 +35,7 @@ pub(crate) fn write(
     output: &mut Output,
     compression: Compression,
     threads: usize,
-) -> Result<(), Failure> {
+) -> io::Result<()> {
     let mut layer_file = output.scratch()?;
     let layer = layer(spec, contents, &layer_file, compression, threads)?;
     let config = Blob::json(CONFIG, &config(spec, &layer.diff_id));
@@ -69,7 +68,7 @@ fn layer(
     file: &File,
     compression: Compression,
     threads: usize,
-) -> Result<Layer, Failure> {
+) -> io::Result<Layer> {
     let packed = Hashing::new(BufWriter::new(file));
     let encoder = compression.encoder(packed, threads)?;
     let mut tarball = Tarball::new(Hashing::new(encoder), spec.source_date_epoch);

@@ -8,11 +8,12 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
+use gfxpack_model::Result;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
-use crate::Error;
+use crate::error::writing;
 
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,9 +57,9 @@ impl Output {
     /// Begins a file that will be `dir/file_name`.
     ///
     /// # Errors
-    /// [`Error::Write`] if no file can be created in `dir`.
-    pub(crate) fn create(dir: &Path, file_name: &str) -> Result<Self, Error> {
-        let stage = Stage::create(dir).map_err(|e| Error::write(&dir.join(file_name), e))?;
+    /// If no file can be created in `dir`.
+    pub(crate) fn create(dir: &Path, file_name: &str) -> Result<Self> {
+        let stage = Stage::create(dir).map_err(writing(&dir.join(file_name)))?;
         Ok(Self {
             dir: dir.to_owned(),
             file_name: file_name.to_owned(),
@@ -100,8 +101,8 @@ impl Output {
     /// older one.
     ///
     /// # Errors
-    /// [`Error::Write`]; an older file is unchanged in that case.
-    pub(crate) fn commit(mut self) -> Result<Written, Error> {
+    /// If it can't be stored; an older file is unchanged in that case.
+    pub(crate) fn commit(mut self) -> Result<Written> {
         let path = self.path();
         let stored = self.store();
         let persisted = stored.and_then(|sha256| {
@@ -110,7 +111,7 @@ impl Output {
             File::open(&self.dir)?.sync_all()?;
             Ok(sha256)
         });
-        let sha256 = persisted.map_err(|e| Error::write(&path, e))?;
+        let sha256 = persisted.map_err(writing(&path))?;
         Ok(Written { path, file_name: self.file_name, size: self.size, sha256 })
     }
 
@@ -343,7 +344,7 @@ mod tests {
         // A directory with that name makes the rename fail.
         std::fs::create_dir_all(dir.path().join("out/inside")).expect("created");
         let output = Output::create(dir.path(), "out").expect("created");
-        assert!(matches!(output.commit(), Err(Error::Write { .. })));
+        assert!(output.commit().expect_err("no file").to_string().starts_with("failed to write `"));
         assert_eq!(names(dir.path()), ["out"]);
     }
 }

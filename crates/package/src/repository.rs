@@ -3,7 +3,6 @@
 
 mod address;
 mod apt;
-mod error;
 mod files;
 mod index;
 mod package_info;
@@ -12,7 +11,6 @@ mod setup;
 
 pub use address::{Address, KEY_FILE, SetupFiles};
 pub use apt::Suite;
-pub use error::RepositoryError;
 pub use files::packages;
 pub use index::{Indexed, index};
 pub use package_info::{PackageInfo, with_dependencies};

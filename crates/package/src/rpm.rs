@@ -15,7 +15,6 @@ use gfxpack_model::package::PackageSpec;
 
 use crate::compress::Compression;
 use crate::contents::Contents;
-use crate::error::Failure;
 use crate::output::Output;
 use crate::signature::Sign;
 
@@ -43,7 +42,7 @@ pub(crate) fn write(
     compression: Compression,
     threads: usize,
     signer: Option<&dyn Sign>,
-) -> Result<(), Failure> {
+) -> io::Result<()> {
     let path = &output.path();
     let directories = own_directories(contents);
     let entries = payload::entries(contents, &directories);

@@ -5,14 +5,12 @@
 //! programs that package managers know.
 
 mod clear_text;
-mod error;
 mod gpg;
 mod keyring;
 mod secret_keys;
 mod signer;
 mod weak_keys;
 
-pub use error::{KeyFlaw, SigningError};
 pub use keyring::Keyring;
 pub use signer::Signer;
 

@@ -1,10 +1,11 @@
 //! Writes a package spec as a tarball that installs with `tar -C / -xf`.
 
+use std::io;
+
 use gfxpack_model::package::PackageSpec;
 
 use crate::compress::Compression;
 use crate::contents::Contents;
-use crate::error::Failure;
 use crate::output::Output;
 use crate::tarball::Tarball;
 
@@ -19,7 +20,7 @@ pub(crate) fn write(
     output: &mut Output,
     compression: Compression,
     threads: usize,
-) -> Result<(), Failure> {
+) -> io::Result<()> {
     let encoder = compression.encoder(output, threads)?;
     let mut tarball = Tarball::new(encoder, spec.source_date_epoch);
     for (install_path, item) in contents.iter() {

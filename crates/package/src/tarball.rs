@@ -6,7 +6,6 @@ use std::io::{self, Seek, Write};
 use md5::{Digest, Md5};
 
 use crate::contents::Item;
-use crate::error::Failure;
 use crate::output::Hashing;
 
 const BLOCK: u64 = 512;
@@ -34,17 +33,17 @@ impl<W: Write> Tarball<W> {
     ///
     /// # Errors
     /// Errors of [`Item::copy_to`].
-    pub(crate) fn file(&mut self, name: &str, item: &Item<'_>) -> Result<(), Failure> {
+    pub(crate) fn file(&mut self, name: &str, item: &Item<'_>) -> io::Result<()> {
         self.header(name, ::tar::EntryType::Regular, item.mode, item.size)?;
         item.copy_to(&mut self.out)?;
-        Ok(self.pad(item.size)?)
+        self.pad(item.size)
     }
 
     /// Appends a file, and returns its MD5 digest in hexadecimal.
     ///
     /// # Errors
     /// Errors of [`Item::copy_to`].
-    pub(crate) fn digested_file(&mut self, name: &str, item: &Item<'_>) -> Result<String, Failure> {
+    pub(crate) fn digested_file(&mut self, name: &str, item: &Item<'_>) -> io::Result<String> {
         self.header(name, ::tar::EntryType::Regular, item.mode, item.size)?;
         let mut hashing = Hashing::with(&mut self.out, Md5::new());
         item.copy_to(&mut hashing)?;

@@ -2,7 +2,6 @@
 //! signatures, and, by means of an [`Inspector`], files in packages.
 
 mod apt;
-mod error;
 mod indexes;
 mod listed;
 mod package;
@@ -10,11 +9,10 @@ mod rpm;
 mod subject;
 mod sums;
 
-use gfxpack_model::Error;
+use gfxpack_model::{Error, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-pub use error::VerifyError;
 pub use subject::{Inspected, Inspector, Subject, Verified};
 
 use listed::Wanted;
@@ -33,7 +31,7 @@ pub struct Verifier<'a> {
     pub inspector: &'a mut dyn Inspector,
     /// Called for each package, index and list, and for each that could not be
     /// verified; the others are verified nevertheless.
-    pub report: &'a mut dyn FnMut(Result<Verified, VerifyError>),
+    pub report: &'a mut dyn FnMut(Result<Verified>),
 }
 
 impl Verifier<'_> {
@@ -44,7 +42,7 @@ impl Verifier<'_> {
         }
     }
 
-    fn file_or_directory(&mut self, path: &Path) -> Result<(), VerifyError> {
+    fn file_or_directory(&mut self, path: &Path) -> Result {
         let metadata = std::fs::metadata(path).map_err(Error::io("find", path))?;
         if metadata.is_dir() {
             self.directory(path)
@@ -52,7 +50,10 @@ impl Verifier<'_> {
             self.package(path, false);
             Ok(())
         } else {
-            Err(VerifyError::NotAFile { path: path.to_owned() })
+            Err(Error::usage(
+                format!("failed to verify `{}`: it is neither file nor directory", path.display()),
+                "write what comes through a pipe or from a device to a file first",
+            ))
         }
     }
 
@@ -64,7 +65,7 @@ impl Verifier<'_> {
         (self.report)(Ok(Verified { path, subject, findings }));
     }
 
-    fn directory(&mut self, dir: &Path) -> Result<(), VerifyError> {
+    fn directory(&mut self, dir: &Path) -> Result {
         let is_package = |path: &Path| PackageKind::from_name(path).is_some() && path.is_file();
         let there = repository::files(dir, is_package)?.into_iter().collect();
         // A dangling link counts: somebody meant it to be a list.
@@ -79,7 +80,10 @@ impl Verifier<'_> {
         let reached = listed.iter().filter(|path| is_package(path)).cloned();
         let packages: BTreeSet<PathBuf> = there.into_iter().chain(reached).collect();
         if packages.is_empty() && lists.is_empty() && !indexes::are_in(dir) {
-            return Err(VerifyError::NoPackage { dir: dir.to_owned() });
+            return Err(Error::usage(
+                format!("failed to find a package below `{}`", dir.display()),
+                "give a repository, or a directory that `gfxpack dist` wrote packages into",
+            ));
         }
         for package in &packages {
             self.package(package, listed.contains(package));
@@ -92,11 +96,7 @@ impl Verifier<'_> {
     ///
     /// # Errors
     /// If a list or an index can't be checked.
-    pub fn packages_below(
-        &mut self,
-        dir: &Path,
-        packages: &BTreeSet<PathBuf>,
-    ) -> Result<(), VerifyError> {
+    pub fn packages_below(&mut self, dir: &Path, packages: &BTreeSet<PathBuf>) -> Result {
         let above = packages.iter().flat_map(|package| package.ancestors().skip(1));
         let dirs: BTreeSet<&Path> = above.filter(|above| above.starts_with(dir)).collect();
         let mut listed = BTreeSet::new();
@@ -116,7 +116,7 @@ impl Verifier<'_> {
         dir: &Path,
         there: &BTreeSet<PathBuf>,
         wanted: Wanted<'_>,
-    ) -> Result<BTreeSet<PathBuf>, VerifyError> {
+    ) -> Result<BTreeSet<PathBuf>> {
         let (indexes, mut listed) = indexes::check(dir, self.keyring, wanted)?;
         let list = dir.join(FILE_NAME);
         if list.symlink_metadata().is_ok() {
@@ -156,7 +156,7 @@ mod tests {
         }
     }
 
-    fn verify(path: &Path) -> Vec<Result<Verified, VerifyError>> {
+    fn verify(path: &Path) -> Vec<Result<Verified>> {
         let mut results = Vec::new();
         let (inspector, report) = (&mut Lines, &mut |result| results.push(result));
         Verifier { keyring: None, inspector, report }.path(path);
@@ -214,13 +214,16 @@ mod tests {
     fn a_file_that_is_not_a_package_is_an_error_with_a_hint() {
         let dir = tempfile::tempdir().expect("made");
         let error = |path: &Path| verify(path).remove(0).expect_err("no package");
-        assert!(matches!(error(dir.path()), VerifyError::NoPackage { .. }));
-        assert!(matches!(error(Path::new("/dev/null")), VerifyError::NotAFile { .. }));
-        assert!(matches!(
-            error(&std::env::current_exe().expect("a file")),
-            VerifyError::Name { .. }
-        ));
-        let none = error(&dir.path().join("none"));
-        assert_eq!((none.hint().as_str(), none.is_usage()), ("check the path", true));
+        for (path, message, hint) in [
+            (dir.path(), "failed to find a package below `", "give a repository"),
+            (Path::new("/dev/null"), "failed to verify `/dev/null`", "write what comes"),
+            (&std::env::current_exe().expect("a file"), "failed to verify `", "give a .deb"),
+            (&dir.path().join("none"), "failed to find `", "check the path"),
+        ] {
+            let error = error(path);
+            assert!(error.to_string().starts_with(message), "{error:?}");
+            assert!(error.hint().unwrap_or_default().starts_with(hint), "{error:?}");
+            assert_eq!(error.kind(), gfxpack_model::ErrorKind::Usage);
+        }
     }
 }

@@ -1,12 +1,11 @@
 //! Updates both indexes of a repository.
 
-use gfxpack_model::Error;
+use gfxpack_model::{Error, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::address::{Address, KEY_FILE, SetupFiles};
 use super::apt::{self, Suite};
-use super::error::RepositoryError;
 use super::files::{packages, put};
 use super::rpm;
 use super::setup;
@@ -30,14 +29,14 @@ pub struct Indexed {
 /// is where the repository is used from.
 ///
 /// # Errors
-/// [`RepositoryError`]. The previous indexes are then still complete.
+/// If one can't be made. The previous indexes are then still complete.
 pub fn index(
     dir: &Path,
     suite: &Suite,
     address: &Address,
     signer: Option<&Signer>,
     epoch: u64,
-) -> Result<Indexed, RepositoryError> {
+) -> Result<Indexed> {
     let lock = std::fs::File::open(dir).map_err(Error::io("open", dir))?;
     // On file systems without locks, only one run at a time is supported.
     let lock = rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).map(|()| lock);
@@ -48,7 +47,10 @@ pub fn index(
     // If the last package was removed, its index is updated to an empty one.
     let (apts, rpms) = (apt::is_there(dir, suite), rpm::is_there(dir));
     if found.is_empty() && !apts && !rpms {
-        return Err(RepositoryError::NoPackage { dir: dir.to_owned() });
+        return Err(Error::usage(
+            format!("failed to find a .deb or .rpm below `{}`", dir.display()),
+            "give the directory that `gfxpack dist` wrote packages into",
+        ));
     }
     let (mut debs, mut rpm_files) = (BTreeSet::new(), BTreeSet::new());
     if apts || there("deb") {

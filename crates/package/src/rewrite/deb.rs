@@ -5,12 +5,12 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 use ::tar::Header;
+use gfxpack_model::Result;
 
 use super::archive::{self, Changes};
 use super::{Follows, Kind, Package, Packed, Rewriter, compression, cut_short, plain};
 use crate::deb::{member_header, pad};
 use crate::deb822::Paragraph;
-use crate::error::Error;
 use crate::output::Output;
 use crate::read::{deb_member, open as open_file};
 
@@ -93,8 +93,7 @@ impl Deb {
             (format!("control.tar.{codec}"), members.len() as u64, &mut members.as_slice()),
             (format!("data.tar.{}", compression.extension()), data.size, &mut data.file),
         ] {
-            let header = member_header(&name, size, self.mtime, &output.path());
-            let header = header.map_err(io::Error::other)?;
+            let header = member_header(&name, size, self.mtime, &output.path())?;
             output.write_all(header.as_bytes())?;
             io::copy(bytes, output)?;
             pad(output, size)?;
@@ -143,7 +142,7 @@ impl Deb {
         [name, version, new_version]: [&str; 3],
         stays: &dyn Fn(&str) -> bool,
         follows: &Follows<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result {
         let paragraph = Paragraph(&self.control);
         let mut control = String::new();
         for (field, value) in paragraph.fields() {
@@ -220,7 +219,7 @@ mod tests {
     use super::super::rename as rename_all;
     use super::*;
 
-    fn rename(debs: &mut [Package]) -> Result<(), Error> {
+    fn rename(debs: &mut [Package]) -> Result {
         rename_all(debs, "+gfx1030", &|gpu| gpu == "gfx1030")
     }
 
@@ -249,19 +248,28 @@ mod tests {
              lib1:any (=1:2-1+gfx1030) | lib2\nDescription: a\n b\n"
         );
         let refused = |debs: &mut [Package]| match rename(debs) {
-            Err(Error::NeedsExactly { package, needed, .. }) => format!("{package} {needed}"),
-            other => panic!("{other:?}"),
+            Err(error) => error.to_string(),
+            Ok(()) => panic!("{debs:?}"),
         };
-        assert_eq!(refused(&mut [deb("lib-dev", "1:2-1", needs)]), "lib-dev lib1");
+        assert_eq!(
+            refused(&mut [deb("lib-dev", "1:2-1", needs)]),
+            "failed to rename `lib-dev`: it needs exactly 1:2-1 of `lib1`"
+        );
         let other = deb("lib1", "1:2-2", "");
-        assert_eq!(refused(&mut [deb("lib-dev", "1:2-1", needs), other]), "lib-dev lib1");
+        assert_eq!(
+            refused(&mut [deb("lib-dev", "1:2-1", needs), other]),
+            "failed to rename `lib-dev`: it needs exactly 1:2-1 of `lib1`"
+        );
         // Of several versions, it follows its own.
         let older = deb("lib1", "1:1-1", "");
         rename(&mut [deb("lib-dev", "1:2-1", needs), older, deb("lib1", "1:2-1", "")])
             .expect("it is there");
         // Names that another one of them provides keep their versions.
         let on_abi = "Depends: abi (= 1:2-1)\n";
-        assert_eq!(refused(&mut [deb("lib-dev", "1:2-1", on_abi)]), "lib-dev abi");
+        assert_eq!(
+            refused(&mut [deb("lib-dev", "1:2-1", on_abi)]),
+            "failed to rename `lib-dev`: it needs exactly 1:2-1 of `abi`"
+        );
         let provides = "Provides: other,\n abi (= 1:2-1)\n";
         let mut both = [deb("lib-dev", "1:2-1", on_abi), deb("lib1", "1:2-1", provides)];
         rename(&mut both).expect("it is provided");

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use ::rpm::{
     Header, HeaderEntry, IndexData, IndexTag, PackageMetadata, RpmFormat, SignatureHeaderBuilder,
 };
+use gfxpack_model::Result;
 use sha2::Sha256;
 
 use super::{Contents, Follows, Kind, Package, Packed, Rewriter, compression, plain};
 use crate::compress::Compression;
-use crate::error::Error;
 use crate::output::Output;
 use crate::read::{check_rpm_headers, open as open_file, unpacked};
 
@@ -108,7 +108,7 @@ impl Rpm {
         [own, own_version]: [&str; 2],
         suffix: &str,
         follows: &Follows<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result {
         for (tags, is_needed) in RELATIONS {
             for (index, (name, version, flags)) in self.relations(tags).into_iter().enumerate() {
                 let is_exact = flags & COMPARISON == EQUAL && version.contains('-');

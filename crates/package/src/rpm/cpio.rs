@@ -4,7 +4,6 @@
 use std::io::{self, Write};
 
 use crate::contents::Item;
-use crate::error::Failure;
 use crate::output::Hashing;
 
 /// Maximum total size for entries with names.
@@ -55,7 +54,7 @@ pub(crate) fn trailer(out: &mut impl Write) -> io::Result<()> {
 ///
 /// # Errors
 /// Errors of [`Item::copy_to`].
-pub(crate) fn body(out: &mut impl Write, item: &Item<'_>) -> Result<String, Failure> {
+pub(crate) fn body(out: &mut impl Write, item: &Item<'_>) -> io::Result<String> {
     let mut hashing = Hashing::new(out);
     item.copy_to(&mut hashing)?;
     let (out, digest, _) = hashing.finish();

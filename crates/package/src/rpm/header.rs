@@ -9,12 +9,14 @@ use ::rpm::{
     IndexTag, PackageBuilder, PackageMetadata, RpmFormat, SignatureHeaderBuilder, Timestamp,
 };
 use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
+use gfxpack_model::{Error, Result};
 
 use super::cpio;
 use super::payload::{PayloadDigests, is_named, total_size};
 use crate::compress::Compression;
+use crate::error::writing;
 use crate::signature::{self, Sign};
-use crate::{Error, text};
+use crate::text;
 
 /// The build host in the header; the real one would make bytes differ.
 const BUILD_HOST: &str = "localhost";
@@ -35,12 +37,12 @@ impl Layout<'_> {
     /// The lead, the signature header and the main header for a finished payload.
     ///
     /// # Errors
-    /// [`Error::RpmHeader`] if the library refuses the spec.
+    /// If the library refuses the spec.
     pub(super) fn metadata(
         &self,
         digests: &PayloadDigests,
         signer: Option<&dyn Sign>,
-    ) -> Result<PackageMetadata, Error> {
+    ) -> Result<PackageMetadata> {
         let laid_out = self.without_payload()?;
         let listed = laid_out.get_file_paths().map_err(|e| self.failed(e))?;
         let ours = self.entries.iter().map(|entry| Path::new(entry.path));
@@ -82,11 +84,17 @@ impl Layout<'_> {
         &self,
         unsigned: &Header<IndexSignatureTag>,
         signature: &[u8],
-    ) -> Result<Header<IndexSignatureTag>, Error> {
+    ) -> Result<Header<IndexSignatureTag>> {
         let tag = match signature::algorithm(signature) {
             Some(signature::Algorithm::Rsa) => IndexSignatureTag::RPMSIGTAG_RSA,
             Some(signature::Algorithm::Dsa) => IndexSignatureTag::RPMSIGTAG_DSA,
-            None => return Err(Error::Signature { path: self.path.to_owned() }),
+            None => {
+                let path = self.path.display();
+                return Err(Error::usage(
+                    format!("failed to put a signature into `{path}`: rpm can't read it"),
+                    "sign with an RSA, DSA or Ed25519 key of OpenPGP version 4",
+                ));
+            }
         };
         let region = IndexSignatureTag::HEADER_SIGNATURES;
         let entries = unsigned.get_all_entries().map_err(|e| self.failed(e))?;
@@ -99,7 +107,7 @@ impl Layout<'_> {
     }
 
     /// The library's header for the same files, but empty ones.
-    fn without_payload(&self) -> Result<PackageMetadata, Error> {
+    fn without_payload(&self) -> Result<PackageMetadata> {
         let spec = self.spec;
         let stamp = self.stamp();
         let PackageSpec { name, version, license, summary, .. } = spec;
@@ -208,8 +216,12 @@ impl Layout<'_> {
 
     pub(super) fn failed(&self, source: ::rpm::Error) -> Error {
         match source {
-            ::rpm::Error::Io(source) => Error::write(self.path, source),
-            source => Error::RpmHeader { path: self.path.to_owned(), source: Box::new(source) },
+            ::rpm::Error::Io(source) => writing(self.path)(source),
+            source => {
+                let message = format!("failed to write the header of `{}`", self.path.display());
+                let hint = "see the cause; the spec holds what rpm can't express";
+                Error::usage(message, hint).caused_by(source)
+            }
         }
     }
 }

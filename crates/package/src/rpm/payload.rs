@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io;
 
 use gfxpack_model::package::PackageSpec;
 
 use super::cpio;
 use crate::compress::Compression;
 use crate::contents::Contents;
-use crate::error::Failure;
 use crate::output::Hashing;
 
 /// What the header says about the payload.
@@ -58,7 +58,7 @@ pub(super) fn write_payload(
     payload: &mut File,
     compression: Compression,
     threads: usize,
-) -> Result<PayloadDigests, Failure> {
+) -> io::Result<PayloadDigests> {
     let encoder = compression.encoder(Hashing::new(payload), threads)?;
     let mut archive = Hashing::new(encoder);
     let named = is_named(total_size(entries));

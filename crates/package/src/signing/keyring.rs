@@ -1,6 +1,5 @@
 //! Checks signatures with gpgv or sqv, against the public keys of a file.
 
-use gfxpack_model::Error;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
@@ -8,10 +7,10 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use gfxpack_model::{Error, Result};
 use gfxpack_process::{ScratchDir, SystemTool, scratch_error, temporary_dir};
 
 use super::clear_text::clear_signed;
-use super::error::SigningError;
 use super::gpg::{refused, refused_by_sqv};
 use super::weak_keys;
 use crate::finding::Finding;
@@ -38,23 +37,26 @@ impl Keyring {
     /// The keys of a file, armoured or not.
     ///
     /// # Errors
-    /// [`SigningError::NoKeys`] for a file that has none; [`SigningError::File`].
-    pub fn open(file: &Path) -> Result<Self, SigningError> {
-        let none = |why: String| SigningError::NoKeys { path: file.to_owned(), why };
+    /// For a file that has none, or can't be read.
+    pub fn open(file: &Path) -> Result<Self> {
+        let none = |why: String| {
+            let message = format!("failed to read keys from `{}`: {why}", file.display());
+            Error::usage(message, "export them to a file with `gpg --armor --export KEY`")
+        };
         let keys = read::bytes(file, INDEX_MAX).map_err(|error| match error.kind() {
             io::ErrorKind::Other => none(error.to_string()),
-            _ => Error::io("read", file)(error).into(),
+            _ => Error::io("read", file)(error),
         })?;
         let keys = dearmoured(&keys).filter(|keys| begins_with_key(keys));
         let keys = keys.ok_or_else(|| none("it holds no OpenPGP keys".to_owned()))?;
-        Ok(Self::of(&keys)?)
+        Self::of(&keys)
     }
 
     /// These keys, which are not armoured.
     ///
     /// # Errors
     /// If there is no room for temporary files.
-    pub fn of(keys: &[u8]) -> Result<Self, Error> {
+    pub fn of(keys: &[u8]) -> Result<Self> {
         let keyring = Self { dir: temporary_dir()?, flaws: weak_keys::flaws(keys) };
         keyring.put("keys.pgp", keys)?;
         Ok(keyring)
@@ -64,12 +66,8 @@ impl Keyring {
     /// good and by one of the keys.
     ///
     /// # Errors
-    /// [`SigningError::File`] and [`SigningError::Tool`].
-    pub fn check_file(
-        &self,
-        signature: &[u8],
-        file: &Path,
-    ) -> Result<Option<Finding>, SigningError> {
+    /// If gpgv or sqv is missing or fails.
+    pub fn check_file(&self, signature: &[u8], file: &Path) -> Result<Option<Finding>> {
         let keys = self.dir.path().join("keys.pgp");
         let signature = self.put("signature", signature)?;
         let file = std::path::absolute(file).map_err(Error::io("find", file))?;
@@ -90,11 +88,7 @@ impl Keyring {
     ///
     /// # Errors
     /// Like [`Keyring::check_file`].
-    pub fn check_bytes(
-        &self,
-        signature: &[u8],
-        bytes: &[u8],
-    ) -> Result<Option<Finding>, SigningError> {
+    pub fn check_bytes(&self, signature: &[u8], bytes: &[u8]) -> Result<Option<Finding>> {
         let path = self.put("signed", bytes)?;
         self.check_file(signature, &path)
     }
@@ -103,11 +97,8 @@ impl Keyring {
     /// count.
     ///
     /// # Errors
-    /// [`SigningError::File`] and [`SigningError::Tool`].
-    pub fn check_clear_signed(
-        &self,
-        signed: &[u8],
-    ) -> Result<Result<String, Finding>, SigningError> {
+    /// If gpgv or sqv is missing or fails.
+    pub fn check_clear_signed(&self, signed: &[u8]) -> Result<Result<String, Finding>> {
         let message = match clear_signed(signed) {
             Ok(message) => message,
             Err(why) => return Ok(Err(why.into())),
@@ -118,7 +109,7 @@ impl Keyring {
         Ok(refused.map_or(Ok(message.text), Err))
     }
 
-    fn put(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<PathBuf> {
         let path = self.dir.path().join(name);
         std::fs::write(&path, bytes).map_err(scratch_error(&path))?;
         Ok(path)

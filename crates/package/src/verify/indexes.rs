@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::error::VerifyError;
+use gfxpack_model::Result;
+
 use super::listed::{Wanted, suites, unlisted};
 use super::{apt, rpm};
 use crate::finding::Finding;
@@ -19,11 +20,7 @@ pub(super) fn are_in(dir: &Path) -> bool {
 }
 
 /// Checks every index in `dir`, as far as it is about `wanted` packages.
-pub(super) fn check(
-    dir: &Path,
-    keyring: Option<&Keyring>,
-    wanted: Wanted<'_>,
-) -> Result<Checked, VerifyError> {
+pub(super) fn check(dir: &Path, keyring: Option<&Keyring>, wanted: Wanted<'_>) -> Result<Checked> {
     let (mut indexes, mut listed) = Checked::default();
     let dists = dir.join("dists");
     if dists.is_dir() {

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use gfxpack_model::Result;
+
 use super::listed::{Wanted, check_signature, read, unreadable, within};
 use crate::finding::Finding;
-use crate::signing::{Keyring, SigningError};
+use crate::signing::Keyring;
 use crate::sums::digest_file;
 
 /// Checks the list at `path` and the `wanted` files of `dir` in it. All are added to
@@ -16,7 +18,7 @@ pub(super) fn check(
     keyring: Option<&Keyring>,
     wanted: Wanted<'_>,
     listed: &mut BTreeSet<PathBuf>,
-) -> Result<Vec<Finding>, SigningError> {
+) -> Result<Vec<Finding>> {
     let bytes = match read(path) {
         Ok(bytes) => bytes,
         Err(error) => return Ok(vec![error.to_string().into()]),
