@@ -12,12 +12,12 @@
 
 use std::cell::OnceCell;
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::{Digest, Error, ErrorKind, in_full};
 use gfxpack_package::read;
 use gfxpack_package::signing::Keyring;
+use gfxpack_process::write_atomic;
 
 use crate::download::{self, ExpectedFile, sha256};
 use crate::error::{CHANGING, DebianError};
@@ -26,7 +26,7 @@ use crate::mirror::{Mirror, Proxies};
 use crate::release::Release;
 use crate::sources;
 use crate::suite::Suite;
-use crate::unpack::{self, UnpackFailure};
+use crate::unpack::{system_error, unpack};
 
 /// Maximum size of a suite's signed list, in bytes; sid's has 0.2 MB.
 const RELEASE_MAX: u64 = 16 << 20;
@@ -198,12 +198,12 @@ impl<'a> Archive<'a> {
             .prefix("new-")
             .tempdir_in(&self.dir)
             .map_err(DebianError::io("write", &self.dir))?;
-        unpack::unpack(&partial, new.path()).map_err(|failure| match failure {
-            UnpackFailure::Package(reason) => DebianError::Other(Error::internal(
-                format!("failed to unpack `{}`: {reason}", mirror.url(&pin.file)),
+        unpack(&partial, new.path()).map_err(|error| match system_error(&error) {
+            Some(error) => DebianError::io("unpack", &dir)(error),
+            None => DebianError::Other(Error::internal(
+                format!("failed to unpack `{}`: {}", mirror.url(&pin.file), in_full(&error)),
                 "please report it: Debian's package is not as it is known to be",
             )),
-            UnpackFailure::System(error) => DebianError::io("unpack", &dir)(error),
         })?;
         // The directory's name promises complete contents, also after a power
         // failure.
@@ -390,15 +390,7 @@ impl<'a> Archive<'a> {
 
 /// Writes a file atomically.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), DebianError> {
-    let write = || -> io::Result<()> {
-        let dir = path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(dir)?;
-        let file = tempfile::NamedTempFile::new_in(dir)?;
-        fs::write(file.path(), bytes)?;
-        file.persist(path)?;
-        Ok(())
-    };
-    write().map_err(DebianError::io("write", path))
+    write_atomic(path, &[bytes]).map_err(DebianError::io("write", path))
 }
 
 /// The current time, in seconds since 1970.

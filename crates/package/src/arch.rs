@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
 use md5::{Digest, Md5};
 
-use crate::compress::{Compression, gzip_best};
+use crate::compress::{Compression, gzipped};
 use crate::contents::{Contents, Item};
 use crate::output::{Hashing, Output};
 use crate::tarball::Tarball;
@@ -29,7 +29,7 @@ pub(crate) fn write(
     entries.extend(contents.iter().map(|(path, item)| (path, Some(item))));
     let info = package_info(spec, contents);
     let tree = file_list(spec.source_date_epoch, &info, &entries)?;
-    let tree = gzip_best(tree.as_bytes())?;
+    let tree = gzipped(tree.as_bytes(), 9)?;
 
     let encoder = compression.encoder(output, threads)?;
     let mut tarball = Tarball::new(encoder, spec.source_date_epoch);

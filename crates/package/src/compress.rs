@@ -126,18 +126,9 @@ impl Compression {
     }
 }
 
-/// Compresses bytes in memory as `gzip -9n` does.
-pub(crate) fn gzip_best(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    gzip_whole(bytes, 9)
-}
-
-/// Bytes in gzip's format without compression: the size of the result depends
+/// Compresses bytes in memory as `gzip -n` does at this level. At 0, the size of the result depends
 /// only on the size of the input.
-pub(crate) fn gzip_stored(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    gzip_whole(bytes, 0)
-}
-
-fn gzip_whole(bytes: &[u8], level: u32) -> io::Result<Vec<u8>> {
+pub(crate) fn gzipped(bytes: &[u8], level: u32) -> io::Result<Vec<u8>> {
     let mut gzip = Gzip::new(Vec::new(), level, 1)?;
     gzip.write_all(bytes)?;
     gzip.finish()
@@ -308,14 +299,14 @@ mod tests {
 
     #[test]
     fn gzip_headers_hold_no_time_and_no_name() {
-        let bytes = gzip_best(b"text").expect("memory takes it");
+        let bytes = gzipped(b"text", 9).expect("memory takes it");
         assert_eq!(bytes[..10], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3]);
     }
 
     #[test]
     fn the_size_of_stored_data_depends_only_on_their_length() {
         for size in [0, 1, 10_240, 1 << 20] {
-            let stored = |bytes: Vec<u8>| gzip_stored(&bytes).expect("memory takes it").len();
+            let stored = |bytes: Vec<u8>| gzipped(&bytes, 0).expect("memory takes it").len();
             assert_eq!(stored(vec![0; size]), stored(sample(size)[..size].to_vec()), "{size}");
         }
     }

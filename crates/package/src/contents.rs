@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::SystemTime;
 
 use gfxpack_model::package::{Content, PackageSpec};
 use gfxpack_model::{Error, Result};
@@ -27,17 +27,11 @@ pub(crate) struct Item<'a> {
 
 enum Source<'a> {
     Bytes(Cow<'a, [u8]>),
-    File(&'a Path, FileStamp),
+    File(&'a Path, Stamp),
 }
 
-/// Identifies the state of a file.
-#[derive(PartialEq, Eq)]
-struct FileStamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-}
+/// The state of a file: its size, and when it was changed.
+type Stamp = (u64, SystemTime);
 
 /// A package's files by absolute path. Parents sort before their contents.
 pub(crate) struct Contents<'a> {
@@ -55,9 +49,7 @@ impl<'a> Contents<'a> {
         for file in &spec.files {
             let source = match &file.content {
                 Content::Bytes(bytes) => Source::Bytes(Cow::Borrowed(bytes)),
-                Content::File(path) => {
-                    Source::File(path, FileStamp::from_metadata(path, &metadata(path)?)?)
-                }
+                Content::File(path) => Source::File(path, stamp(path, std::fs::metadata(path))?),
             };
             contents.insert(&file.path, file.mode, source)?;
         }
@@ -75,7 +67,7 @@ impl<'a> Contents<'a> {
     fn insert(&mut self, path: &str, mode: u32, source: Source<'a>) -> Result {
         let size = match &source {
             Source::Bytes(bytes) => bytes.len() as u64,
-            Source::File(_, stamp) => stamp.size,
+            Source::File(_, (size, _)) => *size,
         };
         // A path clashes with itself, its parents, and what is below it.
         let below = format!("{path}/");
@@ -120,15 +112,12 @@ impl Item<'_> {
     /// An [`Error`] if the file can't be read, or has changed since its metadata was read; errors
     /// of `out`.
     pub(crate) fn copy_to(&self, out: &mut impl Write) -> io::Result<()> {
-        let (path, stamp) = match &self.source {
+        let (path, before) = match &self.source {
             Source::Bytes(bytes) => return out.write_all(bytes),
             Source::File(path, stamp) => (*path, stamp),
         };
         let mut file = File::open(path).map_err(reading(path))?;
-        let changed = |file: &File| -> Result<bool> {
-            let now = file.metadata().map_err(reading(path))?;
-            Ok(FileStamp::from_metadata(path, &now)? != *stamp)
-        };
+        let changed = |file: &File| Ok::<_, Error>(stamp(path, file.metadata())? != *before);
         let wrong = || {
             Error::usage(
                 format!("failed to pack `{}`: it changed while it was being read", path.display()),
@@ -157,23 +146,13 @@ impl Item<'_> {
     }
 }
 
-impl FileStamp {
-    fn from_metadata(path: &Path, metadata: &Metadata) -> Result<Self> {
-        if !metadata.is_file() {
-            let message = format!("failed to pack `{}`: it is no regular file", path.display());
-            return Err(Error::usage(message, "name a regular file as the source"));
-        }
-        Ok(Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-        })
+fn stamp(path: &Path, metadata: io::Result<Metadata>) -> Result<Stamp> {
+    let metadata = metadata.map_err(reading(path))?;
+    if !metadata.is_file() {
+        let message = format!("failed to pack `{}`: it is no regular file", path.display());
+        return Err(Error::usage(message, "name a regular file as the source"));
     }
-}
-
-fn metadata(path: &Path) -> Result<Metadata> {
-    std::fs::metadata(path).map_err(reading(path))
+    Ok((metadata.len(), metadata.modified().map_err(reading(path))?))
 }
 
 /// The directories above an absolute path, beginning at the top, without the root.

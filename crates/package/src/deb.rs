@@ -11,7 +11,7 @@ use std::path::Path;
 use gfxpack_model::Error;
 use gfxpack_model::package::PackageSpec;
 
-use crate::compress::{Compression, Encoder, gzip_best, gzip_stored};
+use crate::compress::{Compression, Encoder, gzipped};
 use crate::contents::Contents;
 use crate::output::Output;
 use crate::tarball::Tarball;
@@ -42,7 +42,7 @@ pub(crate) fn write(
     compression: Compression,
     threads: usize,
 ) -> io::Result<()> {
-    let changelog = gzip_best(control::changelog(spec).as_bytes())?;
+    let changelog = gzipped(control::changelog(spec).as_bytes(), 9)?;
     contents.add(&format!("/usr/share/doc/{}/changelog.Debian.gz", spec.name), changelog)?;
     if let Some(overrides) = control::lintian_overrides(spec, &contents) {
         let path = format!("/usr/share/lintian/overrides/{}", spec.name);
@@ -115,7 +115,7 @@ fn control_member(spec: &PackageSpec, control: &str, md5sums: &str) -> io::Resul
     tarball.directory("./")?;
     tarball.bytes("./control", control.as_bytes())?;
     tarball.bytes("./md5sums", md5sums.as_bytes())?;
-    gzip_stored(&tarball.finish()?)
+    gzipped(&tarball.finish()?, 0)
 }
 
 /// The 60-byte header of a member.

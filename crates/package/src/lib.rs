@@ -42,12 +42,10 @@ pub mod sbom;
 mod signature;
 pub mod signing;
 pub mod sums;
-mod tar;
 mod tarball;
 #[cfg(test)]
 mod test_support;
 mod text;
-mod url;
 pub mod verify;
 mod wheel;
 mod write;

@@ -2,7 +2,7 @@
 //! bytes.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
+use crate::compress::Compression;
 use crate::error::writing;
 
 /// A file that was written.
@@ -239,13 +240,13 @@ pub(crate) struct Hashing<W, D = Sha256> {
     size: u64,
 }
 
-impl<W: Write> Hashing<W> {
+impl<W> Hashing<W> {
     pub(crate) fn new(inner: W) -> Self {
         Self::with(inner, Sha256::new())
     }
 }
 
-impl<W: Write, D: Digest> Hashing<W, D> {
+impl<W, D: Digest> Hashing<W, D> {
     pub(crate) fn with(inner: W, digest: D) -> Self {
         Self { inner, digest, size: 0 }
     }
@@ -262,6 +263,15 @@ impl<W: Write, D: Digest> Hashing<W, D> {
     }
 }
 
+impl<R: Read, D: Digest> Read for Hashing<R, D> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let filled = self.inner.read(buffer)?;
+        self.digest.update(&buffer[..filled]);
+        self.size += filled as u64;
+        Ok(filled)
+    }
+}
+
 impl<W: Write, D: Digest> Write for Hashing<W, D> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
@@ -272,6 +282,43 @@ impl<W: Write, D: Digest> Write for Hashing<W, D> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.inner.flush()
+    }
+}
+
+/// What was compressed, in a file without a name.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    pub(crate) file: File,
+    pub(crate) size: u64,
+    pub(crate) sha256: String,
+    /// Of what it was before.
+    pub(crate) plain_sha256: String,
+}
+
+impl Packed {
+    /// Compresses what `write` writes.
+    pub(crate) fn new<T>(
+        output: &Output,
+        compression: Option<Compression>,
+        threads: usize,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+    ) -> io::Result<(Self, T)> {
+        let mut packed = Hashing::new(BufWriter::new(output.scratch()?));
+        let (written, plain) = match compression {
+            None => (write(&mut packed)?, None),
+            Some(compression) => {
+                let mut out = Hashing::new(compression.encoder(&mut packed, threads)?);
+                let written = write(&mut out)?;
+                let (encoder, plain, _) = out.finish();
+                encoder.finish()?;
+                (written, Some(plain))
+            }
+        };
+        let (buffered, sha256, size) = packed.finish();
+        let mut file = buffered.into_inner().map_err(IntoInnerError::into_error)?;
+        file.rewind()?;
+        let plain_sha256 = plain.unwrap_or_else(|| sha256.clone());
+        Ok((Self { file, size, sha256, plain_sha256 }, written))
     }
 }
 

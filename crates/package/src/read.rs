@@ -6,7 +6,6 @@ mod archive;
 mod deb;
 mod oci;
 mod outcome;
-mod readers;
 mod rpm;
 mod rpm_header;
 mod wheel;
@@ -19,13 +18,13 @@ use std::path::Path;
 
 use gfxpack_model::{Error, Result};
 
+use archive::Limited;
 pub use archive::Metered;
 pub(crate) use archive::unpacked;
 pub use deb::deb_files;
 pub(crate) use deb::deb_member;
 use outcome::{Outcome, Stop};
 pub use outcome::{PackageDescription, Report, SignedHeader, Visitor};
-use readers::Limited;
 pub(crate) use rpm::check_rpm_headers;
 pub(crate) use wheel::{wheel_record, wheel_text};
 

@@ -7,7 +7,7 @@ mod rpm;
 mod wheel;
 
 use std::fs::File;
-use std::io::{self, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 
 use gfxpack_model::{Error, Result};
@@ -207,43 +207,6 @@ impl<'a> Contents<'a> {
         }
         io::copy(&mut io::repeat(0).take(written.next_multiple_of(align) - written), out)?;
         Ok(digest)
-    }
-}
-
-/// What was compressed, in a file without a name.
-#[derive(Debug)]
-struct Packed {
-    file: File,
-    size: u64,
-    sha256: String,
-    /// Of what it was before.
-    plain_sha256: String,
-}
-
-impl Packed {
-    /// Compresses what `write` writes.
-    fn new<T>(
-        output: &Output,
-        compression: Option<Compression>,
-        threads: usize,
-        write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
-    ) -> io::Result<(Self, T)> {
-        let mut packed = Hashing::new(BufWriter::new(output.scratch()?));
-        let (written, plain) = match compression {
-            None => (write(&mut packed)?, None),
-            Some(compression) => {
-                let mut out = Hashing::new(compression.encoder(&mut packed, threads)?);
-                let written = write(&mut out)?;
-                let (encoder, plain, _) = out.finish();
-                encoder.finish()?;
-                (written, Some(plain))
-            }
-        };
-        let (buffered, sha256, size) = packed.finish();
-        let mut file = buffered.into_inner().map_err(IntoInnerError::into_error)?;
-        file.rewind()?;
-        let plain_sha256 = plain.unwrap_or_else(|| sha256.clone());
-        Ok((Self { file, size, sha256, plain_sha256 }, written))
     }
 }
 

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{reading, writing};
 use crate::output::{Hashing, Output, hex};
-use crate::{Written, text, url};
+use crate::{Written, text};
 
 /// A source file that was compiled.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -334,7 +334,7 @@ fn package_entry(id: &str, name: &str, version: &str) -> Value {
 ///
 /// Source: the purl specification, ECMA-427.
 fn package_url(spec: &PackageSpec, full: &str) -> String {
-    format!("pkg:generic/{}@{}", url::encoded(&spec.name), url::encoded(full))
+    format!("pkg:generic/{}@{}", text::url_encoded(&spec.name), text::url_encoded(full))
 }
 
 fn external(url: &str) -> Value {

@@ -10,7 +10,7 @@ use crate::contents::Contents;
 use crate::error::writing;
 use crate::format::Format;
 use crate::output::Output;
-use crate::{Sign, Written, arch, check, deb, oci, rpm, tar, wheel};
+use crate::{Sign, Written, arch, check, deb, oci, rpm, tarball, wheel};
 
 impl Format {
     /// The name that [`Format::write`] gives the file.
@@ -86,7 +86,8 @@ impl Format {
             Self::Oci => oci::write(spec, &contents, output, compression, threads),
             Self::Arch => arch::write(spec, &contents, output, compression, threads),
             Self::Tar { .. } | Self::Wheel => {
-                tar::write(spec, &contents, output, compression, threads)
+                let out = compression.encoder(output, threads)?;
+                tarball::files(out, spec, &contents)?.finish().map(drop)
             }
         }
     }

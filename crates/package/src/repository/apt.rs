@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::{Digest, Error, Result};
 use gfxpack_process::SystemTool;
 
-use super::files::{no_link, put, remove};
+use super::{no_link, put, remove};
 use crate::compress::{Compression, compressed};
 use crate::read::{self, INDEX_MAX};
 use crate::signing::Signer;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_process::SystemTool;
 use rustix::io::FdFlags;
 
-use super::files::{no_link, put, remove};
+use super::{no_link, put, remove};
 use crate::read::{self, INDEX_MAX};
 use crate::repomd;
 use crate::signing::Signer;

@@ -8,10 +8,10 @@ use ::tar::Header;
 use gfxpack_model::Result;
 
 use super::archive::{self, Changes};
-use super::{Follows, Kind, Package, Packed, Rewriter, compression, cut_short, plain};
+use super::{Follows, Kind, Package, Rewriter, compression, cut_short, plain};
 use crate::deb::{member_header, pad};
 use crate::deb822::Paragraph;
-use crate::output::Output;
+use crate::output::{Output, Packed};
 use crate::read::{deb_member, open as open_file};
 
 /// Fields that name packages whose versions follow; the first two must be met.

@@ -11,10 +11,10 @@ use ::rpm::{
 use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
 use gfxpack_model::{Error, Result};
 
-use super::cpio;
-use super::payload::{PayloadDigests, is_named, total_size};
+use super::payload::{Entry, is_named, total_size};
 use crate::compress::Compression;
 use crate::error::writing;
+use crate::output::Packed;
 use crate::signature::{self, Sign};
 use crate::text;
 
@@ -27,7 +27,7 @@ const GROUP: &str = "System/Libraries";
 /// The inputs of the header, except for the payload.
 pub(super) struct Layout<'a> {
     pub(super) spec: &'a PackageSpec,
-    pub(super) entries: &'a [cpio::Entry<'a>],
+    pub(super) entries: &'a [Entry<'a>],
     pub(super) license: &'a str,
     pub(super) compression: Compression,
     pub(super) path: &'a Path,
@@ -40,7 +40,8 @@ impl Layout<'_> {
     /// If the library refuses the spec.
     pub(super) fn metadata(
         &self,
-        digests: &PayloadDigests,
+        payload: &Packed,
+        digests: &[Option<String>],
         signer: Option<&dyn Sign>,
     ) -> Result<PackageMetadata> {
         let laid_out = self.without_payload()?;
@@ -48,7 +49,7 @@ impl Layout<'_> {
         let ours = self.entries.iter().map(|entry| Path::new(entry.path));
         assert!(listed.iter().map(|path| &**path).eq(ours), "header and payload list files alike");
 
-        let replaced = self.payload_entries(digests);
+        let replaced = self.payload_entries(payload, digests);
         let tags: BTreeSet<u32> = replaced.iter().map(|entry| entry.tag).collect();
         let stale: [u32; 2] = [IndexTag::RPMTAG_SIZE as u32, IndexTag::RPMTAG_FILESIZES as u32];
         let region = IndexTag::RPMTAG_HEADERIMMUTABLE;
@@ -60,17 +61,9 @@ impl Layout<'_> {
         let header = Header::from_entries(kept.chain(replaced), region);
         let metadata = PackageMetadata { header, ..laid_out };
 
-        let bytes = metadata.header_bytes().map_err(|e| self.failed(e))?;
-        let signature = SignatureHeaderBuilder::new()
-            .format(RpmFormat::V4)
-            .set_content_length(bytes.len() as u64 + digests.compressed_size)
-            .calculate_digests(&bytes)
-            .build()
-            .map_err(|e| self.failed(e))?;
-        let signature = match signer {
-            None => signature,
-            Some(signer) => self.signed(&signature, &signer.detached(&bytes)?)?,
-        };
+        let (metadata, bytes) = digested(metadata, payload.size).map_err(|e| self.failed(e))?;
+        let Some(signer) = signer else { return Ok(metadata) };
+        let signature = self.signed(&metadata.signature, &signer.detached(&bytes)?)?;
         Ok(PackageMetadata { signature, ..metadata })
     }
 
@@ -175,12 +168,12 @@ impl Layout<'_> {
 
     /// The header entries that depend on the payload, and the build time: the
     /// library would not allow one that is later than the clock.
-    fn payload_entries(&self, digests: &PayloadDigests) -> Vec<HeaderEntry> {
+    fn payload_entries(&self, payload: &Packed, digests: &[Option<String>]) -> Vec<HeaderEntry> {
         let total_size = total_size(self.entries);
         let entry = |tag: IndexTag, data| HeaderEntry::new(tag as u32, data);
         let one = |text: &str| IndexData::StringArray(vec![text.to_owned()]);
         let sizes = self.entries.iter().map(|entry| entry.item.map_or(0, |item| item.size));
-        let hashes = digests.files.iter().map(|digest| digest.clone().unwrap_or_default());
+        let hashes = digests.iter().map(|digest| digest.clone().unwrap_or_default());
         let compression = self.compression;
         let mut made = vec![
             entry(IndexTag::RPMTAG_BUILDTIME, IndexData::Int32(vec![self.stamp().into()])),
@@ -193,8 +186,8 @@ impl Layout<'_> {
                 IndexTag::RPMTAG_PAYLOADFLAGS,
                 IndexData::StringTag(compression.level().to_string()),
             ),
-            entry(IndexTag::RPMTAG_PAYLOADSHA256, one(&digests.compressed)),
-            entry(IndexTag::RPMTAG_PAYLOADSHA256ALT, one(&digests.archive)),
+            entry(IndexTag::RPMTAG_PAYLOADSHA256, one(&payload.sha256)),
+            entry(IndexTag::RPMTAG_PAYLOADSHA256ALT, one(&payload.plain_sha256)),
         ];
         if is_named(total_size) {
             // The sum fits, so each size does.
@@ -224,6 +217,21 @@ impl Layout<'_> {
             }
         }
     }
+}
+
+/// The headers with the digests of the main one, whose bytes are returned too, for a payload of
+/// this size.
+pub(crate) fn digested(
+    metadata: PackageMetadata,
+    payload: u64,
+) -> Result<(PackageMetadata, Vec<u8>), ::rpm::Error> {
+    let bytes = metadata.header_bytes()?;
+    let signature = SignatureHeaderBuilder::new()
+        .format(RpmFormat::V4)
+        .set_content_length(bytes.len() as u64 + payload)
+        .calculate_digests(&bytes)
+        .build()?;
+    Ok((PackageMetadata { signature, ..metadata }, bytes))
 }
 
 /// A time that is known to fit.

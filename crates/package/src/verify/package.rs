@@ -8,7 +8,7 @@ use std::path::Path;
 use gfxpack_process::{scratch_error, temporary_dir};
 
 use super::listed::{check_signature, signature_of};
-use super::subject::{Inspector, Subject, Verified};
+use super::{Inspector, Subject, Verified};
 use crate::finding::Finding;
 use crate::read::{self, PackageKind, Report};
 use crate::signing::Keyring;
