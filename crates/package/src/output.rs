@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
@@ -71,26 +71,10 @@ impl Output {
         })
     }
 
-    /// Reserves room for bytes that [`Output::fill`] writes later.
-    pub(crate) fn leave(&mut self, size: u64) -> io::Result<()> {
-        io::copy(&mut io::repeat(0).take(size), self).map(drop)
-    }
-
-    /// Writes into reserved room.
-    pub(crate) fn fill(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        assert!(at + bytes.len() as u64 <= self.size, "the room is large enough");
-        self.stage.file().write_all_at(bytes, at)
-    }
-
     /// A nameless file in the same directory, for data that must be complete
     /// before its place in the output is known.
     pub(crate) fn scratch(&self) -> io::Result<File> {
         tempfile::tempfile_in(&self.dir)
-    }
-
-    /// Number of bytes written, including reserved room.
-    pub(crate) fn size(&self) -> u64 {
-        self.size
     }
 
     /// The path at which the file will appear.
@@ -347,23 +331,6 @@ mod tests {
         assert_eq!(names(dir.path()), ["out"]);
         assert_eq!((written.size, written.file_name.as_str()), (5, "out"));
         assert_eq!(written.sha256, hex(&Sha256::digest(b"newer")));
-    }
-
-    #[test]
-    fn room_that_was_left_is_filled_and_hashed() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let mut output = Output::create(dir.path(), "out").expect("created");
-        output.write_all(b"ab").expect("written");
-        output.leave(3).expect("written");
-        // More than triggers writing to the disk.
-        let rest = vec![7; WRITE_BACK as usize + 5];
-        output.write_all(&rest).expect("written");
-        output.fill(2, b"cde").expect("written");
-        let written = output.commit().expect("committed");
-        let expected = [b"abcde", &rest[..]].concat();
-        assert!(std::fs::read(&written.path).expect("read") == expected);
-        assert_eq!(written.sha256, hex(&Sha256::digest(&expected)));
-        assert_eq!(written.size, expected.len() as u64);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use gfxpack_model::Result;
 
 use super::archive::{self, Changes};
 use super::{Follows, Kind, Package, Rewriter, compression, cut_short, plain};
-use crate::deb::{member_header, pad};
+use crate::deb::write_members;
 use crate::deb822::Paragraph;
 use crate::output::{Output, Packed};
 use crate::read::{deb_member, open as open_file};
@@ -87,18 +87,9 @@ impl Deb {
             archive::rewrite(files, out, rewriter)
         })?;
         let (codec, members) = self.control_data(&changes)?;
-        output.write_all(b"!<arch>\n")?;
-        for (name, size, bytes) in [
-            ("debian-binary".to_owned(), 4, &mut b"2.0\n".as_slice() as &mut dyn Read),
-            (format!("control.tar.{codec}"), members.len() as u64, &mut members.as_slice()),
-            (format!("data.tar.{}", compression.extension()), data.size, &mut data.file),
-        ] {
-            let header = member_header(&name, size, self.mtime, &output.path())?;
-            output.write_all(header.as_bytes())?;
-            io::copy(bytes, output)?;
-            pad(output, size)?;
-        }
-        Ok(())
+        let control = (&*format!("control.tar.{codec}"), &*members);
+        let data_name = format!("data.tar.{}", compression.extension());
+        write_members(output, self.mtime, control, &data_name, &mut data)
     }
 
     /// The control data with what changed: codec and bytes.
