@@ -5,16 +5,14 @@
 use std::fs;
 use std::sync::LazyLock;
 
-use gfxpack_debian::{Archive, Event, Options, Pin, Progress, Proxies};
+use gfxpack_debian::{Archive, Options, Pin, Progress, Proxies};
 use gfxpack_model::Digest;
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
 struct Deaf;
 
-impl Progress for Deaf {
-    fn event(&self, _: Event<'_>) {}
-}
+impl Progress for Deaf {}
 
 /// A mirror, and beside it a cache.
 static DIR: LazyLock<TempDir> = LazyLock::new(|| {

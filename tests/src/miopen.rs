@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_debian::{Archive, DebianError, Event, KEYS, Options, Progress, Proxies};
+use gfxpack_debian::{Archive, KEYS, Options, Progress, Proxies};
 use gfxpack_miopen::{MIOPEN, Problem};
 use gfxpack_rocfft::ROCFFT;
 use gfxpack_stock_library::{Library, LibraryError, LibrarySource, Product};
@@ -72,7 +72,7 @@ fn debian(product: &'static Product, suite: &str, cache: &Path) -> Option<Librar
             eprintln!("skipped: {error}");
             None
         }
-        Err(LibraryError::Debian(error @ DebianError::Architecture { .. })) => {
+        Err(error) if error.to_string().starts_with("Debian has no packages for `") => {
             eprintln!("skipped: {error}");
             None
         }
@@ -83,9 +83,7 @@ fn debian(product: &'static Product, suite: &str, cache: &Path) -> Option<Librar
 /// Ignores the progress of fetching.
 struct IgnoredProgress;
 
-impl Progress for IgnoredProgress {
-    fn event(&self, _event: Event<'_>) {}
-}
+impl Progress for IgnoredProgress {}
 
 /// Finds a library.
 ///

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use gfxpack_debian::{Archive, DebianError, Event, Lock, Options, Pin, Progress, Proxies};
+use gfxpack_debian::{Archive, DebianError, Lock, Options, Pin, Progress, Proxies};
 use gfxpack_tests::archive::{self, Faults, Server};
 use gfxpack_tests::project::command;
 
@@ -14,10 +14,8 @@ use gfxpack_tests::project::command;
 struct Heard(RefCell<Vec<String>>);
 
 impl Progress for Heard {
-    fn event(&self, event: Event<'_>) {
-        if let Event::Warning(text) = event {
-            self.0.borrow_mut().push(text);
-        }
+    fn warning(&self, text: &str) {
+        self.0.borrow_mut().push(text.to_owned());
     }
 }
 
@@ -109,7 +107,7 @@ fn a_package_is_unpacked_and_kept() {
     let [warning] = &place.warnings()[..] else { panic!("one warning") };
     assert!(warning.contains("taking sid as of Fri, 30 Oct 2026 08:08:01 UTC"), "{warning}");
     let error = fetch(&place.open(&server.url()), "absent").unwrap_err();
-    assert!(matches!(error, DebianError::NoPackage { .. }), "{error}");
+    assert_eq!(error.to_string(), "`absent` is not in sid");
 }
 
 #[test]
@@ -138,7 +136,7 @@ fn pinned_packages_need_no_list() {
     // What is not the file of that digest is not unpacked.
     let changed = Pin { sha256: gfxpack_model::Digest::of(b""), ..package.pin };
     let error = archive.unpacked(&changed).unwrap_err();
-    assert!(matches!(error, DebianError::Digest { .. }), "{error}");
+    assert!(matches!(error, DebianError::Digest(_)), "{error}");
     let left = fs::read_dir(place.cache().join("debian")).unwrap();
     assert_eq!(left.filter(|e| e.as_ref().unwrap().file_name().len() == 64).count(), 1);
 }
@@ -152,8 +150,11 @@ fn only_keys_of_the_keyring_are_accepted() {
     let keys = |names: &[&str]| place.archive.keys(names);
     let check = |ring: &[u8]| match place.open_with(&place.root(), ring).suite("sid") {
         Ok(_) => String::new(),
-        Err(DebianError::Signature { why, .. }) => why,
-        Err(error) => panic!("{error}"),
+        Err(error) => {
+            let error = error.to_string();
+            assert!(error.starts_with("failed to verify `"), "{error}");
+            error.rsplit("`: ").next().unwrap_or_default().to_owned()
+        }
     };
     assert_eq!(check(&keys(&[signer])), "");
     assert_eq!(check(&keys(&[other, signer, past])), "");
@@ -182,7 +183,7 @@ fn a_changed_signed_list_is_refused() {
     let refused = |text: String, why: &str| {
         fs::write(&list, text).unwrap();
         let error = place.open(&place.root()).suite("sid").expect_err(why);
-        assert!(matches!(error, DebianError::Signature { .. }), "{why}: {error}");
+        assert!(error.to_string().starts_with("failed to verify `"), "{why}: {error}");
     };
     refused(good.replace("Suite: sid", "Suite: sad"), "another text");
     refused(format!("Origin: Debian\n\n{good}"), "a text before it");
@@ -219,13 +220,13 @@ fn packages_that_differ_from_their_list_are_refused() {
     changed[500] ^= 1;
     fs::write(&deb, &changed).unwrap();
     let error = fetch(&place.open(&place.root()), "hello").unwrap_err();
-    assert!(matches!(error, DebianError::Digest { .. }), "{error}");
+    assert!(matches!(error, DebianError::Digest(_)), "{error}");
     fs::write(&deb, [&good[..], b"more"].concat()).unwrap();
     let error = fetch(&place.open(&place.root()), "hello").unwrap_err();
-    assert!(matches!(error, DebianError::Digest { .. }), "{error}");
+    assert!(matches!(error, DebianError::Digest(_)), "{error}");
     fs::write(&deb, &good[..good.len() - 10]).unwrap();
     let error = fetch(&place.open(&place.root()), "hello").unwrap_err();
-    assert!(matches!(error, DebianError::Unreachable { .. }), "{error}");
+    assert!(matches!(error, DebianError::Unreachable(_)), "{error}");
     fs::remove_file(&deb).unwrap();
     let error = fetch(&place.open(&place.root()), "hello").unwrap_err();
     assert!(error.is_gone(), "{error}");
@@ -239,9 +240,9 @@ fn packages_that_differ_from_their_list_are_refused() {
     let error = place.open(&place.root()).suite("sid").unwrap_err();
     assert!(!error.is_gone(), "{error}");
     let error = place.open(&place.root()).suite("trixie").unwrap_err();
-    assert!(matches!(error, DebianError::NotFound { .. }), "{error}");
+    assert!(matches!(error, DebianError::NotFound(_)), "{error}");
     let error = place.open(&place.root()).suite("../sid").unwrap_err();
-    assert!(matches!(error, DebianError::Format { .. }), "{error}");
+    assert!(error.to_string().ends_with("it is no name of a suite"), "{error}");
 }
 
 #[test]
@@ -301,10 +302,10 @@ fn a_pipe_in_a_mirror_is_not_waited_for() {
         assert!(command("mkfifo").arg(&path).status().unwrap().success());
     }
     let error = place.open(&place.root()).unpacked(&pin).unwrap_err();
-    assert!(matches!(error, DebianError::Unreachable { .. }), "{error}");
+    assert!(matches!(error, DebianError::Unreachable(_)), "{error}");
     fs::remove_dir_all(place.cache()).unwrap();
     let error = place.open(&place.root()).suite("sid").unwrap_err();
-    assert!(matches!(error, DebianError::Unreachable { .. }), "{error}");
+    assert!(matches!(error, DebianError::Unreachable(_)), "{error}");
 }
 
 #[test]
@@ -326,7 +327,7 @@ fn an_interrupted_download_is_resumed() {
     let check = |faults: Faults, expected: Result<&[&str], &str>| {
         let before = server.requests().len();
         server.misbehave(faults);
-        let fetched = place.open(&server.url()).fetched(&package.pin);
+        let fetched = place.open(&server.url()).unpacked(&package.pin);
         let requests = server.requests()[before..].to_vec();
         match (fetched, expected) {
             (Ok(dir), Ok(ranges)) => {
@@ -357,21 +358,11 @@ fn an_interrupted_download_is_resumed() {
     check(Faults::default(), Ok(&[""]));
 }
 
-trait Fetch {
-    fn fetched(&self, pin: &Pin) -> Result<PathBuf, DebianError>;
-}
-
-impl Fetch for Archive<'_> {
-    fn fetched(&self, pin: &Pin) -> Result<PathBuf, DebianError> {
-        self.unpacked(pin)
-    }
-}
-
 #[test]
 fn the_default_mirror_is_the_one_of_apt() {
     let place = Place::with_package();
     let error = place.open("").suite("sid").unwrap_err();
-    assert!(matches!(&error, DebianError::NoMirror { tried } if tried.is_empty()), "{error}");
+    assert_eq!(error.to_string(), "found no mirror of Debian's archive");
     // Neither an archive without the suite nor somebody else's is Debian's.
     let others = archive::Archive::new();
     others.publish("sid", "");

@@ -12,21 +12,21 @@
 
 use std::cell::OnceCell;
 use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_model::{Digest, in_full};
+use gfxpack_model::{Digest, Error, ErrorKind, in_full};
 use gfxpack_package::read;
-use gfxpack_package::signing::{Keyring, SigningError};
+use gfxpack_package::signing::Keyring;
+use gfxpack_process::write_atomic;
 
 use crate::download::{self, ExpectedFile, sha256};
-use crate::error::DebianError;
+use crate::error::{CHANGING, DebianError};
 use crate::lock::{Lock, Pin};
 use crate::mirror::{Mirror, Proxies};
 use crate::release::Release;
+use crate::sources;
 use crate::suite::Suite;
-use crate::unpack::{self, UnpackFailure};
-use crate::{Event, Progress, sources};
+use crate::unpack::{system_error, unpack};
 
 /// Maximum size of a suite's signed list, in bytes; sid's has 0.2 MB.
 const RELEASE_MAX: u64 = 16 << 20;
@@ -48,6 +48,23 @@ pub struct Options {
     pub architecture: Option<String>,
 }
 
+/// Hears of what is being done, and may cancel it.
+pub trait Progress {
+    /// So many bytes of a file have arrived, of so many in all.
+    fn fetched(&self, _done: u64, _total: u64) {}
+
+    /// A sentence about what is being done.
+    fn note(&self, _text: &str) {}
+
+    /// Something is wrong, but the work continues.
+    fn warning(&self, _text: &str) {}
+
+    /// Whether the user wants to cancel.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
 /// Debian's name for this machine's processor.
 ///
 /// Source: dpkg, cputable.
@@ -57,7 +74,10 @@ fn architecture() -> Result<&'static str, DebianError> {
         "aarch64" => Ok("arm64"),
         "riscv64" => Ok("riscv64"),
         "powerpc64" if cfg!(target_endian = "little") => Ok("ppc64el"),
-        other => Err(DebianError::Architecture { architecture: other.to_owned() }),
+        other => Err(DebianError::Other(Error::internal(
+            format!("Debian has no packages for `{other}`"),
+            "give a library that is here, as --miopen PATH",
+        ))),
     }
 }
 
@@ -81,7 +101,7 @@ impl<'a> Archive<'a> {
     /// Debian's name for the processor that packages are for.
     ///
     /// # Errors
-    /// [`DebianError::Architecture`] if Debian has no packages for this machine's
+    /// If Debian has no packages for this machine's
     /// processor.
     pub fn architecture(&self) -> Result<&str, DebianError> {
         match &self.options.architecture {
@@ -110,7 +130,7 @@ impl<'a> Archive<'a> {
 
     /// Reports a problem that does not stop the work.
     pub fn warn(&self, text: String) {
-        self.progress.event(Event::Warning(text));
+        self.progress.warning(&text);
     }
 
     /// The suite as the mirror has it, or, if the mirror can't be reached, as it
@@ -123,16 +143,16 @@ impl<'a> Archive<'a> {
     pub fn suite(&self, name: &str) -> Result<Suite, DebianError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
-            let reason = "it is no name of a suite".to_owned();
-            return Err(DebianError::Format { url: name.to_owned(), reason });
+            return Err(DebianError::format(name, "it is no name of a suite"));
         }
         let _lock = self.lock()?;
         let kept = self.lists().join(format!("{name}.InRelease"));
         let kept_url = kept.display().to_string();
         // What is here counts only if it is still what it was.
-        let before = read::bytes(&kept, RELEASE_MAX).map_err(DebianError::io("read", &kept));
-        let before = before.and_then(|bytes| Ok((self.verified(name, &bytes, &kept_url)?, bytes)));
-        let newest = before.as_ref().ok().map(|(release, _)| (release, &*kept));
+        let before = read::bytes(&kept, RELEASE_MAX).ok();
+        let before = before.map(|bytes| Ok((self.verified(name, &bytes, &kept_url)?, bytes)));
+        let newest = before.as_ref().and_then(|before| before.as_ref().ok());
+        let newest = newest.map(|(release, _)| (release, &*kept));
         let (bytes, release, url) = match self.fetch_release(name, newest) {
             Ok((bytes, release, url)) => {
                 if release.valid_until.is_some_and(|until| until < now()) {
@@ -142,10 +162,8 @@ impl<'a> Archive<'a> {
                 (bytes, release, url)
             }
             Err(error) if error.is_unreachable() => {
-                let (release, bytes) = match before {
-                    Err(DebianError::Io { .. }) => return Err(error),
-                    before => before?,
-                };
+                let Some(before) = before else { return Err(error) };
+                let (release, bytes): (Release, Vec<u8>) = before?;
                 let date = &release.date;
                 self.warn(format!("{}: taking {name} as of {date}", in_full(&error)));
                 (bytes, release, kept_url)
@@ -176,16 +194,16 @@ impl<'a> Archive<'a> {
         }
         let partial = self.partial(&pin.sha256.to_string())?;
         let mirror = self.fetch_package(pin, &partial)?;
-        self.progress.event(Event::Unpacking { package: &pin.name });
         let new = tempfile::Builder::new()
             .prefix("new-")
             .tempdir_in(&self.dir)
             .map_err(DebianError::io("write", &self.dir))?;
-        unpack::unpack(&partial, new.path()).map_err(|failure| match failure {
-            UnpackFailure::Package(reason) => {
-                DebianError::Package { package: mirror.url(&pin.file), reason }
-            }
-            UnpackFailure::System(error) => DebianError::io("unpack", &dir)(error),
+        unpack(&partial, new.path()).map_err(|error| match system_error(&error) {
+            Some(error) => DebianError::io("unpack", &dir)(error),
+            None => DebianError::Other(Error::internal(
+                format!("failed to unpack `{}`: {}", mirror.url(&pin.file), in_full(&error)),
+                "please report it: Debian's package is not as it is known to be",
+            )),
         })?;
         // The directory's name promises complete contents, also after a power
         // failure.
@@ -203,9 +221,8 @@ impl<'a> Archive<'a> {
     /// or from the first mirror of apt's sources that has it.
     fn fetch_package(&self, pin: &Pin, partial: &Path) -> Result<&Mirror, DebianError> {
         let promise = ExpectedFile { size: pin.size, sha256: pin.sha256 };
-        let name = pin.file.rsplit('/').next().unwrap_or(&pin.file);
         let fetch = |mirror: &Mirror| {
-            download::download(mirror, &pin.file, name, promise, partial, self.progress)
+            download::download(mirror, &pin.file, promise, partial, self.progress)
         };
         if self.mirror.get().is_some() || self.options.mirror.is_some() {
             let mirror = self.mirror()?;
@@ -217,14 +234,12 @@ impl<'a> Archive<'a> {
                 .and_then(|mirror| fetch(&mirror).map(|()| mirror));
             match fetched {
                 Ok(mirror) => return Ok(self.mirror.get_or_init(|| mirror)),
-                Err(error @ (DebianError::Interrupted | DebianError::Io { .. })) => {
-                    return Err(error);
-                }
+                Err(error @ DebianError::Here(_)) => return Err(error),
                 Err(error) if error.is_gone() => gone = gone.or(Some(error)),
                 Err(error) => tried.push((text, in_full(&error))),
             }
         }
-        Err(gone.unwrap_or(DebianError::NoMirror { tried }))
+        Err(gone.unwrap_or_else(|| DebianError::no_mirror(&tried)))
     }
 
     /// Downloads the signed list of a suite from the given mirror, or from the
@@ -243,7 +258,14 @@ impl<'a> Archive<'a> {
             let release = self.verified(name, &bytes, &url)?;
             match newest {
                 Some((newest, kept)) if release.is_older_than(newest) => {
-                    Err(DebianError::Older { url, date: release.date, kept: kept.to_owned() })
+                    let (date, kept) = (&release.date, kept.display());
+                    Err(DebianError::Unreachable(Error::internal(
+                        format!(
+                            "`{url}` is of {date}, older than what was taken before (to go back, \
+                             remove `{kept}`)"
+                        ),
+                        CHANGING,
+                    )))
                 }
                 _ => Ok((bytes, release, url)),
             }
@@ -263,21 +285,24 @@ impl<'a> Archive<'a> {
                 Ok((fetched, _)) => {
                     tried.push((text, format!("its origin is `{}`", fetched.1.origin)));
                 }
-                Err(error @ (DebianError::Interrupted | DebianError::Signing(_))) => {
-                    return Err(error);
-                }
+                Err(error @ DebianError::Here(_)) => return Err(error),
                 Err(error) => tried.push((text, in_full(&error))),
             }
         }
-        Err(DebianError::NoMirror { tried })
+        Err(DebianError::no_mirror(&tried))
     }
 
     fn verified(&self, name: &str, bytes: &[u8], url: &str) -> Result<Release, DebianError> {
-        let keyring = Keyring::of(&self.options.keys).map_err(SigningError::from)?;
-        let text = keyring.check_clear_signed(bytes)?.map_err(|finding| {
-            DebianError::Signature { url: url.to_owned(), why: finding.detail }
+        let keyring = Keyring::of(&self.options.keys).map_err(DebianError::Here)?;
+        let text = keyring.check_clear_signed(bytes).map_err(DebianError::Here)?;
+        let text = text.map_err(|finding| {
+            DebianError::Other(Error::new(
+                ErrorKind::Unsound,
+                format!("failed to verify `{url}`: {}", finding.detail),
+                "name another mirror by GFXPACK_DEBIAN_MIRROR; a newer gfxpack knows newer keys",
+            ))
         })?;
-        let format = |reason| DebianError::Format { url: url.to_owned(), reason };
+        let format = |reason| DebianError::format(url, reason);
         let release = Release::parse(&text, self.architecture()?).map_err(format)?;
         if release.is_of(name) { Ok(release) } else { Err(format(format!("it is not of {name}"))) }
     }
@@ -294,19 +319,17 @@ impl<'a> Archive<'a> {
         let mirror = self.mirror()?;
         if promise.size > LIST_MAX {
             let reason = format!("it has more than {LIST_MAX} bytes");
-            return Err(DebianError::Format { url: mirror.url(path), reason });
+            return Err(DebianError::format(&mirror.url(path), reason));
         }
         let partial = self.partial(&promise.sha256.to_string())?;
         let plain = format!("dists/{name}/{path}");
-        let called = format!("{name}/{path}");
-        let fetch = |path: &str| {
-            download::download(mirror, path, &called, *promise, &partial, self.progress)
-        };
+        let fetch =
+            |path: &str| download::download(mirror, path, *promise, &partial, self.progress);
         let dir = plain.rsplit_once('/').map_or("", |(dir, _)| dir);
         let hashed = format!("{dir}/by-hash/SHA256/{}", promise.sha256);
         match if release.by_hash { fetch(&hashed) } else { fetch(&plain) } {
             // Mirrors may lack the directory `by-hash`.
-            Err(DebianError::NotFound { .. }) if release.by_hash => fetch(&plain)?,
+            Err(DebianError::NotFound(_)) if release.by_hash => fetch(&plain)?,
             fetched => fetched?,
         }
         fs::create_dir_all(&lists).map_err(DebianError::io("write", &lists))?;
@@ -324,7 +347,7 @@ impl<'a> Archive<'a> {
             return Ok(mirror);
         }
         let Some(text) = &self.options.mirror else {
-            return Err(DebianError::NoMirror { tried: Vec::new() });
+            return Err(DebianError::no_mirror(&[]));
         };
         let mirror = Mirror::parse(text, &self.options.proxies)?;
         Ok(self.mirror.get_or_init(|| mirror))
@@ -348,7 +371,7 @@ impl<'a> Archive<'a> {
         let file = File::options().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(DebianError::io("write", &path))?;
         if file.try_lock().is_err() {
-            self.progress.event(Event::Waiting);
+            self.progress.note("waiting for another gfxpack that fetches packages");
             file.lock().map_err(DebianError::io("lock", &path))?;
         }
         self.sweep();
@@ -367,15 +390,7 @@ impl<'a> Archive<'a> {
 
 /// Writes a file atomically.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), DebianError> {
-    let write = || -> io::Result<()> {
-        let dir = path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(dir)?;
-        let file = tempfile::NamedTempFile::new_in(dir)?;
-        fs::write(file.path(), bytes)?;
-        file.persist(path)?;
-        Ok(())
-    };
-    write().map_err(DebianError::io("write", path))
+    write_atomic(path, &[bytes]).map_err(DebianError::io("write", path))
 }
 
 /// The current time, in seconds since 1970.

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use gfxpack_model::Digest;
 use sha2::{Digest as _, Sha256};
 
+use crate::archive::Progress;
 use crate::error::DebianError;
 use crate::mirror::{FetchFailure, Incoming, Mirror};
-use crate::progress::{Event, Progress};
 
 /// Number of tries in a row that may bring no progress.
 const TRIES: u32 = 4;
@@ -34,11 +34,10 @@ pub(crate) struct ExpectedFile {
     pub(crate) sha256: Digest,
 }
 
-/// Downloads a file to `to`, continuing an earlier download. `name` is for display.
+/// Downloads a file to `to`, continuing an earlier download.
 pub(crate) fn download(
     mirror: &Mirror,
     path: &str,
-    name: &str,
     promise: ExpectedFile,
     to: &Path,
     progress: &dyn Progress,
@@ -53,7 +52,7 @@ pub(crate) fn download(
     loop {
         let open = |from| mirror.open(path, from, deadline);
         let ended = transfer(&open, &url, &mut file, to, before, promise.size, &|done| {
-            progress.event(Event::Downloading { file: name, done, total: promise.size });
+            progress.fetched(done, promise.size);
             progress.is_cancelled()
         });
         let now = position(&mut file, promise.size).map_err(DebianError::io("write", to))?;
@@ -66,21 +65,21 @@ pub(crate) fn download(
                 before = 0;
                 if std::mem::replace(&mut fresh, true) {
                     let _ = fs::remove_file(to);
-                    return Err(DebianError::Digest { url });
+                    return Err(DebianError::digest(&url));
                 }
                 continue;
             }
             Ok(()) => {}
             Err(FetchFailure::Final(error)) => return Err(error),
             Err(FetchFailure::Failed(source)) if tries + 1 >= TRIES && now <= before => {
-                return Err(DebianError::Unreachable { url, source });
+                return Err(DebianError::unreachable(&url, source));
             }
             Err(FetchFailure::Failed(_)) => {}
         }
         tries = if now > before { 0 } else { tries + 1 };
         if tries >= TRIES {
             let source = io::Error::from(io::ErrorKind::UnexpectedEof);
-            return Err(DebianError::Unreachable { url, source });
+            return Err(DebianError::unreachable(&url, source));
         }
         before = now;
         pause(tries, progress)?;
@@ -105,14 +104,13 @@ pub(crate) fn small(
         });
         match read {
             Ok(bytes) if bytes.len() as u64 > max => {
-                let reason = format!("it has more than {max} bytes");
-                return Err(DebianError::Format { url, reason });
+                return Err(DebianError::format(&url, format!("it has more than {max} bytes")));
             }
             Ok(bytes) => return Ok(bytes),
             Err(FetchFailure::Final(error)) => return Err(error),
             Err(FetchFailure::Failed(_)) if tries + 1 < TRIES => {}
             Err(FetchFailure::Failed(source)) => {
-                return Err(DebianError::Unreachable { url, source });
+                return Err(DebianError::unreachable(&url, source));
             }
         }
         tries += 1;
@@ -180,7 +178,7 @@ fn transfer(
     let mut buffer = vec![0; 64 << 10];
     loop {
         if cancelled(done) {
-            return Err(FetchFailure::Final(DebianError::Interrupted));
+            return Err(FetchFailure::Final(DebianError::interrupted()));
         }
         let read = match incoming.bytes.read(&mut buffer) {
             Ok(0) => return Ok(()),
@@ -191,7 +189,7 @@ fn transfer(
         done += read as u64;
         if done > size {
             let _ = fs::remove_file(to);
-            return Err(FetchFailure::Final(DebianError::Digest { url: url.to_owned() }));
+            return Err(FetchFailure::Final(DebianError::digest(url)));
         }
         file.write_all(&buffer[..read]).map_err(write)?;
     }
@@ -201,7 +199,7 @@ fn transfer(
 fn pause(tries: u32, progress: &dyn Progress) -> Result<(), DebianError> {
     for _ in 0..tries {
         if progress.is_cancelled() {
-            return Err(DebianError::Interrupted);
+            return Err(DebianError::interrupted());
         }
         thread::sleep(PAUSE);
     }
@@ -217,9 +215,7 @@ mod tests {
 
     struct Silent;
 
-    impl Progress for Silent {
-        fn event(&self, _: Event<'_>) {}
-    }
+    impl Progress for Silent {}
 
     #[test]
     fn a_mirror_that_stalls_is_given_up_on_after_a_time_in_all() {
@@ -238,11 +234,8 @@ mod tests {
         let mirror = Mirror::parse(&url, &Proxies::default()).unwrap();
         let began = Instant::now();
         let error = small(&mirror, "x", 99, began + Duration::from_secs(1), &Silent).unwrap_err();
-        assert!(
-            matches!(&error, DebianError::Unreachable { source, .. }
-            if source.kind() == io::ErrorKind::TimedOut),
-            "{error:?}"
-        );
+        let DebianError::Unreachable(error) = error else { panic!("{error:?}") };
+        assert_eq!(error.io_kind(), Some(io::ErrorKind::TimedOut));
         // A single read may take longer than this.
         assert!(began.elapsed() < Duration::from_secs(25));
     }

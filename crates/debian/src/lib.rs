@@ -12,15 +12,13 @@ mod download;
 mod error;
 mod lock;
 mod mirror;
-mod progress;
 mod release;
 mod sources;
 mod suite;
 mod unpack;
 mod version;
 
-pub use self::progress::{Event, Progress};
-pub use archive::{Archive, Options};
+pub use archive::{Archive, Options, Progress};
 pub use download::sha256;
 pub use error::DebianError;
 pub use lock::{Lock, Pin};

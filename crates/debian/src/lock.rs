@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path};
 
-use gfxpack_model::Digest;
+use gfxpack_model::{Digest, Error};
 use serde::{Deserialize, Serialize};
 
 use crate::error::DebianError;
@@ -54,7 +54,7 @@ impl Lock {
             read.map_err(|error| error.to_string())?;
             Self::parse(&text)
         };
-        read().map_err(|reason| DebianError::Lock { path: path.to_owned(), reason })
+        read().map_err(|reason| unreadable(path, &reason))
     }
 
     fn parse(text: &str) -> Result<Self, String> {
@@ -73,13 +73,19 @@ impl Lock {
     /// # Errors
     /// [`DebianError::Lock`] if a value can't be written as TOML.
     pub fn text(&self, comment: &str) -> Result<String, DebianError> {
-        let text = toml::to_string(self).map_err(|error| DebianError::Lock {
-            path: "packages".into(),
-            reason: error.to_string(),
-        })?;
+        let text = toml::to_string(self)
+            .map_err(|error| unreadable(Path::new("packages"), &error.to_string()))?;
         let comment: String = comment.lines().map(|line| format!("# {line}\n")).collect();
         Ok(format!("{comment}{text}"))
     }
+}
+
+fn unreadable(path: &Path, reason: &str) -> DebianError {
+    let path = path.display();
+    DebianError::Other(Error::usage(
+        format!("failed to read `{path}` as a list of pinned packages: {reason}"),
+        "give a file that `gfxpack miopen --lock` wrote",
+    ))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use gfxpack_model::Error;
 use gfxpack_package::read;
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Proxy};
@@ -52,7 +53,15 @@ pub(crate) struct Incoming {
 impl Mirror {
     /// A mirror given by its URL or directory.
     pub(crate) fn parse(text: &str, proxies: &Proxies) -> Result<Self, DebianError> {
-        let bad = || DebianError::BadMirror { mirror: text.to_owned() };
+        let bad = || {
+            DebianError::Other(Error::usage(
+                format!(
+                    "`{text}` is no mirror: it is neither a URL of http, https or file nor a \
+                     directory"
+                ),
+                "give the address that apt would have, up to `dists`, or a copy's directory",
+            ))
+        };
         let trimmed = text.trim_end_matches('/');
         if let Some(path) = trimmed.strip_prefix("file:") {
             let path = path.strip_prefix("//localhost").unwrap_or(path);
@@ -106,11 +115,11 @@ impl Mirror {
 }
 
 fn not_found(url: &str) -> FetchFailure {
-    FetchFailure::Final(DebianError::NotFound { url: url.to_owned() })
+    FetchFailure::Final(DebianError::not_found(url))
 }
 
 fn refused(url: &str, source: io::Error) -> FetchFailure {
-    FetchFailure::Final(DebianError::Unreachable { url: url.to_owned(), source })
+    FetchFailure::Final(DebianError::unreachable(url, source))
 }
 
 fn open(agent: &Agent, url: &str, from: u64, deadline: Instant) -> Result<Incoming, FetchFailure> {

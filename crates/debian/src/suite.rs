@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::sync::Arc;
 
-use gfxpack_model::Digest;
+use gfxpack_model::{Digest, Error};
 use liblzma::stream::{CONCATENATED, Stream};
 
 use crate::error::DebianError;
@@ -46,7 +46,7 @@ impl Suite {
     /// # Errors
     /// [`DebianError`] if the list can't be read.
     pub fn packages(&self, wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Package>, DebianError> {
-        let format = |reason: String| DebianError::Format { url: self.url.clone(), reason };
+        let format = |reason: String| DebianError::format(&self.url, reason);
         let mut file = &*self.list;
         file.rewind().map_err(|error| format(error.to_string()))?;
         let stream = Stream::new_stream_decoder(MEMORY_MAX, CONCATENATED);
@@ -79,15 +79,21 @@ impl Suite {
     /// [`Self::packages`].
     pub fn package(&self, name: &str, version: Option<&str>) -> Result<Package, DebianError> {
         let all = self.packages(&|listed| listed == name)?;
-        let versions = all.iter().map(|package| package.pin.version.clone()).collect();
+        let versions: Vec<String> = all.iter().map(|it| it.pin.version.clone()).collect();
         let wanted = all
             .into_iter()
             .filter(|package| version.is_none_or(|version| package.pin.version == version));
         let newest = wanted.max_by(|a, b| version::compare(&a.pin.version, &b.pin.version));
-        newest.ok_or_else(|| DebianError::NoPackage {
-            package: version.map_or(name.to_owned(), |version| format!("{name} {version}")),
-            suite: self.name.clone(),
-            versions,
+        newest.ok_or_else(|| {
+            let package = version.map_or(name.to_owned(), |version| format!("{name} {version}"));
+            let none = format!("`{package}` is not in {}", self.name);
+            DebianError::Other(if versions.is_empty() {
+                Error::usage(none, "take another suite, debian:sid or debian:experimental")
+            } else {
+                let all = versions.join(", ");
+                let hint = "take one of these versions, or another suite";
+                Error::usage(format!("{none}, which has {all}"), hint)
+            })
         })
     }
 }

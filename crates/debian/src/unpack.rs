@@ -8,7 +8,6 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
-use gfxpack_model::in_full;
 use gfxpack_package::read::{Metered, deb_files};
 use tar::EntryType;
 
@@ -18,28 +17,16 @@ const UNPACKED_MAX: u64 = 16 << 30;
 /// Maximum size of a long name, or of attributes, before a file, in bytes.
 const EXTENSION_MAX: u64 = 1 << 20;
 
-/// Why a package could not be unpacked.
-#[derive(Debug)]
-pub(crate) enum UnpackFailure {
-    /// The package is not as it should be.
-    Package(String),
-    /// The operating system reports an error, such as a full disk.
-    System(io::Error),
+/// The error of this machine that made unpacking fail, such as a full disk; `None` if the package is
+/// at fault.
+pub(crate) fn system_error(error: &io::Error) -> Option<io::Error> {
+    use io::ErrorKind::{AlreadyExists, IsADirectory, NotADirectory, NotFound};
+    let system = io::Error::from_raw_os_error(system_number(error)?);
+    let package = [AlreadyExists, IsADirectory, NotADirectory, NotFound];
+    (!package.contains(&system.kind())).then_some(system)
 }
 
-impl From<io::Error> for UnpackFailure {
-    /// Some of the operating system's errors say that the package contradicts itself.
-    fn from(error: io::Error) -> Self {
-        use io::ErrorKind::{AlreadyExists, IsADirectory, NotADirectory, NotFound};
-        let package = [AlreadyExists, IsADirectory, NotADirectory, NotFound];
-        match system_number(&error).map(io::Error::from_raw_os_error) {
-            Some(system) if !package.contains(&system.kind()) => Self::System(system),
-            _ => Self::Package(in_full(&error)),
-        }
-    }
-}
-
-/// The number of the operating system's error in this one, perhaps deep inside.
+/// The number of the system's error that is behind an error.
 fn system_number(error: &(dyn Error + 'static)) -> Option<i32> {
     let inner: Option<&(dyn Error + 'static)> = match error.downcast_ref::<io::Error>() {
         Some(io) if io.raw_os_error().is_some() => return io.raw_os_error(),
@@ -49,14 +36,8 @@ fn system_number(error: &(dyn Error + 'static)) -> Option<i32> {
     system_number(inner?)
 }
 
-impl From<String> for UnpackFailure {
-    fn from(what: String) -> Self {
-        Self::Package(what)
-    }
-}
-
 /// Unpacks the files of a package below `dir`, which exists and is empty.
-pub(crate) fn unpack(package: &Path, dir: &Path) -> Result<(), UnpackFailure> {
+pub(crate) fn unpack(package: &Path, dir: &Path) -> io::Result<()> {
     let file = File::open(package)?;
     let stream = deb_files(BufReader::with_capacity(256 << 10, file))?;
     let left = Cell::new(UNPACKED_MAX);
@@ -82,27 +63,28 @@ pub(crate) fn unpack(package: &Path, dir: &Path) -> Result<(), UnpackFailure> {
     Ok(())
 }
 
-fn place(entry: &mut tar::Entry<'_, impl Read>, dir: &Path) -> Result<(), UnpackFailure> {
+fn place(entry: &mut tar::Entry<'_, impl Read>, dir: &Path) -> io::Result<()> {
     let path = entry.path()?.into_owned();
     let shown = path.display().to_string();
     if path.components().any(|part| !matches!(part, Component::Normal(_) | Component::CurDir)) {
-        return Err(format!("`{shown}` leads out of it").into());
+        return Err(io::Error::other(format!("`{shown}` leads out of it")));
     }
     real_parents(dir, &path)?;
     let kind = entry.header().entry_type();
     if kind == EntryType::Directory {
-        return Ok(fs::create_dir_all(dir.join(&path))?);
+        return fs::create_dir_all(dir.join(&path));
     }
     let path = normal(&path);
     if path.as_os_str().is_empty() {
-        return Err(format!("`{shown}` is its root, and no directory").into());
+        return Err(io::Error::other(format!("`{shown}` is its root, and no directory")));
     }
     match kind {
         EntryType::Regular | EntryType::Continuous => entry.unpack_in(dir).map(drop)?,
         EntryType::Symlink => {
             let target = entry.link_name()?.unwrap_or_default().into_owned();
-            let target = inside(&path, &target)
-                .ok_or_else(|| format!("`{shown}` is a link that leads out of it"))?;
+            let target = inside(&path, &target).ok_or_else(|| {
+                io::Error::other(format!("`{shown}` is a link that leads out of it"))
+            })?;
             let place = dir.join(&path);
             fs::create_dir_all(place.parent().unwrap_or(dir))?;
             std::os::unix::fs::symlink(target, place)?;
@@ -110,13 +92,15 @@ fn place(entry: &mut tar::Entry<'_, impl Read>, dir: &Path) -> Result<(), Unpack
         EntryType::Link => {
             let target = entry.link_name()?.unwrap_or_default().into_owned();
             if target.components().any(|part| matches!(part, Component::ParentDir)) {
-                return Err(format!("`{shown}` is a link that leads out of it").into());
+                return Err(io::Error::other(format!("`{shown}` is a link that leads out of it")));
             }
             let target = normal(&target);
             real_parents(dir, &target)?;
             fs::hard_link(dir.join(&target), dir.join(&path))?;
         }
-        _ => return Err(format!("`{shown}` is neither file, directory nor link").into()),
+        _ => {
+            return Err(io::Error::other(format!("`{shown}` is neither file, directory nor link")));
+        }
     }
     Ok(())
 }
@@ -128,17 +112,17 @@ fn normal(path: &Path) -> PathBuf {
 
 /// Rejects a path behind a link: another package's link could lead anywhere, and
 /// the package's own link would give a file two names.
-fn real_parents(dir: &Path, path: &Path) -> Result<(), String> {
+fn real_parents(dir: &Path, path: &Path) -> io::Result<()> {
     let mut place = dir.to_owned();
     for part in path.parent().into_iter().flat_map(Path::components) {
         place.push(part);
         match place.symlink_metadata() {
             Ok(found) if found.is_dir() => {}
             Ok(_) => {
-                return Err(format!(
+                return Err(io::Error::other(format!(
                     "`{}` is below something that is not a directory",
                     path.display()
-                ));
+                )));
             }
             Err(_) => return Ok(()),
         }

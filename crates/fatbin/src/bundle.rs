@@ -11,7 +11,7 @@ use gfxpack_model::code_object::BUNDLE_MAGIC;
 use md5::{Digest, Md5};
 
 use crate::bytes::{Bytes, u16_at, u32_at, u64_at};
-use crate::code::{CodeTarget, EntryKind};
+use crate::code::CodeTarget;
 use crate::error::{Error, layout};
 
 /// First bytes of a compressed bundle.
@@ -36,8 +36,8 @@ const PAGE: u64 = 4096;
 pub struct Entry {
     /// Its name, as `hipv4-amdgcn-amd-amdhsa--gfx1030`.
     pub id: String,
-    /// What the name says.
-    pub kind: EntryKind,
+    /// The GPUs that it serves, if it is code that HIP loads.
+    pub target: Option<CodeTarget>,
     /// Where its code begins in the uncompressed bundle, in bytes.
     pub offset: u64,
     /// How many bytes of code it has.
@@ -45,19 +45,10 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The target, if it is code that HIP loads.
-    #[must_use]
-    pub fn target(&self) -> Option<&CodeTarget> {
-        match &self.kind {
-            EntryKind::Device(target) => Some(target),
-            EntryKind::Host | EntryKind::Other => None,
-        }
-    }
-
     /// Whether HIP may load it on this device.
     #[must_use]
     pub fn serves(&self, device: &TargetId) -> bool {
-        self.size > 0 && self.target().is_some_and(|target| target.serves(device))
+        self.size > 0 && self.target.as_ref().is_some_and(|target| target.serves(device))
     }
 }
 
@@ -138,12 +129,6 @@ impl Bundle {
             (entries, size)
         };
         Ok(Self { at, size, entries, compressed: Some(compressed) })
-    }
-
-    /// Whether it is compressed.
-    #[must_use]
-    pub fn is_compressed(&self) -> bool {
-        self.compressed.is_some()
     }
 
     /// The first bytes of each entry's code, in the order of the entries.
@@ -368,8 +353,8 @@ fn entries(from: &mut impl Read, size: u64) -> Result<(Vec<Entry>, u64), Error> 
         let id = String::from_utf8(exactly(id as usize)?);
         let Ok(id) = id else { return layout("the name of an offload bundle's entry is no text") };
         header += 24 + id.len() as u64;
-        let kind = EntryKind::of_id(&id);
-        entries.push(Entry { id, kind, offset, size: length });
+        let target = CodeTarget::of_entry(&id);
+        entries.push(Entry { id, target, offset, size: length });
     }
     let mut spans: Vec<(u64, u64)> = entries
         .iter()

@@ -181,7 +181,7 @@ impl<'a> Checker<'a> {
             for (entry, head) in bundle.entries.iter().zip(bundle.heads(bytes)?) {
                 let is_other = |device: &TargetId| {
                     entry.serves(device)
-                        && entry.target().and_then(|it| it.is_of(&head)) == Some(false)
+                        && entry.target.as_ref().and_then(|it| it.is_of(&head)) == Some(false)
                 };
                 if self.devices.iter().any(is_other) {
                     wrong.insert(entry.id.clone());

@@ -76,6 +76,16 @@ impl CodeTarget {
         known.then(|| Self(TargetId::new(name).with_features(sramecc, xnack)))
     }
 
+    /// The GPUs of a bundle's entry by its identifier, `hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-`;
+    /// `None` if it is the host's, or anything else that HIP does not load.
+    ///
+    /// Source: LLVM 22, clang `OffloadBundler.cpp`, `OffloadTargetInfo`.
+    pub(crate) fn of_entry(id: &str) -> Option<Self> {
+        let mut parts = id.splitn(6, '-');
+        parts.next().filter(|kind| matches!(*kind, "hip" | "hipv4"))?;
+        parts.nth(4).and_then(Self::parse)
+    }
+
     /// Whether HIP may load the code on a device of this target. A feature that the device leaves
     /// open fits either way.
     ///
@@ -121,32 +131,6 @@ impl fmt::Display for CodeTarget {
     }
 }
 
-/// What an entry of an offload bundle is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum EntryKind {
-    /// The host's, which is empty in a fat binary.
-    Host,
-    /// Code that HIP loads.
-    Device(CodeTarget),
-    /// Anything else.
-    Other,
-}
-
-impl EntryKind {
-    /// Source: LLVM 22, clang `OffloadBundler.cpp`, `OffloadTargetInfo`.
-    pub(crate) fn of_id(id: &str) -> Self {
-        let mut parts = id.splitn(6, '-');
-        match parts.next() {
-            Some("host") => Self::Host,
-            Some("hip" | "hipv4") => match parts.nth(4).and_then(CodeTarget::parse) {
-                Some(target) => Self::Device(target),
-                None => Self::Other,
-            },
-            _ => Self::Other,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,18 +163,14 @@ mod tests {
     fn every_spelling_of_an_entry_is_recognised() {
         let check = |id: &str, expected: Option<&str>| {
             let target = expected.map(|text| CodeTarget::parse(text).expect(text));
-            let found = match EntryKind::of_id(id) {
-                EntryKind::Device(target) => Some(target),
-                EntryKind::Host | EntryKind::Other => None,
-            };
-            assert_eq!(found, target, "{id}");
+            assert_eq!(CodeTarget::of_entry(id), target, "{id}");
         };
         check("hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-", Some("gfx90a:xnack-"));
         check("hip-amdgcn-amd-amdhsa-gfx900", None);
         check("hip-amdgcn-amd-amdhsa-unknown-gfx9-4-generic", Some("gfx9-4-generic"));
         check("hip-spirv64-amd-amdhsa--amdgcnspirv", Some("amdgcnspirv"));
         check("openmp-amdgcn-amd-amdhsa--gfx906", None);
-        assert_eq!(EntryKind::of_id("host-x86_64-unknown-linux--"), EntryKind::Host);
-        assert_eq!(EntryKind::of_id("host-x86_64-unknown-linux-gnu-"), EntryKind::Host);
+        check("host-x86_64-unknown-linux--", None);
+        check("host-x86_64-unknown-linux-gnu-", None);
     }
 }

@@ -23,10 +23,10 @@ mod slimmer;
 
 pub use bundle::{Bundle, Entry};
 pub use check::{Checker, Gap};
-pub use code::{CodeTarget, EntryKind};
+pub use code::CodeTarget;
 pub use error::Error;
 pub use kpack::normal;
 pub use library::{Library, Wrapper};
-pub use names::{is_for_others, named_target};
+pub use names::is_for_others;
 pub use slim::{Slimmed, slim};
 pub use slimmer::{Change, Slimmer};

@@ -13,8 +13,7 @@ const ENDINGS: [&str; 10] =
 
 /// The target in a file's name, or in the name of a directory that it is in, if it is a file that
 /// only GPUs of that target need.
-#[must_use]
-pub fn named_target(path: &Path) -> Option<CodeTarget> {
+pub(crate) fn named_target(path: &Path) -> Option<CodeTarget> {
     let name = path.file_name()?.to_str()?;
     if !ENDINGS.iter().any(|ending| name.ends_with(ending)) {
         return None;

@@ -57,10 +57,10 @@ fn kept<'a>(
     for bundle in bundles {
         let serves = |index: &usize| {
             let entry = &bundle.entries[*index];
-            entry.target().is_none() || targets.iter().any(|target| entry.serves(target))
+            entry.target.is_none() || targets.iter().any(|target| entry.serves(target))
         };
         let keep: Vec<usize> = (0..bundle.entries.len()).filter(serves).collect();
-        let has_code = keep.iter().any(|index| bundle.entries[*index].target().is_some());
+        let has_code = keep.iter().any(|index| bundle.entries[*index].target.is_some());
         without += usize::from(!has_code);
         let others = (0..bundle.entries.len()).filter(|index| !keep.contains(index));
         removed.extend(others.map(|index| bundle.entries[index].id.clone()));

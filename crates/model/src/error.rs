@@ -158,6 +158,13 @@ impl StdError for Error {
     }
 }
 
+/// For an error that passes through a reader or a writer, where [`io::Error::downcast`] finds it.
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        Self::other(error)
+    }
+}
+
 /// Whether the fault is in the path, not in the machine.
 #[must_use]
 pub fn is_no_such_path(error: &io::Error) -> bool {

@@ -6,9 +6,8 @@ use std::io::{self, Write};
 use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
 use md5::{Digest, Md5};
 
-use crate::compress::{Compression, gzip_best};
+use crate::compress::{Compression, gzipped};
 use crate::contents::{Contents, Item};
-use crate::error::Failure;
 use crate::output::{Hashing, Output};
 use crate::tarball::Tarball;
 use crate::text::plain_operator;
@@ -23,14 +22,14 @@ pub(crate) fn write(
     output: &mut Output,
     compression: Compression,
     threads: usize,
-) -> Result<(), Failure> {
+) -> io::Result<()> {
     // Parents sort before their contents.
     let mut entries: BTreeMap<&str, Option<&Item<'_>>> = BTreeMap::new();
     entries.extend(contents.directories().into_iter().map(|path| (path, None)));
     entries.extend(contents.iter().map(|(path, item)| (path, Some(item))));
     let info = package_info(spec, contents);
     let tree = file_list(spec.source_date_epoch, &info, &entries)?;
-    let tree = gzip_best(tree.as_bytes())?;
+    let tree = gzipped(tree.as_bytes(), 9)?;
 
     let encoder = compression.encoder(output, threads)?;
     let mut tarball = Tarball::new(encoder, spec.source_date_epoch);
@@ -93,13 +92,13 @@ fn file_list(
     time: u64,
     info: &str,
     entries: &BTreeMap<&str, Option<&Item<'_>>>,
-) -> Result<String, Failure> {
+) -> io::Result<String> {
     let mut list = "#mtree\n/set type=file uid=0 gid=0\n".to_owned();
     let mut line = |path: &str, mode: u32, rest: &str| {
         let path = escaped(path);
         list += &format!("./{path} time={time}.0 mode={mode:o} {rest}\n");
     };
-    line(".PKGINFO", 0o644, &digests(|out| Ok(out.write_all(info.as_bytes())?))?);
+    line(".PKGINFO", 0o644, &digests(|out| out.write_all(info.as_bytes()))?);
     for (path, item) in entries {
         match item {
             Some(item) => {
@@ -116,9 +115,7 @@ type Digesting<'a> = Hashing<&'a mut Hashing<io::Sink, Md5>>;
 
 /// Size and digests of the bytes that `write` writes. pacman 6.0 reports a file as changed if the
 /// list has no MD5 for it.
-fn digests(
-    write: impl FnOnce(&mut Digesting<'_>) -> Result<(), Failure>,
-) -> Result<String, Failure> {
+fn digests(write: impl FnOnce(&mut Digesting<'_>) -> io::Result<()>) -> io::Result<String> {
     let mut md5 = Hashing::with(io::sink(), Md5::new());
     let mut digesting = Hashing::new(&mut md5);
     write(&mut digesting)?;

@@ -2,8 +2,8 @@
 //! format, and texts.
 
 use gfxpack_model::package::PackageSpec;
+use gfxpack_model::{Error, Result};
 
-use crate::Error;
 use crate::format::Format;
 
 /// Maximum length of a version, in bytes. File names can have 255 in all.
@@ -89,31 +89,88 @@ fn is_release(value: &str) -> bool {
 ///
 /// # Errors
 /// The first rule that is broken, as its own kind of error.
-pub(crate) fn spec(spec: &PackageSpec, format: Format) -> Result<(), Error> {
+pub(crate) fn spec(spec: &PackageSpec, format: Format) -> Result {
     if !format.takes_name(&spec.name) {
-        return Err(Error::Name { format: format.name(), name: spec.name.clone() });
+        let message = format!("failed to name a {} package `{}`", format.name(), spec.name);
+        return Err(Error::usage(message, name_hint(format)));
     }
     for (part, value) in [("version", &spec.version), ("revision", &spec.revision)] {
         if !format.takes_version(value, part) {
-            return Err(Error::Version { format: format.name(), part, value: value.clone() });
+            return Err(wrong_version(format, part, value));
         }
     }
     fields(spec)?;
     let dates = spec.changelog.iter().map(|entry| entry.date);
     // rpm has 32 bits for times. The same limit for all formats keeps them alike.
     match dates.chain([spec.source_date_epoch]).find(|date| u32::try_from(*date).is_err()) {
-        Some(seconds) => Err(Error::TimeStamp { seconds }),
+        Some(seconds) => Err(Error::usage(
+            format!(
+                "failed to write a time stamp: `{seconds}` seconds since the epoch do not fit into \
+                 a package"
+            ),
+            "set SOURCE_DATE_EPOCH to a time between 1970 and 2106",
+        )),
         None => Ok(()),
     }
 }
 
 /// What users say of a package must not add fields to it.
-fn fields(spec: &PackageSpec) -> Result<(), Error> {
+/// The error of a version, or a revision, that breaks the format's rules.
+pub(crate) fn wrong_version(format: Format, part: &str, value: &str) -> Error {
+    let message = format!("failed to give a {} package the {part} `{value}`", format.name());
+    Error::usage(message, version_hint(format, part))
+}
+
+fn name_hint(format: Format) -> &'static str {
+    match format {
+        Format::Deb { .. } => {
+            "use lower-case letters, digits, `+`, `-` and `.`, at least two, and begin with a \
+             letter or a digit (Debian Policy 5.6.1)"
+        }
+        Format::Wheel => {
+            "use letters, digits, `.`, `_` and `-`, begin with a letter, and end with a letter or \
+             a digit"
+        }
+        _ => "use letters, digits, `.`, `_`, `+` and `-`, and begin with a letter or a digit",
+    }
+}
+
+fn version_hint(format: Format, part: &str) -> &'static str {
+    match (format, part) {
+        (Format::Deb { .. }, "version") => {
+            "begin with a digit, and use letters, digits, `.`, `+`, `~` and `-`, 100 at the most \
+             (Debian Policy 5.6.12)"
+        }
+        (Format::Deb { .. }, _) => {
+            "use letters, digits, `.`, `+` and `~`, 100 at the most (Debian Policy 5.6.12)"
+        }
+        (Format::Arch, "revision") => "use a number, or two with a point between them: 1 or 1.1",
+        (Format::Arch, _) => "use letters, digits, `.`, `_`, `+` and `~`, 100 at the most",
+        (Format::Wheel, "revision") => {
+            "use a number: a wheel of revision 2 has the version 1.0.post2"
+        }
+        (Format::Wheel, _) => "use a version of Python's packages, as 1.0 or 1.0rc1 (PEP 440)",
+        _ => {
+            "use letters, digits, `.`, `_`, `+`, `~` and `^`, 100 at the most; rpm takes no `-` in \
+             a version or release"
+        }
+    }
+}
+
+fn fields(spec: &PackageSpec) -> Result {
     let must = |holds: bool, field: &str, value: &str, reason| {
         if holds {
             return Ok(());
         }
-        Err(Error::Field { field: field.to_owned(), value: value.to_owned(), reason })
+        let message = format!("failed to write the field {field}: `{value}` {reason}");
+        Err(match field {
+            "maintainer" => Error::usage(
+                message,
+                "give another one, as --maintainer 'NAME <MAIL>'; without it, DEBFULLNAME and \
+                 DEBEMAIL count",
+            ),
+            _ => Error::usage(message, format!("give {field} another value")),
+        })
     };
     let one_line = |field: &str, value: &str| {
         must(!value.chars().any(char::is_control), field, value, "has a control character")?;

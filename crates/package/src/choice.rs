@@ -1,12 +1,12 @@
 //! Chooses the package to install for each device.
 
-use gfxpack_model::Error;
+use gfxpack_model::{Error, Result};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
 
 use crate::manager::PackageManager;
-use crate::repository::{self, PackageInfo, RepositoryError};
+use crate::repository::{self, PackageInfo};
 
 /// The packages that can be installed.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl PackageSource<'_> {
         dir: &Path,
         manager: &PackageManager,
         mut left_out: impl FnMut(&Path),
-    ) -> Result<Self, RepositoryError> {
+    ) -> Result<Self> {
         let dir = std::path::absolute(dir).map_err(Error::io("find", dir))?;
         let mut described: Vec<PackageInfo> = Vec::new();
         for path in repository::packages(&dir)? {
@@ -50,7 +50,7 @@ impl PackageSource<'_> {
     ///
     /// # Errors
     /// If the manager's tools do not start.
-    pub fn for_each(&self, devices: &[Vec<String>]) -> Result<Vec<Vec<String>>, Error> {
+    pub fn for_each(&self, devices: &[Vec<String>]) -> Result<Vec<Vec<String>>> {
         let chosen = one_for_each(devices, |name| match self {
             Self::Repositories(manager, arguments) => manager.knows(name, arguments),
             Self::Files(given) => Ok(given.iter().any(|package| package.name == name)),

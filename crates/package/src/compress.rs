@@ -4,8 +4,8 @@ use std::io::{self, BufWriter, IntoInnerError, Write};
 
 use zstd::zstd_safe::CParameter;
 
-use crate::Error;
 use crate::gzip::{self, Gzip};
+use gfxpack_model::{Error, Result};
 
 /// How an archive's payload is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -87,17 +87,21 @@ impl Compression {
     }
 
     /// # Errors
-    /// [`Error::Level`] if the compressor does not have the level.
-    pub(crate) fn check(self) -> Result<(), Error> {
+    /// If the compressor does not have the level.
+    pub(crate) fn check(self) -> Result {
         let levels = match self {
             Self::Xz { .. } => 0..=9,
             Self::Gz { .. } => 1..=9,
             Self::Zst { .. } => 1..=22,
         };
-        if levels.contains(&self.level()) {
+        let (codec, level) = (self.program(), self.level());
+        if levels.contains(&level) {
             return Ok(());
         }
-        Err(Error::Level { codec: self.program(), level: self.level() })
+        Err(Error::usage(
+            format!("failed to compress with {codec} level `{level}`"),
+            format!("{codec} has the levels {} to {}", levels.start(), levels.end()),
+        ))
     }
 
     /// Starts compressing into `out` with up to `threads` threads.
@@ -122,18 +126,9 @@ impl Compression {
     }
 }
 
-/// Compresses bytes in memory as `gzip -9n` does.
-pub(crate) fn gzip_best(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    gzip_whole(bytes, 9)
-}
-
-/// Bytes in gzip's format without compression: the size of the result depends
+/// Compresses bytes in memory as `gzip -n` does at this level. At 0, the size of the result depends
 /// only on the size of the input.
-pub(crate) fn gzip_stored(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    gzip_whole(bytes, 0)
-}
-
-fn gzip_whole(bytes: &[u8], level: u32) -> io::Result<Vec<u8>> {
+pub(crate) fn gzipped(bytes: &[u8], level: u32) -> io::Result<Vec<u8>> {
     let mut gzip = Gzip::new(Vec::new(), level, 1)?;
     gzip.write_all(bytes)?;
     gzip.finish()
@@ -304,14 +299,14 @@ mod tests {
 
     #[test]
     fn gzip_headers_hold_no_time_and_no_name() {
-        let bytes = gzip_best(b"text").expect("memory takes it");
+        let bytes = gzipped(b"text", 9).expect("memory takes it");
         assert_eq!(bytes[..10], [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 3]);
     }
 
     #[test]
     fn the_size_of_stored_data_depends_only_on_their_length() {
         for size in [0, 1, 10_240, 1 << 20] {
-            let stored = |bytes: Vec<u8>| gzip_stored(&bytes).expect("memory takes it").len();
+            let stored = |bytes: Vec<u8>| gzipped(&bytes, 0).expect("memory takes it").len();
             assert_eq!(stored(vec![0; size]), stored(sample(size)[..size].to_vec()), "{size}");
         }
     }
@@ -326,7 +321,7 @@ mod tests {
             Compression::Zst { level: 23 },
         ] {
             let error = wrong.check().expect_err("no such level");
-            assert!(error.hint().contains(wrong.program()), "{}", error.hint());
+            assert!(error.hint().is_some_and(|it| it.contains(wrong.program())), "{error:?}");
         }
         assert!(Compression::Xz { level: 0 }.check().is_ok());
     }

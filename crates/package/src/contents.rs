@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::SystemTime;
 
 use gfxpack_model::package::{Content, PackageSpec};
+use gfxpack_model::{Error, Result};
 
-use crate::Error;
-use crate::error::Failure;
+use crate::error::reading;
 
 /// Number of bytes that are read at a time.
 const CHUNK: usize = 256 << 10;
@@ -27,17 +27,11 @@ pub(crate) struct Item<'a> {
 
 enum Source<'a> {
     Bytes(Cow<'a, [u8]>),
-    File(&'a Path, FileStamp),
+    File(&'a Path, Stamp),
 }
 
-/// Identifies the state of a file.
-#[derive(PartialEq, Eq)]
-struct FileStamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-}
+/// The state of a file: its size, and when it was changed.
+type Stamp = (u64, SystemTime);
 
 /// A package's files by absolute path. Parents sort before their contents.
 pub(crate) struct Contents<'a> {
@@ -50,14 +44,12 @@ impl<'a> Contents<'a> {
     /// # Errors
     /// If a path occurs twice, or as both file and directory, or an input is
     /// missing or not a regular file.
-    pub(crate) fn from_spec(spec: &'a PackageSpec) -> Result<Self, Error> {
+    pub(crate) fn from_spec(spec: &'a PackageSpec) -> Result<Self> {
         let mut contents = Self { items: BTreeMap::new() };
         for file in &spec.files {
             let source = match &file.content {
                 Content::Bytes(bytes) => Source::Bytes(Cow::Borrowed(bytes)),
-                Content::File(path) => {
-                    Source::File(path, FileStamp::from_metadata(path, &metadata(path)?)?)
-                }
+                Content::File(path) => Source::File(path, stamp(path, std::fs::metadata(path))?),
             };
             contents.insert(&file.path, file.mode, source)?;
         }
@@ -67,15 +59,15 @@ impl<'a> Contents<'a> {
     /// Adds a file that the writer generates.
     ///
     /// # Errors
-    /// [`Error::PathClash`] if the spec also has a file there.
-    pub(crate) fn add(&mut self, path: &str, bytes: impl Into<Cow<'a, [u8]>>) -> Result<(), Error> {
+    /// If the spec also has a file there.
+    pub(crate) fn add(&mut self, path: &str, bytes: impl Into<Cow<'a, [u8]>>) -> Result {
         self.insert(path, 0o644, Source::Bytes(bytes.into()))
     }
 
-    fn insert(&mut self, path: &str, mode: u32, source: Source<'a>) -> Result<(), Error> {
+    fn insert(&mut self, path: &str, mode: u32, source: Source<'a>) -> Result {
         let size = match &source {
             Source::Bytes(bytes) => bytes.len() as u64,
-            Source::File(_, stamp) => stamp.size,
+            Source::File(_, (size, _)) => *size,
         };
         // A path clashes with itself, its parents, and what is below it.
         let below = format!("{path}/");
@@ -88,7 +80,10 @@ impl<'a> Contents<'a> {
         if let Some(other) = clash {
             let (first, second) =
                 if other.as_str() <= path { (&*other, path) } else { (path, &*other) };
-            return Err(Error::PathClash { first: first.to_owned(), second: second.to_owned() });
+            return Err(Error::usage(
+                format!("failed to pack both `{first}` and `{second}`"),
+                "drop one of the two; the writers add the copyright and the changelog themselves",
+            ));
         }
         self.items.insert(path.to_owned(), Item { mode, size, source });
         Ok(())
@@ -114,19 +109,21 @@ impl Item<'_> {
     /// Writes the file's bytes to `out`.
     ///
     /// # Errors
-    /// [`Error::Changed`] if the file has changed since its metadata was read;
-    /// [`Error::Read`]; errors of `out`.
-    pub(crate) fn copy_to(&self, out: &mut impl Write) -> Result<(), Failure> {
-        let (path, stamp) = match &self.source {
-            Source::Bytes(bytes) => return Ok(out.write_all(bytes)?),
+    /// An [`Error`] if the file can't be read, or has changed since its metadata was read; errors
+    /// of `out`.
+    pub(crate) fn copy_to(&self, out: &mut impl Write) -> io::Result<()> {
+        let (path, before) = match &self.source {
+            Source::Bytes(bytes) => return out.write_all(bytes),
             Source::File(path, stamp) => (*path, stamp),
         };
-        let mut file = File::open(path).map_err(|e| Error::read(path, e))?;
-        let changed = |file: &File| -> Result<bool, Error> {
-            let now = file.metadata().map_err(|e| Error::read(path, e))?;
-            Ok(FileStamp::from_metadata(path, &now)? != *stamp)
+        let mut file = File::open(path).map_err(reading(path))?;
+        let changed = |file: &File| Ok::<_, Error>(stamp(path, file.metadata())? != *before);
+        let wrong = || {
+            Error::usage(
+                format!("failed to pack `{}`: it changed while it was being read", path.display()),
+                "let whatever writes to the file finish, then package again",
+            )
         };
-        let wrong = || Error::Changed { path: path.to_owned() };
         if changed(&file)? {
             return Err(wrong().into());
         }
@@ -138,7 +135,7 @@ impl Item<'_> {
                 Ok(0) => break,
                 Ok(filled) => filled,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                Err(e) => return Err(Error::read(path, e).into()),
+                Err(e) => return Err(reading(path)(e).into()),
             };
             copied += filled as u64;
             if copied <= self.size {
@@ -149,22 +146,13 @@ impl Item<'_> {
     }
 }
 
-impl FileStamp {
-    fn from_metadata(path: &Path, metadata: &Metadata) -> Result<Self, Error> {
-        if !metadata.is_file() {
-            return Err(Error::NotAFile { path: path.to_owned() });
-        }
-        Ok(Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-        })
+fn stamp(path: &Path, metadata: io::Result<Metadata>) -> Result<Stamp> {
+    let metadata = metadata.map_err(reading(path))?;
+    if !metadata.is_file() {
+        let message = format!("failed to pack `{}`: it is no regular file", path.display());
+        return Err(Error::usage(message, "name a regular file as the source"));
     }
-}
-
-fn metadata(path: &Path) -> Result<Metadata, Error> {
-    std::fs::metadata(path).map_err(|e| Error::read(path, e))
+    Ok((metadata.len(), metadata.modified().map_err(reading(path))?))
 }
 
 /// The directories above an absolute path, beginning at the top, without the root.
@@ -204,12 +192,8 @@ mod tests {
             (["/a/b/c", "/a/b"], "/a/b", "/a/b/c"),
             (["/a/b/c/d/e", "/a/b"], "/a/b", "/a/b/c/d/e"),
         ] {
-            match Contents::from_spec(&spec(&paths)).map(drop) {
-                Err(Error::PathClash { first: f, second: s }) => {
-                    assert_eq!((f.as_str(), s.as_str()), (first, second));
-                }
-                other => panic!("{paths:?} gave {other:?}"),
-            }
+            let error = Contents::from_spec(&spec(&paths)).map(drop).expect_err("they clash");
+            assert_eq!(error.to_string(), format!("failed to pack both `{first}` and `{second}`"));
         }
         let spec = spec(&["/a/b", "/a/b-c", "/a/bc/d"]);
         assert!(Contents::from_spec(&spec).is_ok(), "common beginnings are no clash");
@@ -253,14 +237,12 @@ mod tests {
             spec.files.push(PackageFile::readable("/f", Content::File(path.clone())));
             let contents = Contents::from_spec(&spec).expect("the input is there");
             let (_, item) = contents.iter().next().expect("one file");
-            item.copy_to(&mut ChangingWriter(change, false)).map_err(|e| e.of(Path::new("out")))
+            item.copy_to(&mut ChangingWriter(change, false))
         };
         assert!(pack(&|| ()).is_ok());
         for change in [&append as &dyn Fn(), &overwrite, &|| write(CHUNK + 5), &|| write(0)] {
-            match pack(change) {
-                Err(Error::Changed { path: named }) => assert_eq!(named, path),
-                other => panic!("gave {other:?}"),
-            }
+            let error = pack(change).expect_err("it changed");
+            assert!(error.to_string().ends_with("/input`: it changed while it was being read"));
         }
     }
 
@@ -274,15 +256,16 @@ mod tests {
         let contents = Contents::from_spec(&spec).expect("the input is there");
         let (_, item) = contents.iter().next().expect("one file");
         std::fs::remove_file(&path).expect("removed");
-        let copy = || item.copy_to(&mut io::sink()).map_err(|e| e.of(Path::new("out")));
+        let copy = || item.copy_to(&mut io::sink()).expect_err("it is not what it was").to_string();
         let gone = copy();
-        assert!(matches!(gone, Err(Error::Read { .. })), "{gone:?}");
+        assert!(gone.starts_with("failed to read `"), "{gone}");
         std::fs::write(&path, "three").expect("written");
         let replaced = copy();
-        assert!(matches!(replaced, Err(Error::Changed { .. })), "{replaced:?}");
+        assert!(replaced.ends_with("it changed while it was being read"), "{replaced}");
         assert!(matches!(Contents::from_spec(&spec).map(drop), Ok(())));
         std::fs::remove_file(&path).expect("removed");
         std::fs::create_dir(&path).expect("created");
-        assert!(matches!(Contents::from_spec(&spec).map(drop), Err(Error::NotAFile { .. })));
+        let error = Contents::from_spec(&spec).map(drop).expect_err("no file");
+        assert!(error.to_string().ends_with("it is no regular file"), "{error}");
     }
 }

@@ -5,23 +5,21 @@ mod control;
 
 pub(crate) use self::control::relation;
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
+use gfxpack_model::Error;
 use gfxpack_model::package::PackageSpec;
 
-use crate::compress::{Compression, Encoder, gzip_best, gzip_stored};
+use crate::compress::{Compression, gzipped};
 use crate::contents::Contents;
-use crate::error::{Error, Failure};
-use crate::output::Output;
+use crate::output::{Output, Packed};
 use crate::tarball::Tarball;
 
 /// Largest size of a member: an ar header has ten decimal digits for it.
 const MEMBER_MAX: u64 = 9_999_999_999;
 /// Size of an ar header.
 const MEMBER_HEADER: usize = 60;
-/// Hexadecimal digits of an MD5 digest.
-const MD5_DIGITS: usize = 32;
 /// Every dpkg reads gzip, so it is used here whatever compresses the contents.
 const CONTROL_NAME: &str = "control.tar.gz";
 
@@ -32,8 +30,7 @@ const CONTROL_NAME: &str = "control.tar.gz";
 /// no maintainer scripts.
 ///
 /// # Errors
-/// [`Error::PathClash`], [`Error::MemberTooLarge`], and errors
-/// of the output and the contents.
+/// If paths clash or a member is too large; errors of the output and the contents.
 ///
 /// Source: deb(5); Debian Policy 4.7.0, chapters 5 and 12.
 pub(crate) fn write(
@@ -42,50 +39,52 @@ pub(crate) fn write(
     output: &mut Output,
     compression: Compression,
     threads: usize,
-) -> Result<(), Failure> {
-    let changelog = gzip_best(control::changelog(spec).as_bytes())?;
+) -> io::Result<()> {
+    let changelog = gzipped(control::changelog(spec).as_bytes(), 9)?;
     contents.add(&format!("/usr/share/doc/{}/changelog.Debian.gz", spec.name), changelog)?;
     if let Some(overrides) = control::lintian_overrides(spec, &contents) {
         let path = format!("/usr/share/lintian/overrides/{}", spec.name);
         contents.add(&path, overrides.into_bytes())?;
     }
 
-    // The checksums come before the contents but are known only after these, so
-    // room is left for them. Their size does not depend on their values.
-    let control = control::control(spec, &contents);
-    let unknown = contents.iter().map(|_| "0".repeat(MD5_DIGITS)).collect();
-    let size = control_member(spec, &control, &md5sums(&contents, unknown))?.len();
-    let mtime = spec.source_date_epoch;
-    let path = output.path();
-    let header = |name: &str, size| member_header(name, size, mtime, &path);
-    output.write_all(b"!<arch>\n")?;
-    output.write_all(header("debian-binary", 4)?.as_bytes())?;
-    output.write_all(b"2.0\n")?;
-    let control_at = output.size();
-    output.leave((MEMBER_HEADER + size).next_multiple_of(2) as u64)?;
-    let data_at = output.size();
-    output.leave(MEMBER_HEADER as u64)?;
-    let encoder = compression.encoder(&mut *output, threads)?;
-    let digests = write_data(spec, &contents, encoder)?;
-    let data_size = output.size() - data_at - MEMBER_HEADER as u64;
-    pad(output, data_size)?;
-
+    let (mut data, digests) =
+        Packed::new(output, Some(compression), threads, |out| write_data(spec, &contents, out))?;
+    let control =
+        control_member(spec, &control::control(spec, &contents), &md5sums(&contents, digests))?;
     let data_name = format!("data.tar.{}", compression.extension());
-    output.fill(data_at, header(&data_name, data_size)?.as_bytes())?;
-    let control = control_member(spec, &control, &md5sums(&contents, digests))?;
-    assert_eq!(control.len(), size, "nothing is compressed in it");
-    let mut whole = header(CONTROL_NAME, size as u64)?.into_bytes();
-    whole.extend(control);
-    pad(&mut whole, size as u64)?;
-    Ok(output.fill(control_at, &whole)?)
+    write_members(output, spec.source_date_epoch, (CONTROL_NAME, &control), &data_name, &mut data)
 }
 
-/// Writes the compressed tarball of the contents, and returns their MD5 digests.
+/// Writes a .deb: an ar archive of these two members after its version.
+///
+/// Source: deb(5), ar(5).
+pub(crate) fn write_members(
+    output: &mut Output,
+    mtime: u64,
+    (control_name, control): (&str, &[u8]),
+    data_name: &str,
+    data: &mut Packed,
+) -> io::Result<()> {
+    output.write_all(b"!<arch>\n")?;
+    for (name, size, bytes) in [
+        ("debian-binary", 4, &mut b"2.0\n".as_slice() as &mut dyn Read),
+        (control_name, control.len() as u64, &mut &*control),
+        (data_name, data.size, &mut data.file),
+    ] {
+        output.write_all(member_header(name, size, mtime, &output.path())?.as_bytes())?;
+        io::copy(bytes, output)?;
+        // Members begin at even offsets.
+        output.write_all(&b"\n"[..(size % 2) as usize])?;
+    }
+    Ok(())
+}
+
+/// Writes the tarball of the contents, and returns their MD5 digests.
 fn write_data(
     spec: &PackageSpec,
     contents: &Contents<'_>,
-    out: Encoder<&mut Output>,
-) -> Result<Vec<String>, Failure> {
+    out: &mut dyn Write,
+) -> io::Result<Vec<String>> {
     let mut tarball = Tarball::new(out, spec.source_date_epoch);
     tarball.directory("./")?;
     let mut directories = contents.directories().into_iter().peekable();
@@ -97,7 +96,7 @@ fn write_data(
         }
         digests.push(tarball.digested_file(&format!(".{install_path}"), item)?);
     }
-    tarball.finish()?.finish()?;
+    tarball.finish()?;
     Ok(digests)
 }
 
@@ -107,38 +106,29 @@ fn md5sums(contents: &Contents<'_>, digests: Vec<String>) -> String {
     lines.map(|((path, _), digest)| format!("{digest}  {}\n", &path[1..])).collect()
 }
 
-/// The tarball of the control data, in gzip's format without compression, so that
-/// its size does not depend on digests. With compression it would be some
-/// kilobytes smaller, but the package, which is large, would have to be written
-/// twice.
+/// The tarball of the control data, in gzip's format without compression, which would save some
+/// kilobytes.
 fn control_member(spec: &PackageSpec, control: &str, md5sums: &str) -> io::Result<Vec<u8>> {
     let mut tarball = Tarball::new(Vec::new(), spec.source_date_epoch);
     tarball.directory("./")?;
     tarball.bytes("./control", control.as_bytes())?;
     tarball.bytes("./md5sums", md5sums.as_bytes())?;
-    gzip_stored(&tarball.finish()?)
+    gzipped(&tarball.finish()?, 0)
 }
 
 /// The 60-byte header of a member.
-///
-/// Source: deb(5), ar(5).
-pub(crate) fn member_header(
-    name: &str,
-    size: u64,
-    mtime: u64,
-    path: &Path,
-) -> Result<String, Error> {
+fn member_header(name: &str, size: u64, mtime: u64, path: &Path) -> io::Result<String> {
     if size > MEMBER_MAX {
-        return Err(Error::MemberTooLarge { path: path.to_owned(), member: name.to_owned(), size });
+        let error = Error::usage(
+            format!("failed to write `{}`: its member {name} has {size} bytes", path.display()),
+            "a .deb holds less than 10 GB compressed: split the package by gfx target, or write \
+             .rpm or tar",
+        );
+        return Err(error.into());
     }
     let header = format!("{name:<16}{mtime:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 100_644);
     assert_eq!(header.len(), MEMBER_HEADER, "every field keeps its width");
     Ok(header)
-}
-
-/// Members begin at even offsets.
-pub(crate) fn pad(out: &mut impl Write, size: u64) -> io::Result<()> {
-    if size % 2 == 1 { out.write_all(b"\n") } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -153,11 +143,7 @@ mod tests {
             header.expect("ten digits fit"),
             "data.tar.xz     1700000000  0     0     100644  9999999999`\n"
         );
-        match member_header("data.tar.xz", MEMBER_MAX + 1, 0, path) {
-            Err(Error::MemberTooLarge { member, size, .. }) => {
-                assert_eq!((member.as_str(), size), ("data.tar.xz", MEMBER_MAX + 1));
-            }
-            other => panic!("gave {other:?}"),
-        }
+        let error = member_header("data.tar.xz", MEMBER_MAX + 1, 0, path).expect_err("eleven");
+        assert!(error.to_string().ends_with("data.tar.xz has 10000000000 bytes"), "{error}");
     }
 }

@@ -1,8 +1,7 @@
 //! Writes a package spec as an image for containers: an OCI image layout with
 //! one layer, in a tar archive.
 
-use std::fs::File;
-use std::io::{BufWriter, IntoInnerError};
+use std::io;
 
 use gfxpack_model::package::PackageSpec;
 use serde_json::{Map, Value, json};
@@ -10,9 +9,8 @@ use sha2::{Digest, Sha256};
 
 use crate::compress::Compression;
 use crate::contents::Contents;
-use crate::error::Failure;
-use crate::output::{Hashing, Output, hex};
-use crate::tarball::Tarball;
+use crate::output::{Output, Packed, hex};
+use crate::tarball::{self, Tarball};
 use crate::text::rfc3339;
 
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
@@ -36,11 +34,13 @@ pub(crate) fn write(
     output: &mut Output,
     compression: Compression,
     threads: usize,
-) -> Result<(), Failure> {
-    let mut layer_file = output.scratch()?;
-    let layer = layer(spec, contents, &layer_file, compression, threads)?;
-    let config = Blob::json(CONFIG, &config(spec, &layer.diff_id));
-    let manifest = Blob::json(MANIFEST, &manifest(spec, &config, &layer.descriptor));
+) -> io::Result<()> {
+    let (mut layer, ()) = Packed::new(output, Some(compression), threads, |out| {
+        tarball::files(out, spec, contents).map(drop)
+    })?;
+    let config = Blob::json(CONFIG, &config(spec, &layer.plain_sha256));
+    let descriptor = descriptor(LAYER, &layer.sha256, layer.size);
+    let manifest = Blob::json(MANIFEST, &manifest(spec, &config, &descriptor));
     let layout = json!({ "imageLayoutVersion": "1.0.0" }).to_string();
 
     let mut archive = Tarball::new(output, spec.source_date_epoch);
@@ -48,39 +48,9 @@ pub(crate) fn write(
     archive.bytes("index.json", index(spec, &manifest).to_string().as_bytes())?;
     archive.bytes(&manifest.path(), &manifest.bytes)?;
     archive.bytes(&config.path(), &config.bytes)?;
-    let size = layer.size;
-    archive.scratch(&blob_path(&layer.sha256), &mut layer_file, size)?;
+    archive.scratch(&blob_path(&layer.sha256), &mut layer.file, layer.size)?;
     archive.finish()?;
     Ok(())
-}
-
-/// The layer, which is in a scratch file.
-struct Layer {
-    sha256: String,
-    size: u64,
-    /// Digest of the uncompressed layer.
-    diff_id: String,
-    descriptor: Value,
-}
-
-fn layer(
-    spec: &PackageSpec,
-    contents: &Contents<'_>,
-    file: &File,
-    compression: Compression,
-    threads: usize,
-) -> Result<Layer, Failure> {
-    let packed = Hashing::new(BufWriter::new(file));
-    let encoder = compression.encoder(packed, threads)?;
-    let mut tarball = Tarball::new(Hashing::new(encoder), spec.source_date_epoch);
-    for (install_path, item) in contents.iter() {
-        tarball.file(&install_path[1..], item)?;
-    }
-    let (encoder, diff_id, _) = tarball.finish()?.finish();
-    let (buffered, sha256, size) = encoder.finish()?.finish();
-    buffered.into_inner().map_err(IntoInnerError::into_error)?;
-    let descriptor = descriptor(LAYER, &sha256, size);
-    Ok(Layer { sha256, size, diff_id, descriptor })
 }
 
 /// A blob in memory.

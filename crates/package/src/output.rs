@@ -2,17 +2,19 @@
 //! bytes.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufReader, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
+use gfxpack_model::Result;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
-use crate::Error;
+use crate::compress::Compression;
+use crate::error::writing;
 
 /// A file that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,9 +58,9 @@ impl Output {
     /// Begins a file that will be `dir/file_name`.
     ///
     /// # Errors
-    /// [`Error::Write`] if no file can be created in `dir`.
-    pub(crate) fn create(dir: &Path, file_name: &str) -> Result<Self, Error> {
-        let stage = Stage::create(dir).map_err(|e| Error::write(&dir.join(file_name), e))?;
+    /// If no file can be created in `dir`.
+    pub(crate) fn create(dir: &Path, file_name: &str) -> Result<Self> {
+        let stage = Stage::create(dir).map_err(writing(&dir.join(file_name)))?;
         Ok(Self {
             dir: dir.to_owned(),
             file_name: file_name.to_owned(),
@@ -69,26 +71,10 @@ impl Output {
         })
     }
 
-    /// Reserves room for bytes that [`Output::fill`] writes later.
-    pub(crate) fn leave(&mut self, size: u64) -> io::Result<()> {
-        io::copy(&mut io::repeat(0).take(size), self).map(drop)
-    }
-
-    /// Writes into reserved room.
-    pub(crate) fn fill(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
-        assert!(at + bytes.len() as u64 <= self.size, "the room is large enough");
-        self.stage.file().write_all_at(bytes, at)
-    }
-
     /// A nameless file in the same directory, for data that must be complete
     /// before its place in the output is known.
     pub(crate) fn scratch(&self) -> io::Result<File> {
         tempfile::tempfile_in(&self.dir)
-    }
-
-    /// Number of bytes written, including reserved room.
-    pub(crate) fn size(&self) -> u64 {
-        self.size
     }
 
     /// The path at which the file will appear.
@@ -100,8 +86,8 @@ impl Output {
     /// older one.
     ///
     /// # Errors
-    /// [`Error::Write`]; an older file is unchanged in that case.
-    pub(crate) fn commit(mut self) -> Result<Written, Error> {
+    /// If it can't be stored; an older file is unchanged in that case.
+    pub(crate) fn commit(mut self) -> Result<Written> {
         let path = self.path();
         let stored = self.store();
         let persisted = stored.and_then(|sha256| {
@@ -110,7 +96,7 @@ impl Output {
             File::open(&self.dir)?.sync_all()?;
             Ok(sha256)
         });
-        let sha256 = persisted.map_err(|e| Error::write(&path, e))?;
+        let sha256 = persisted.map_err(writing(&path))?;
         Ok(Written { path, file_name: self.file_name, size: self.size, sha256 })
     }
 
@@ -238,13 +224,13 @@ pub(crate) struct Hashing<W, D = Sha256> {
     size: u64,
 }
 
-impl<W: Write> Hashing<W> {
+impl<W> Hashing<W> {
     pub(crate) fn new(inner: W) -> Self {
         Self::with(inner, Sha256::new())
     }
 }
 
-impl<W: Write, D: Digest> Hashing<W, D> {
+impl<W, D: Digest> Hashing<W, D> {
     pub(crate) fn with(inner: W, digest: D) -> Self {
         Self { inner, digest, size: 0 }
     }
@@ -261,6 +247,15 @@ impl<W: Write, D: Digest> Hashing<W, D> {
     }
 }
 
+impl<R: Read, D: Digest> Read for Hashing<R, D> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let filled = self.inner.read(buffer)?;
+        self.digest.update(&buffer[..filled]);
+        self.size += filled as u64;
+        Ok(filled)
+    }
+}
+
 impl<W: Write, D: Digest> Write for Hashing<W, D> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.inner.write(bytes)?;
@@ -271,6 +266,43 @@ impl<W: Write, D: Digest> Write for Hashing<W, D> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.inner.flush()
+    }
+}
+
+/// What was compressed, in a file without a name.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    pub(crate) file: File,
+    pub(crate) size: u64,
+    pub(crate) sha256: String,
+    /// Of what it was before.
+    pub(crate) plain_sha256: String,
+}
+
+impl Packed {
+    /// Compresses what `write` writes.
+    pub(crate) fn new<T>(
+        output: &Output,
+        compression: Option<Compression>,
+        threads: usize,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+    ) -> io::Result<(Self, T)> {
+        let mut packed = Hashing::new(BufWriter::new(output.scratch()?));
+        let (written, plain) = match compression {
+            None => (write(&mut packed)?, None),
+            Some(compression) => {
+                let mut out = Hashing::new(compression.encoder(&mut packed, threads)?);
+                let written = write(&mut out)?;
+                let (encoder, plain, _) = out.finish();
+                encoder.finish()?;
+                (written, Some(plain))
+            }
+        };
+        let (buffered, sha256, size) = packed.finish();
+        let mut file = buffered.into_inner().map_err(IntoInnerError::into_error)?;
+        file.rewind()?;
+        let plain_sha256 = plain.unwrap_or_else(|| sha256.clone());
+        Ok((Self { file, size, sha256, plain_sha256 }, written))
     }
 }
 
@@ -302,23 +334,6 @@ mod tests {
     }
 
     #[test]
-    fn room_that_was_left_is_filled_and_hashed() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let mut output = Output::create(dir.path(), "out").expect("created");
-        output.write_all(b"ab").expect("written");
-        output.leave(3).expect("written");
-        // More than triggers writing to the disk.
-        let rest = vec![7; WRITE_BACK as usize + 5];
-        output.write_all(&rest).expect("written");
-        output.fill(2, b"cde").expect("written");
-        let written = output.commit().expect("committed");
-        let expected = [b"abcde", &rest[..]].concat();
-        assert!(std::fs::read(&written.path).expect("read") == expected);
-        assert_eq!(written.sha256, hex(&Sha256::digest(&expected)));
-        assert_eq!(written.size, expected.len() as u64);
-    }
-
-    #[test]
     fn a_file_system_without_nameless_files_works_as_well() {
         let dir = tempfile::tempdir().expect("a directory");
         let named = tempfile::Builder::new()
@@ -343,7 +358,7 @@ mod tests {
         // A directory with that name makes the rename fail.
         std::fs::create_dir_all(dir.path().join("out/inside")).expect("created");
         let output = Output::create(dir.path(), "out").expect("created");
-        assert!(matches!(output.commit(), Err(Error::Write { .. })));
+        assert!(output.commit().expect_err("no file").to_string().starts_with("failed to write `"));
         assert_eq!(names(dir.path()), ["out"]);
     }
 }

@@ -6,7 +6,6 @@ mod archive;
 mod deb;
 mod oci;
 mod outcome;
-mod readers;
 mod rpm;
 mod rpm_header;
 mod wheel;
@@ -15,15 +14,17 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use gfxpack_model::{Error, Result};
+
+use archive::Limited;
 pub use archive::Metered;
 pub(crate) use archive::unpacked;
 pub use deb::deb_files;
 pub(crate) use deb::deb_member;
 use outcome::{Outcome, Stop};
 pub use outcome::{PackageDescription, Report, SignedHeader, Visitor};
-use readers::Limited;
 pub(crate) use rpm::check_rpm_headers;
 pub(crate) use wheel::{wheel_record, wheel_text};
 
@@ -71,31 +72,12 @@ impl PackageKind {
     }
 }
 
-/// Why a package could not be read completely.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadError {
-    /// The file can't be opened or read.
-    #[error("failed to read `{path}`")]
-    Io {
-        /// The package.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The visitor failed.
-    #[error("failed to look at the files of a package")]
-    Visitor(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
-
 /// Reads a package completely. Damage is reported as findings.
 ///
 /// # Errors
-/// [`ReadError::Io`] if the file can't be read, [`ReadError::Visitor`] with the
-/// error of `visit`.
-pub fn check(path: &Path, kind: PackageKind, visit: &mut Visitor<'_>) -> Result<Report, ReadError> {
-    let failed = |source| ReadError::Io { path: path.to_owned(), source };
-    let file = open(path).map_err(failed)?;
+/// If the file can't be opened, or `visit` fails.
+pub fn check(path: &Path, kind: PackageKind, visit: &mut Visitor<'_>) -> Result<Report> {
+    let file = open(path).map_err(Error::io("read", path))?;
     let mut report = Report::default();
     let mut outcome = Outcome { report: &mut report, visit };
     let file = BufReader::with_capacity(256 << 10, file);
@@ -110,7 +92,11 @@ pub fn check(path: &Path, kind: PackageKind, visit: &mut Visitor<'_>) -> Result<
     match ended {
         Ok(()) => {}
         Err(Stop::Damaged(what)) => report.findings.push(what),
-        Err(Stop::Visitor(error)) => return Err(ReadError::Visitor(error)),
+        Err(Stop::Visitor(error)) => {
+            let hint = error.hint().unwrap_or("see the cause").to_owned();
+            let message = "failed to look at the files of a package";
+            return Err(Error::internal(message, hint).caused_by(error));
+        }
     }
     Ok(report)
 }

@@ -7,13 +7,14 @@ mod rpm;
 mod wheel;
 
 use std::fs::File;
-use std::io::{self, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 
+use gfxpack_model::{Error, Result};
 use sha2::Digest;
 
 use crate::compress::Compression;
-use crate::error::Error;
+use crate::error::rewriting;
 use crate::output::{Hashing, Output, Written};
 use crate::read::PackageKind;
 
@@ -44,14 +45,14 @@ enum Kind {
 
 /// The new version of another package whose version is needed exactly; `None` if it keeps it. If
 /// it must follow and can't, an error.
-type Follows<'a> = dyn Fn(&str, &str, bool) -> Result<Option<String>, Error> + 'a;
+type Follows<'a> = dyn Fn(&str, &str, bool) -> Result<Option<String>> + 'a;
 
 impl Package {
     /// Reads what a package is; `None` if this kind can't be written again.
     ///
     /// # Errors
-    /// [`Error::Rewrite`] if it is damaged or can't be read.
-    pub fn open(path: &Path) -> Result<Option<Self>, Error> {
+    /// If it is damaged or can't be read.
+    pub fn open(path: &Path) -> Result<Option<Self>> {
         let opened = match PackageKind::from_name(path) {
             Some(PackageKind::Deb) => deb::open(path),
             Some(PackageKind::Oci) => image::open(path),
@@ -63,7 +64,7 @@ impl Package {
             let is_named = !package.name.is_empty() && !package.file_name().contains('/');
             is_named.then_some(package).ok_or_else(|| io::Error::other("it has no name or version"))
         });
-        opened.map(Some).map_err(|error| Error::rewrite(path, error))
+        opened.map(Some).map_err(rewriting(path))
     }
 
     /// The version that it gets.
@@ -83,13 +84,13 @@ impl Package {
     /// inside are lost. Without `dir`, it only asks `rewriter`.
     ///
     /// # Errors
-    /// [`Error::Rewrite`], or [`Error::Write`].
+    /// If the package is damaged, or the new one can't be written.
     pub fn write(
         &self,
         dir: Option<&Path>,
         threads: usize,
         rewriter: &mut Rewriter<'_>,
-    ) -> Result<Option<Written>, Error> {
+    ) -> Result<Option<Written>> {
         let mut output = dir.map(|dir| Output::create(dir, &self.file_name())).transpose()?;
         let (path, out) = (self.path.as_path(), output.as_mut());
         let written = match &self.kind {
@@ -98,7 +99,7 @@ impl Package {
             Kind::Rpm(rpm) => rpm.write(path, out, threads, rewriter),
             Kind::Wheel(wheel) => wheel.write(path, out, &self.suffix, rewriter),
         };
-        written.map_err(|error| Error::rewrite(path, error))?;
+        written.map_err(rewriting(path))?;
         output.map(Output::commit).transpose()
     }
 }
@@ -107,13 +108,9 @@ impl Package {
 /// need one another exactly follow. Of the GPUs that they say they are for, those stay that `stays`.
 ///
 /// # Errors
-/// [`Error::NeedsExactly`] if one needs exactly a package that is not among them and has its
+/// If one needs exactly a package that is not among them and has its
 /// version, or another version of one that is.
-pub fn rename(
-    packages: &mut [Package],
-    suffix: &str,
-    stays: &dyn Fn(&str) -> bool,
-) -> Result<(), Error> {
+pub fn rename(packages: &mut [Package], suffix: &str, stays: &dyn Fn(&str) -> bool) -> Result {
     // Names, versions and new versions. What a package provides beside its name stays.
     let mut given = Vec::new();
     for package in &mut *packages {
@@ -133,8 +130,10 @@ pub fn rename(
             let found = same.clone().find(|(_, it, _)| it == exactly);
             let is_sibling = exactly == version || same.any(|(_, it, new)| it != new);
             if found.is_none() && is_sibling && must {
-                let (needed, version) = (needed.to_owned(), exactly.to_owned());
-                return Err(Error::NeedsExactly { package: name.clone(), needed, version });
+                return Err(Error::usage(
+                    format!("failed to rename `{name}`: it needs exactly {exactly} of `{needed}`"),
+                    format!("give the package `{needed}` of that version in the same command"),
+                ));
             }
             Ok(found.map(|(.., new)| new.clone()))
         };
@@ -208,43 +207,6 @@ impl<'a> Contents<'a> {
         }
         io::copy(&mut io::repeat(0).take(written.next_multiple_of(align) - written), out)?;
         Ok(digest)
-    }
-}
-
-/// What was compressed, in a file without a name.
-#[derive(Debug)]
-struct Packed {
-    file: File,
-    size: u64,
-    sha256: String,
-    /// Of what it was before.
-    plain_sha256: String,
-}
-
-impl Packed {
-    /// Compresses what `write` writes.
-    fn new<T>(
-        output: &Output,
-        compression: Option<Compression>,
-        threads: usize,
-        write: impl FnOnce(&mut dyn Write) -> io::Result<T>,
-    ) -> io::Result<(Self, T)> {
-        let mut packed = Hashing::new(BufWriter::new(output.scratch()?));
-        let (written, plain) = match compression {
-            None => (write(&mut packed)?, None),
-            Some(compression) => {
-                let mut out = Hashing::new(compression.encoder(&mut packed, threads)?);
-                let written = write(&mut out)?;
-                let (encoder, plain, _) = out.finish();
-                encoder.finish()?;
-                (written, Some(plain))
-            }
-        };
-        let (buffered, sha256, size) = packed.finish();
-        let mut file = buffered.into_inner().map_err(IntoInnerError::into_error)?;
-        file.rewind()?;
-        let plain_sha256 = plain.unwrap_or_else(|| sha256.clone());
-        Ok((Self { file, size, sha256, plain_sha256 }, written))
     }
 }
 
@@ -327,7 +289,7 @@ mod tests {
         }
     }
 
-    fn rewritten(path: &Path, dir: &Path) -> Result<(), Error> {
+    fn rewritten(path: &Path, dir: &Path) -> Result {
         let mut package = [Package::open(path)?.expect("a kind that is rewritten")];
         rename(&mut package, "+gfx1030", &|_| true)?;
         let takes_out = |path: &Path| path.ends_with("taken");

@@ -4,19 +4,19 @@
 //! so the payload is streamed here, and the header's entries about it are added
 //! afterwards.
 
-mod cpio;
 mod header;
 mod payload;
 
+pub(crate) use header::digested;
+
 use std::collections::BTreeSet;
-use std::io::{self, Seek as _};
+use std::io;
 
 use gfxpack_model::package::PackageSpec;
 
 use crate::compress::Compression;
 use crate::contents::Contents;
-use crate::error::Failure;
-use crate::output::Output;
+use crate::output::{Output, Packed};
 use crate::signature::Sign;
 
 /// Names of directories that belong to the system or to ROCm, not to a package of
@@ -43,16 +43,15 @@ pub(crate) fn write(
     compression: Compression,
     threads: usize,
     signer: Option<&dyn Sign>,
-) -> Result<(), Failure> {
+) -> io::Result<()> {
     let path = &output.path();
     let directories = own_directories(contents);
     let entries = payload::entries(contents, &directories);
-    let mut payload = output.scratch()?;
-    let digests = payload::write_payload(spec, &entries, &mut payload, compression, threads)?;
+    let (mut payload, digests) =
+        Packed::new(output, Some(compression), threads, |out| payload::write(spec, &entries, out))?;
     let header = header::Layout { spec, entries: &entries, license, compression, path };
-    header.metadata(&digests, signer)?.write(output).map_err(|e| header.failed(e))?;
-    payload.rewind()?;
-    io::copy(&mut payload, output)?;
+    header.metadata(&payload, &digests, signer)?.write(output).map_err(|e| header.failed(e))?;
+    io::copy(&mut payload.file, output)?;
     Ok(())
 }
 

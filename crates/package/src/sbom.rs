@@ -8,14 +8,15 @@ use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::path::Path;
 
-use gfxpack_model::KernelFileFormat;
 use gfxpack_model::package::{Content, PackageSpec};
+use gfxpack_model::{KernelFileFormat, Result};
 use serde_json::{Value, json};
 use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
+use crate::error::{reading, writing};
 use crate::output::{Hashing, Output, hex};
-use crate::{Error, Written, text, url};
+use crate::{Written, text};
 
 /// A source file that was compiled.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,10 +81,10 @@ impl Checksums {
     /// The checksums of a file whose SHA-256 is known.
     ///
     /// # Errors
-    /// [`Error::Read`].
-    pub fn of_file(path: &Path, sha256: String) -> Result<Self, Error> {
-        let failed = |e| Error::read(path, e);
-        let file = File::open(path).map_err(failed)?;
+    /// If it can't be read.
+    pub fn of_file(path: &Path, sha256: String) -> Result<Self> {
+        let failed = reading(path);
+        let file = File::open(path).map_err(&failed)?;
         let mut hashing = Hashing::with(io::sink(), Sha1::new());
         io::copy(&mut BufReader::with_capacity(256 << 10, file), &mut hashing).map_err(failed)?;
         Ok(Self { sha1: hashing.finish().1, sha256 })
@@ -94,7 +95,7 @@ impl Checksums {
 /// those of the spec's files, in its order.
 ///
 /// # Errors
-/// [`Error::Write`].
+/// If it can't be written.
 ///
 /// Source: SPDX specification 2.3, clauses 6 to 11 and its JSON schema.
 pub fn write(
@@ -103,7 +104,7 @@ pub fn write(
     archives: &[Written],
     making: &BuildProvenance,
     dir: &Path,
-) -> Result<Written, Error> {
+) -> Result<Written> {
     put(&document(spec, checksums, archives, making), dir, &file_name(spec))
 }
 
@@ -112,10 +113,10 @@ pub fn write(
 /// nothing to remove, or the file is no bill.
 ///
 /// # Errors
-/// [`Error::Read`]; [`Error::Write`].
-pub fn retain(dir: &Path, file_name: &str, there: &[&str]) -> Result<Option<Written>, Error> {
+/// If it can't be read or written.
+pub fn retain(dir: &Path, file_name: &str, there: &[&str]) -> Result<Option<Written>> {
     let path = dir.join(file_name);
-    let text = std::fs::read(&path).map_err(|e| Error::read(&path, e))?;
+    let text = std::fs::read(&path).map_err(reading(&path))?;
     let document = serde_json::from_slice(&text).ok();
     match document.and_then(|document| retained(document, there)) {
         Some(document) => put(&document, dir, file_name).map(Some),
@@ -123,12 +124,12 @@ pub fn retain(dir: &Path, file_name: &str, there: &[&str]) -> Result<Option<Writ
     }
 }
 
-fn put(document: &Value, dir: &Path, file_name: &str) -> Result<Written, Error> {
+fn put(document: &Value, dir: &Path, file_name: &str) -> Result<Written> {
     let mut output = Output::create(dir, file_name)?;
     let path = output.path();
     let mut text = format!("{document:#}");
     text.push('\n');
-    output.write_all(text.as_bytes()).map_err(|e| Error::write(&path, e))?;
+    output.write_all(text.as_bytes()).map_err(writing(&path))?;
     output.commit()
 }
 
@@ -333,7 +334,7 @@ fn package_entry(id: &str, name: &str, version: &str) -> Value {
 ///
 /// Source: the purl specification, ECMA-427.
 fn package_url(spec: &PackageSpec, full: &str) -> String {
-    format!("pkg:generic/{}@{}", url::encoded(&spec.name), url::encoded(full))
+    format!("pkg:generic/{}@{}", text::url_encoded(&spec.name), text::url_encoded(full))
 }
 
 fn external(url: &str) -> Value {

@@ -1,15 +1,15 @@
 //! The interface to a signer, and the part of OpenPGP that rpm's header needs to
 //! know about a signature.
 
-use crate::Error;
+use gfxpack_model::Result;
 
 /// Signs bytes with a key.
 pub trait Sign: Sync {
     /// The detached OpenPGP signature of `bytes`, in binary.
     ///
     /// # Errors
-    /// [`Error::Sign`] with the cause.
-    fn detached(&self, bytes: &[u8]) -> Result<Vec<u8>, Error>;
+    /// The kind and the hint of what failed.
+    fn detached(&self, bytes: &[u8]) -> Result<Vec<u8>>;
 }
 
 /// The kinds of signature that rpm distinguishes.

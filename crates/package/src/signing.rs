@@ -4,16 +4,12 @@
 //! such as on a card or in an agent, and signatures are made and judged by the
 //! programs that package managers know.
 
-mod clear_text;
-mod error;
 mod gpg;
 mod keyring;
 mod secret_keys;
 mod signer;
 mod weak_keys;
 
-pub use error::{KeyFlaw, SigningError};
 pub use keyring::Keyring;
+pub(crate) use keyring::clear_signed;
 pub use signer::Signer;
-
-pub(crate) use clear_text::clear_signed;

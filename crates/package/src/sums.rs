@@ -4,8 +4,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
 
+use gfxpack_model::{Error, Result};
+
+use crate::error::{reading, writing};
 use crate::output::{Hashing, Output};
-use crate::{Error, Written, read};
+use crate::{Written, read};
 
 /// Name of the list.
 pub const FILE_NAME: &str = "SHA256SUMS";
@@ -13,10 +16,10 @@ pub const FILE_NAME: &str = "SHA256SUMS";
 /// Hashes an existing file, so that it can be listed too.
 ///
 /// # Errors
-/// [`Error::Read`], also if it is not a regular file.
-pub fn digest_file(path: &Path) -> Result<Written, Error> {
-    let failed = |e| Error::read(path, e);
-    let mut file = read::open(path).map_err(failed)?;
+/// If it can't be read, also if it is not a regular file.
+pub fn digest_file(path: &Path) -> Result<Written> {
+    let failed = reading(path);
+    let mut file = read::open(path).map_err(&failed)?;
     let mut hashing = Hashing::new(io::sink());
     io::copy(&mut file, &mut hashing).map_err(failed)?;
     let (_, sha256, size) = hashing.finish();
@@ -28,13 +31,18 @@ pub fn digest_file(path: &Path) -> Result<Written, Error> {
 /// names relative to `dir`. An older list is replaced.
 ///
 /// # Errors
-/// [`Error::Checksum`] for a file outside of `dir`, a file with two different
-/// digests, or a name that the format can't represent; [`Error::Write`].
-pub fn write_sha256sums(dir: &Path, files: &[Written]) -> Result<Written, Error> {
+/// For a file outside of `dir`, a file with two different digests, or a name that the format can't
+/// represent; if the list can't be written.
+pub fn write_sha256sums(dir: &Path, files: &[Written]) -> Result<Written> {
     let mut digests: BTreeMap<&str, &str> = BTreeMap::new();
     for file in files {
-        let fail =
-            |reason| Err(Error::Checksum { path: file.path.clone(), dir: dir.to_owned(), reason });
+        let fail = |reason| {
+            let (path, dir) = (file.path.display(), dir.display());
+            Err(Error::usage(
+                format!("failed to list `{path}` in the checksums of `{dir}`: {reason}"),
+                "list each file once, from below the directory of the list",
+            ))
+        };
         let Ok(relative) = file.path.strip_prefix(dir) else {
             return fail("it is outside the directory");
         };
@@ -52,7 +60,7 @@ pub fn write_sha256sums(dir: &Path, files: &[Written]) -> Result<Written, Error>
     for (name, digest) in digests {
         // Two spaces mean text mode, which is the same as binary mode on every
         // supported system.
-        writeln!(output, "{digest}  {name}").map_err(|e| Error::write(&dir.join(FILE_NAME), e))?;
+        writeln!(output, "{digest}  {name}").map_err(writing(&output.path()))?;
     }
     output.commit()
 }
@@ -78,7 +86,7 @@ mod tests {
             vec![file(&dir.join("a\\b"), "0")],
         ] {
             let made = write_sha256sums(dir, &files);
-            assert!(matches!(made, Err(Error::Checksum { .. })), "{made:?}");
+            assert!(made.is_err(), "{made:?}");
         }
         assert!(std::fs::read_dir(dir).expect("lists").next().is_none());
         let twice = [file(&dir.join("a"), "0"), file(&dir.join("a"), "0")];

@@ -1,17 +1,31 @@
 //! Writes tar archives in GNU format: headers, long names, padding, the end.
 
 use std::fs::File;
-use std::io::{self, Seek, Write};
+use std::io::{self, Write};
 
+use gfxpack_model::package::PackageSpec;
 use md5::{Digest, Md5};
 
-use crate::contents::Item;
-use crate::error::Failure;
+use crate::contents::{Contents, Item};
 use crate::output::Hashing;
 
 const BLOCK: u64 = 512;
 /// Maximum length of a name in the header itself.
 const NAME: usize = 100;
+
+/// Writes all files of a package. There are no entries for directories: unpacking one would
+/// replace a link such as `/opt/rocm`.
+pub(crate) fn files<W: Write>(
+    out: W,
+    spec: &PackageSpec,
+    contents: &Contents<'_>,
+) -> io::Result<W> {
+    let mut tarball = Tarball::new(out, spec.source_date_epoch);
+    for (install_path, item) in contents.iter() {
+        tarball.file(&install_path[1..], item)?;
+    }
+    tarball.finish()
+}
 
 /// A tar stream in which all entries belong to root and have the same time.
 pub(crate) struct Tarball<W> {
@@ -34,17 +48,17 @@ impl<W: Write> Tarball<W> {
     ///
     /// # Errors
     /// Errors of [`Item::copy_to`].
-    pub(crate) fn file(&mut self, name: &str, item: &Item<'_>) -> Result<(), Failure> {
+    pub(crate) fn file(&mut self, name: &str, item: &Item<'_>) -> io::Result<()> {
         self.header(name, ::tar::EntryType::Regular, item.mode, item.size)?;
         item.copy_to(&mut self.out)?;
-        Ok(self.pad(item.size)?)
+        self.pad(item.size)
     }
 
     /// Appends a file, and returns its MD5 digest in hexadecimal.
     ///
     /// # Errors
     /// Errors of [`Item::copy_to`].
-    pub(crate) fn digested_file(&mut self, name: &str, item: &Item<'_>) -> Result<String, Failure> {
+    pub(crate) fn digested_file(&mut self, name: &str, item: &Item<'_>) -> io::Result<String> {
         self.header(name, ::tar::EntryType::Regular, item.mode, item.size)?;
         let mut hashing = Hashing::with(&mut self.out, Md5::new());
         item.copy_to(&mut hashing)?;
@@ -63,7 +77,6 @@ impl<W: Write> Tarball<W> {
     /// Appends a scratch file with this size and mode 0644.
     pub(crate) fn scratch(&mut self, name: &str, file: &mut File, size: u64) -> io::Result<()> {
         self.header(name, ::tar::EntryType::Regular, 0o644, size)?;
-        file.rewind()?;
         assert_eq!(io::copy(file, &mut self.out)?, size, "nobody else has the file");
         self.pad(size)
     }

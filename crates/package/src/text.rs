@@ -2,6 +2,7 @@
 //! text and sizes for HTML pages.
 
 use gfxpack_model::date::Date;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 /// Maximum length of lines in control data.
 ///
@@ -152,6 +153,15 @@ pub fn escaped(text: &str) -> String {
         }
     }
     out
+}
+
+/// Characters that have to be encoded in the path of a URL, and in a package URL.
+const ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The path with all special characters encoded, such as `%2B`.
+pub(crate) fn url_encoded(path: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(path, ENCODED)
 }
 
 #[cfg(test)]

@@ -2,28 +2,72 @@
 //! signatures, and, by means of an [`Inspector`], files in packages.
 
 mod apt;
-mod error;
-mod indexes;
 mod listed;
 mod package;
 mod rpm;
-mod subject;
-mod sums;
 
-use gfxpack_model::Error;
+use gfxpack_model::{Error, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-pub use error::VerifyError;
-pub use subject::{Inspected, Inspector, Subject, Verified};
-
-use listed::Wanted;
+use listed::{Wanted, check_signature, read, suites, unlisted, unreadable, within};
 
 use crate::finding::Finding;
-use crate::read::PackageKind;
+use crate::read::{PackageKind, Report};
 use crate::repository;
 use crate::signing::Keyring;
-use crate::sums::FILE_NAME;
+use crate::sums::{FILE_NAME, digest_file};
+
+/// A package, an index or a list of digests that was verified.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verified {
+    /// The file.
+    pub path: PathBuf,
+    /// What it is.
+    pub subject: Subject,
+    /// What is wrong with it; empty if it is sound.
+    pub findings: Vec<Finding>,
+}
+
+/// What was verified.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// A package.
+    Package {
+        /// Number of files in it.
+        files: u64,
+        /// The sum of [`Inspected::entries`] of its files.
+        entries: u64,
+    },
+    /// A list of digests, and the files that it lists.
+    Checksums,
+    /// An index of a repository, and the packages that it lists.
+    Index,
+}
+
+/// Checks files in packages whose format this crate does not know.
+pub trait Inspector {
+    /// Whether the file with this path in a package is to be inspected.
+    fn is_wanted(&self, path: &str) -> bool;
+
+    /// Inspects an unpacked copy of a file. The copy has the file's name.
+    fn inspect(&mut self, copy: &Path) -> Inspected;
+
+    /// What a package that is read as `kind` lacks, and what it should not have, one phrase each.
+    /// `report` has its description and its paths.
+    fn flaws(&self, _kind: PackageKind, _report: &Report) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// The result of inspecting a file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Inspected {
+    /// What is wrong with it, one phrase each.
+    pub findings: Vec<String>,
+    /// Number of entries in it.
+    pub entries: u64,
+}
 
 /// How packages are verified.
 pub struct Verifier<'a> {
@@ -33,7 +77,7 @@ pub struct Verifier<'a> {
     pub inspector: &'a mut dyn Inspector,
     /// Called for each package, index and list, and for each that could not be
     /// verified; the others are verified nevertheless.
-    pub report: &'a mut dyn FnMut(Result<Verified, VerifyError>),
+    pub report: &'a mut dyn FnMut(Result<Verified>),
 }
 
 impl Verifier<'_> {
@@ -44,7 +88,7 @@ impl Verifier<'_> {
         }
     }
 
-    fn file_or_directory(&mut self, path: &Path) -> Result<(), VerifyError> {
+    fn file_or_directory(&mut self, path: &Path) -> Result {
         let metadata = std::fs::metadata(path).map_err(Error::io("find", path))?;
         if metadata.is_dir() {
             self.directory(path)
@@ -52,7 +96,10 @@ impl Verifier<'_> {
             self.package(path, false);
             Ok(())
         } else {
-            Err(VerifyError::NotAFile { path: path.to_owned() })
+            Err(Error::usage(
+                format!("failed to verify `{}`: it is neither file nor directory", path.display()),
+                "write what comes through a pipe or from a device to a file first",
+            ))
         }
     }
 
@@ -64,7 +111,7 @@ impl Verifier<'_> {
         (self.report)(Ok(Verified { path, subject, findings }));
     }
 
-    fn directory(&mut self, dir: &Path) -> Result<(), VerifyError> {
+    fn directory(&mut self, dir: &Path) -> Result {
         let is_package = |path: &Path| PackageKind::from_name(path).is_some() && path.is_file();
         let there = repository::files(dir, is_package)?.into_iter().collect();
         // A dangling link counts: somebody meant it to be a list.
@@ -78,8 +125,12 @@ impl Verifier<'_> {
         // Listed files may be behind links to directories.
         let reached = listed.iter().filter(|path| is_package(path)).cloned();
         let packages: BTreeSet<PathBuf> = there.into_iter().chain(reached).collect();
-        if packages.is_empty() && lists.is_empty() && !indexes::are_in(dir) {
-            return Err(VerifyError::NoPackage { dir: dir.to_owned() });
+        let has_index = ["dists", "repodata"].iter().any(|index| dir.join(index).is_dir());
+        if packages.is_empty() && lists.is_empty() && !has_index {
+            return Err(Error::usage(
+                format!("failed to find a package below `{}`", dir.display()),
+                "give a repository, or a directory that `gfxpack dist` wrote packages into",
+            ));
         }
         for package in &packages {
             self.package(package, listed.contains(package));
@@ -92,11 +143,7 @@ impl Verifier<'_> {
     ///
     /// # Errors
     /// If a list or an index can't be checked.
-    pub fn packages_below(
-        &mut self,
-        dir: &Path,
-        packages: &BTreeSet<PathBuf>,
-    ) -> Result<(), VerifyError> {
+    pub fn packages_below(&mut self, dir: &Path, packages: &BTreeSet<PathBuf>) -> Result {
         let above = packages.iter().flat_map(|package| package.ancestors().skip(1));
         let dirs: BTreeSet<&Path> = above.filter(|above| above.starts_with(dir)).collect();
         let mut listed = BTreeSet::new();
@@ -116,11 +163,11 @@ impl Verifier<'_> {
         dir: &Path,
         there: &BTreeSet<PathBuf>,
         wanted: Wanted<'_>,
-    ) -> Result<BTreeSet<PathBuf>, VerifyError> {
-        let (indexes, mut listed) = indexes::check(dir, self.keyring, wanted)?;
+    ) -> Result<BTreeSet<PathBuf>> {
+        let (indexes, mut listed) = indexes(dir, self.keyring, wanted)?;
         let list = dir.join(FILE_NAME);
         if list.symlink_metadata().is_ok() {
-            let mut findings = sums::check(dir, &list, self.keyring, wanted, &mut listed)?;
+            let mut findings = checksums(dir, &list, self.keyring, wanted, &mut listed)?;
             // Files that an index lists are not findings here.
             let beside = there.iter().filter(|path| path.parent() == Some(dir));
             let unlisted = beside.filter(|path| !listed.contains(*path));
@@ -133,6 +180,71 @@ impl Verifier<'_> {
         }
         Ok(listed)
     }
+}
+
+/// Each index with its findings, and the packages that the indexes list.
+type Indexes = (Vec<(PathBuf, Vec<Finding>)>, BTreeSet<PathBuf>);
+
+/// Checks every index in `dir`, as far as it is about `wanted` packages.
+fn indexes(dir: &Path, keyring: Option<&Keyring>, wanted: Wanted<'_>) -> Result<Indexes> {
+    let (mut indexes, mut listed) = Indexes::default();
+    let dists = dir.join("dists");
+    if dists.is_dir() {
+        for suite in suites(dir)? {
+            indexes.push(apt::check(dir, &suite, keyring, wanted, &mut listed)?);
+        }
+        match indexes.first_mut() {
+            // All suites share the packages.
+            Some((_, findings)) => findings.extend(unlisted(dir, "deb", wanted, &listed)?),
+            None => indexes.push((dists, vec!["there is no suite in it".to_owned().into()])),
+        }
+    }
+    if dir.join("repodata").is_dir() {
+        let repomd = dir.join("repodata/repomd.xml");
+        let findings = rpm::check(dir, &repomd, keyring, wanted, &mut listed)?;
+        indexes.push((repomd, findings));
+    }
+    for (_, findings) in &mut indexes {
+        findings.dedup();
+    }
+    Ok((indexes, listed))
+}
+
+/// Checks the list at `path` and the `wanted` files of `dir` in it. All are added to
+/// `listed`.
+fn checksums(
+    dir: &Path,
+    path: &Path,
+    keyring: Option<&Keyring>,
+    wanted: Wanted<'_>,
+    listed: &mut BTreeSet<PathBuf>,
+) -> Result<Vec<Finding>> {
+    let bytes = match read(path) {
+        Ok(bytes) => bytes,
+        Err(error) => return Ok(vec![error.to_string().into()]),
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let mut findings: Vec<Finding> = Vec::new();
+    if let Some(keyring) = keyring {
+        findings.extend(check_signature(keyring, path)?);
+    }
+    for line in text.lines() {
+        let Some((sum, name)) = line.split_once("  ") else {
+            findings.push(format!("`{line}` is no line of checksums").into());
+            continue;
+        };
+        let Some(path) = within(dir, name) else {
+            findings.push(format!("`{name}` leads out of the directory").into());
+            continue;
+        };
+        match wanted(&path).then(|| digest_file(&path)).transpose() {
+            Ok(file) if file.as_ref().is_none_or(|file| file.sha256 == sum) => {}
+            Ok(_) => findings.push(format!("`{name}` is not what it says").into()),
+            Err(error) => findings.push(unreadable(name, &error).into()),
+        }
+        listed.insert(path);
+    }
+    Ok(findings)
 }
 
 #[cfg(test)]
@@ -156,7 +268,7 @@ mod tests {
         }
     }
 
-    fn verify(path: &Path) -> Vec<Result<Verified, VerifyError>> {
+    fn verify(path: &Path) -> Vec<Result<Verified>> {
         let mut results = Vec::new();
         let (inspector, report) = (&mut Lines, &mut |result| results.push(result));
         Verifier { keyring: None, inspector, report }.path(path);
@@ -214,13 +326,16 @@ mod tests {
     fn a_file_that_is_not_a_package_is_an_error_with_a_hint() {
         let dir = tempfile::tempdir().expect("made");
         let error = |path: &Path| verify(path).remove(0).expect_err("no package");
-        assert!(matches!(error(dir.path()), VerifyError::NoPackage { .. }));
-        assert!(matches!(error(Path::new("/dev/null")), VerifyError::NotAFile { .. }));
-        assert!(matches!(
-            error(&std::env::current_exe().expect("a file")),
-            VerifyError::Name { .. }
-        ));
-        let none = error(&dir.path().join("none"));
-        assert_eq!((none.hint().as_str(), none.is_usage()), ("check the path", true));
+        for (path, message, hint) in [
+            (dir.path(), "failed to find a package below `", "give a repository"),
+            (Path::new("/dev/null"), "failed to verify `/dev/null`", "write what comes"),
+            (&std::env::current_exe().expect("a file"), "failed to verify `", "give a .deb"),
+            (&dir.path().join("none"), "failed to find `", "check the path"),
+        ] {
+            let error = error(path);
+            assert!(error.to_string().starts_with(message), "{error:?}");
+            assert!(error.hint().unwrap_or_default().starts_with(hint), "{error:?}");
+            assert_eq!(error.kind(), gfxpack_model::ErrorKind::Usage);
+        }
     }
 }

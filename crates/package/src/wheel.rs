@@ -5,14 +5,15 @@ use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use gfxpack_model::Result;
 use gfxpack_model::date::Date;
 use gfxpack_model::package::PackageSpec;
 use pep440_rs::Version;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, System, ZipWriter};
 
+use crate::check::wrong_version;
 use crate::contents::{Contents, Item};
-use crate::error::{Error, Failure};
 use crate::format::Format;
 use crate::output::{Hashing, Output};
 use crate::text::{paragraphs, wrap};
@@ -30,10 +31,10 @@ const WIDTH: usize = 79;
 /// contents are for GPUs.
 ///
 /// # Errors
-/// [`Error::Version`].
+/// If there is no such version.
 ///
 /// Source: PyPA, "Binary distribution format", "File name convention".
-pub(crate) fn file_name(spec: &PackageSpec) -> Result<String, Error> {
+pub(crate) fn file_name(spec: &PackageSpec) -> Result<String> {
     Ok(format!("{}-{}-py3-none-any.whl", module(spec), version(spec)?))
 }
 
@@ -44,7 +45,7 @@ pub(crate) fn file_name(spec: &PackageSpec) -> Result<String, Error> {
 /// package calls the function `start` in it whenever Python starts.
 ///
 /// # Errors
-/// [`Error::Version`], and errors of the output and the contents.
+/// If there is no such version; errors of the output and the contents.
 ///
 /// Source: PyPA, "Binary distribution format", "Core metadata specifications"
 /// 2.4; Python, `site`.
@@ -52,7 +53,7 @@ pub(crate) fn write(
     spec: &PackageSpec,
     contents: &Contents<'_>,
     output: &mut Output,
-) -> Result<(), Failure> {
+) -> io::Result<()> {
     let (module, version) = (module(spec), version(spec)?);
     let info = format!("{module}-{version}.dist-info");
     let mut wheel = Wheel::new(output, spec.source_date_epoch);
@@ -86,12 +87,8 @@ fn module(spec: &PackageSpec) -> String {
 /// later ones are post-releases, so that they are upgrades.
 ///
 /// Source: PyPA, "Version specifiers".
-pub(crate) fn version(spec: &PackageSpec) -> Result<Version, Error> {
-    let refused = |part, value: &str| Error::Version {
-        format: Format::Wheel.name(),
-        part,
-        value: value.to_owned(),
-    };
+pub(crate) fn version(spec: &PackageSpec) -> Result<Version> {
+    let refused = |part, value: &str| wrong_version(Format::Wheel, part, value);
     let version = from_native(&spec.version).ok_or_else(|| refused("version", &spec.version))?;
     let revision: u64 = spec.revision.parse().map_err(|_| refused("revision", &spec.revision))?;
     match revision {
@@ -166,11 +163,11 @@ impl<'o> Wheel<'o> {
         Self { zip: ZipWriter::new(output), options, record: String::new() }
     }
 
-    fn file(&mut self, name: &str, item: &Item<'_>) -> Result<(), Failure> {
+    fn file(&mut self, name: &str, item: &Item<'_>) -> io::Result<()> {
         self.member(name, item.mode, item.size, |out| item.copy_to(out))
     }
 
-    fn bytes(&mut self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+    fn bytes(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.member(name, 0o644, bytes.len() as u64, |out| Ok(out.write_all(bytes)?))
     }
 
@@ -179,8 +176,8 @@ impl<'o> Wheel<'o> {
         name: &str,
         mode: u32,
         size: u64,
-        fill: impl FnOnce(&mut Hashing<&mut ZipWriter<&'o mut Output>>) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+        fill: impl FnOnce(&mut Hashing<&mut ZipWriter<&'o mut Output>>) -> io::Result<()>,
+    ) -> io::Result<()> {
         self.start(name, mode, size)?;
         let mut hashing = Hashing::new(&mut self.zip);
         fill(&mut hashing)?;

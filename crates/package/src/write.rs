@@ -1,21 +1,23 @@
 //! Writes a package spec in any format.
 
+use std::io;
 use std::path::Path;
 
+use gfxpack_model::Result;
 use gfxpack_model::package::PackageSpec;
 
 use crate::contents::Contents;
-use crate::error::Failure;
+use crate::error::writing;
 use crate::format::Format;
 use crate::output::Output;
-use crate::{Error, Sign, Written, arch, check, deb, oci, rpm, tar, wheel};
+use crate::{Sign, Written, arch, check, deb, oci, rpm, tarball, wheel};
 
 impl Format {
     /// The name that [`Format::write`] gives the file.
     ///
     /// # Errors
-    /// [`Error::Version`] for a wheel.
-    pub fn file_name(self, spec: &PackageSpec) -> Result<String, Error> {
+    /// If a wheel can have no such version.
+    pub fn file_name(self, spec: &PackageSpec) -> Result<String> {
         let PackageSpec { name, version, revision, .. } = spec;
         let stem = format!("{name}-{version}-{revision}");
         Ok(match self {
@@ -33,7 +35,7 @@ impl Format {
     ///
     /// # Errors
     /// The first rule of the format that is broken, as its own kind of error.
-    pub fn check(self, spec: &PackageSpec) -> Result<(), Error> {
+    pub fn check(self, spec: &PackageSpec) -> Result {
         check::spec(spec, self)?;
         self.compression().check()?;
         self.file_name(spec).map(drop)
@@ -51,11 +53,11 @@ impl Format {
         dir: &Path,
         threads: usize,
         signer: Option<&dyn Sign>,
-    ) -> Result<Written, Error> {
+    ) -> Result<Written> {
         self.check(spec)?;
         let mut output = Output::create(dir, &self.file_name(spec)?)?;
         let written = self.write_to(&mut output, spec, threads, signer);
-        written.map_err(|failure| failure.of(&output.path()))?;
+        written.map_err(writing(&output.path()))?;
         output.commit()
     }
 
@@ -65,7 +67,7 @@ impl Format {
         spec: &PackageSpec,
         threads: usize,
         signer: Option<&dyn Sign>,
-    ) -> Result<(), Failure> {
+    ) -> io::Result<()> {
         let mut contents = Contents::from_spec(spec)?;
         let compression = self.compression();
         let docs = match self {
@@ -84,7 +86,8 @@ impl Format {
             Self::Oci => oci::write(spec, &contents, output, compression, threads),
             Self::Arch => arch::write(spec, &contents, output, compression, threads),
             Self::Tar { .. } | Self::Wheel => {
-                tar::write(spec, &contents, output, compression, threads)
+                let out = compression.encoder(output, threads)?;
+                tarball::files(out, spec, &contents)?.finish().map(drop)
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-use gfxpack_debian::{Archive, Event, KEYS, Lock, Options};
+use gfxpack_debian::{Archive, KEYS, Lock, Options};
 use gfxpack_miopen::{Library, LibrarySource, MIOPEN};
 use gfxpack_model::Target;
 use gfxpack_stock_library::Product;
@@ -85,25 +85,22 @@ struct FetchProgress<'a> {
 }
 
 impl gfxpack_debian::Progress for FetchProgress<'_> {
-    fn event(&self, event: Event<'_>) {
+    fn fetched(&self, done: u64, total: u64) {
         let mut step = self.step.borrow_mut();
-        match event {
-            Event::Downloading { done, total, .. } => {
-                step.get_or_insert_with(|| Step::new(self.progress, "fetching", Unit::Bytes, 0))
-                    .at(done, total);
-                if done == total {
-                    *step = None;
-                }
-            }
-            Event::Warning(text) => {
-                *step = None;
-                self.progress.warning(&text);
-            }
-            Event::Waiting => {
-                self.progress.note("waiting for another gfxpack that fetches packages");
-            }
-            _ => {}
+        step.get_or_insert_with(|| Step::new(self.progress, "fetching", Unit::Bytes, 0))
+            .at(done, total);
+        if done == total {
+            *step = None;
         }
+    }
+
+    fn note(&self, text: &str) {
+        self.progress.note(text);
+    }
+
+    fn warning(&self, text: &str) {
+        self.step.take();
+        self.progress.warning(text);
     }
 
     fn is_cancelled(&self) -> bool {

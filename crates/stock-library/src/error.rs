@@ -96,7 +96,7 @@ impl LibraryError {
             }
             Self::Io { .. } => "check the path",
             Self::Elf(_) => "give a shared library, or the directory of a ROCm, as /opt/rocm",
-            Self::Debian(error) => return error.hint(),
+            Self::Debian(_) => return String::new(),
             Self::NoDependency { .. } => {
                 "unpack the library and what it needs into a directory, and name that directory"
             }
@@ -113,20 +113,10 @@ fn shown(dirs: &[PathBuf]) -> String {
 
 impl From<LibraryError> for gfxpack_model::Error {
     fn from(error: LibraryError) -> Self {
-        use gfxpack_model::ErrorKind::{Internal, Interrupted, Unsound, Usage};
-        let kind = match &error {
-            LibraryError::Debian(DebianError::Interrupted) => Interrupted,
-            LibraryError::Debian(DebianError::Signature { .. } | DebianError::Digest { .. }) => {
-                Unsound
-            }
-            LibraryError::Debian(DebianError::Signing(error)) if error.is_usage() => Usage,
-            LibraryError::Debian(
-                DebianError::BadMirror { .. }
-                | DebianError::NotFound { .. }
-                | DebianError::NoPackage { .. }
-                | DebianError::Lock { .. },
-            ) => Usage,
-            LibraryError::Debian(_) | LibraryError::NoDependency { .. } => Internal,
+        use gfxpack_model::ErrorKind::{Internal, Usage};
+        let kind = match error {
+            LibraryError::Debian(error) => return error.into(),
+            LibraryError::NoDependency { .. } => Internal,
             _ => Usage,
         };
         let hint = error.hint();

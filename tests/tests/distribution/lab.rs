@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gfxpack_model::package::{ChangelogEntry, Content, PackageFile, PackageSpec};
-use gfxpack_package::{Error, Format, Sign};
+use gfxpack_package::{Format, Sign};
 use gfxpack_tests::project::{Project, Run, command, finish};
 
 /// The name of the only key.
@@ -94,7 +94,7 @@ impl Drop for Lab {
 }
 
 impl Sign for Lab {
-    fn detached(&self, bytes: &[u8]) -> Result<Vec<u8>, Error> {
+    fn detached(&self, bytes: &[u8]) -> gfxpack_model::Result<Vec<u8>> {
         let input = self.path("to-sign");
         fs::write(&input, bytes).expect("written");
         let args = ["--batch", "--local-user", KEY, "--output", "-", "--detach-sign"];

@@ -60,9 +60,9 @@ fn unpacked(deb: &[u8]) -> (tempfile::TempDir, Result<(), String>) {
     let file = dir.path().join("x.deb");
     fs::write(&file, deb).unwrap();
     fs::create_dir(dir.path().join("inner")).unwrap();
-    let result = unpack(&file, &dir.path().join("inner")).map_err(|failure| match failure {
-        UnpackFailure::Package(why) => why,
-        UnpackFailure::System(error) => panic!("{error}"),
+    let result = unpack(&file, &dir.path().join("inner")).map_err(|error| {
+        assert!(system_error(&error).is_none(), "{error}");
+        gfxpack_model::in_full(&error)
     });
     (dir, result)
 }
@@ -169,7 +169,7 @@ fn a_damaged_package_is_refused() {
 fn a_full_disk_is_no_fault_of_the_package() {
     let is_systems = |error: io::Error| {
         let error = io::Error::new(error.kind(), io::Error::new(error.kind(), error));
-        matches!(UnpackFailure::from(error), UnpackFailure::System(_))
+        system_error(&error).is_some()
     };
     for (number, expected) in [
         (Errno::NOSPC, true),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gfxpack_package::repository::{self, Address, Suite};
+use gfxpack_package::repository::{self, Suite};
 use gfxpack_package::signing::Signer;
 
 use crate::args::Repo;
@@ -22,15 +22,13 @@ pub(crate) fn run(args: &Repo, context: &Context) -> Result {
         component: args.component.clone(),
     };
     output.building();
-    let here = || Address::of_directory(&dir);
-    let address = args.url.as_deref().map_or_else(here, Address::new);
-    let indexed = repository::index(&dir, &suite, &address, signer.as_ref(), epoch)?;
+    let indexed = repository::index(&dir, &suite, args.url.as_deref(), signer.as_ref(), epoch)?;
     let key = dir.join(repository::KEY_FILE);
     message!(output, "repository", {
         "directory": display(&dir), "debs": indexed.debs, "rpms": indexed.rpms,
         "left_out": indexed.left_out.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
         "signed": signer.is_some(), "key": signer.is_some().then(|| display(&key)),
-        "sources": indexed.setup.sources, "repo": indexed.setup.repo,
+        "sources": indexed.sources, "repo": indexed.repo,
     });
     for path in &indexed.left_out {
         output.warn(&left_out(path));
@@ -43,10 +41,10 @@ pub(crate) fn run(args: &Repo, context: &Context) -> Result {
     }
     output.info(&format!("indexed {} .deb and {} .rpm packages", indexed.debs, indexed.rpms));
     let file = |name: &String| dir.join(name).display().to_string();
-    if let Some(sources) = &indexed.setup.sources {
+    if let Some(sources) = &indexed.sources {
         output.info(&format!("apt: sudo cp {} /etc/apt/sources.list.d/", file(sources)));
     }
-    if let Some(repo) = &indexed.setup.repo {
+    if let Some(repo) = &indexed.repo {
         output.info(&format!(
             "dnf: sudo cp {0} /etc/yum.repos.d/ (zypper: /etc/zypp/repos.d/)",
             file(repo)

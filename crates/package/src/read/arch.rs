@@ -3,9 +3,8 @@
 use std::io::{BufRead, Read};
 use std::path::Path;
 
-use super::archive;
+use super::archive::{self, Limited};
 use super::outcome::{Outcome, PackageDescription, Stop, damaged};
-use super::readers::Limited;
 
 /// Maximum size of text that is read into memory.
 const TEXT_MAX: u64 = 64 << 20;

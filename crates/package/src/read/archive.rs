@@ -8,7 +8,6 @@ use ::tar::EntryType;
 use liblzma::stream::{CONCATENATED, Stream};
 
 use super::outcome::{Outcome, PackageDescription, Stop, damaged};
-use super::readers::Limited;
 
 /// Memory limit for xz. The largest dictionary of its own levels takes 65 MiB.
 const XZ_MEMORY_MAX: u64 = 1 << 30;
@@ -116,6 +115,34 @@ pub(super) fn files(
     // The stream's own checksum is at its end.
     io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(failed)?;
     Ok(())
+}
+
+/// A reader that fails if there are more bytes than its limit.
+pub(super) struct Limited<R> {
+    inner: R,
+    max: u64,
+    left: u64,
+}
+
+impl<R> Limited<R> {
+    pub(super) fn new(inner: R, max: u64) -> Self {
+        Self { inner, max, left: max }
+    }
+}
+
+impl<R: Read> Read for Limited<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 && !buffer.is_empty() {
+            return match self.inner.read(&mut [0])? {
+                0 => Ok(0),
+                _ => Err(io::Error::other(format!("there are more than {} bytes", self.max))),
+            };
+        }
+        let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
+        let filled = self.inner.read(&mut buffer[..most])?;
+        self.left -= filled as u64;
+        Ok(filled)
+    }
 }
 
 /// A reader with an adjustable limit.

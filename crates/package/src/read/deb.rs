@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
 
-use md5::Md5;
+use md5::{Digest as _, Md5};
 
 use super::archive;
 use super::outcome::{Outcome, PackageDescription, Stop, damaged};
-use super::readers::Hashed;
 use crate::deb822::Paragraph;
+use crate::output::Hashing;
 
 /// Maximum size of uncompressed control data, which are normally small.
 const CONTROL_MAX: u64 = 64 << 20;
@@ -166,9 +166,9 @@ fn data(
     archive::files("data", stream, outcome, |path, bytes, outcome| {
         let promised = sums.remove(path);
         let Some(bytes) = bytes else { return Ok(()) };
-        let mut hashed = Hashed::<_, Md5>::new(bytes);
+        let mut hashed = Hashing::with(bytes, Md5::new());
         outcome.file(&format!("/{path}"), &mut hashed)?;
-        if promised.is_some_and(|promised| promised != hashed.finish()) {
+        if promised.is_some_and(|promised| promised != hashed.finish().1) {
             outcome.finding(format!("`/{path}` is not what md5sums says"));
         }
         Ok(())

@@ -4,11 +4,9 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use sha2::Sha256;
-
 use super::archive;
 use super::outcome::{Outcome, PackageDescription, Stop, damaged};
-use super::readers::Hashed;
+use crate::output::Hashing;
 
 /// Source: OCI image specification 1.1, image-layout.md.
 pub(super) fn check(
@@ -28,7 +26,7 @@ pub(super) fn check(
 /// Reads a blob, which is JSON or a layer.
 fn blob(digest: &str, bytes: &mut dyn Read, outcome: &mut Outcome<'_, '_>) -> Result<(), Stop> {
     let failed = |error: io::Error| damaged(digest, &error);
-    let mut hashed = Hashed::<_, Sha256>::new(bytes);
+    let mut hashed = Hashing::new(bytes);
     let mut buffered = BufReader::new(&mut hashed);
     let codec = match *buffered.fill_buf().map_err(failed)? {
         [b'{', ..] => None,
@@ -41,7 +39,7 @@ fn blob(digest: &str, bytes: &mut dyn Read, outcome: &mut Outcome<'_, '_>) -> Re
         archive::files("a layer", stream, outcome, archive::show)?;
     }
     io::copy(&mut buffered, &mut io::sink()).map_err(failed)?;
-    if hashed.finish() != digest {
+    if hashed.finish().1 != digest {
         outcome.finding(format!("the blob `{digest}` has another digest"));
     }
     Ok(())

@@ -52,8 +52,7 @@ pub struct Report {
 
 /// Called for every file of a package with its absolute path and its bytes, which
 /// it need not read.
-pub type Visitor<'a> =
-    dyn FnMut(&str, &mut dyn Read) -> Result<(), Box<dyn std::error::Error + Send + Sync>> + 'a;
+pub type Visitor<'a> = dyn FnMut(&str, &mut dyn Read) -> gfxpack_model::Result + 'a;
 
 /// Collects findings while a package is read.
 pub(super) struct Outcome<'a, 'v> {
@@ -112,7 +111,7 @@ impl Outcome<'_, '_> {
 /// Why reading stops early.
 pub(super) enum Stop {
     Damaged(String),
-    Visitor(Box<dyn std::error::Error + Send + Sync>),
+    Visitor(gfxpack_model::Error),
 }
 
 pub(super) fn damaged(what: &str, error: &dyn std::fmt::Display) -> Stop {

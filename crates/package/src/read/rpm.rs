@@ -6,12 +6,11 @@ use std::io::{self, BufRead, Read};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use gfxpack_model::Digest;
-use sha2::Sha256;
 
 use super::archive;
 use super::outcome::{Outcome, PackageDescription, SignedHeader, Stop, damaged};
-use super::readers::Hashed;
 use super::rpm_header::{Header, exactly};
+use crate::output::Hashing;
 
 /// Size of the lead, of which only the mark is used.
 const LEAD: usize = 96;
@@ -102,7 +101,7 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
             _ => outcome.finding(format!("`{path}` is no file")),
         }
     }
-    let mut payload = Hashed::<_, Sha256>::new(&mut file);
+    let mut payload = Hashing::new(&mut file);
     let read = {
         let packed = io::BufReader::with_capacity(256 << 10, &mut payload);
         let stream = archive::unpacked(&main.text(PAYLOAD_COMPRESSOR), packed, u64::MAX);
@@ -110,7 +109,7 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
         entries(stream, &listed, outcome)
     };
     io::copy(&mut payload, &mut io::sink()).map_err(|error| damaged("the payload", &error))?;
-    if main.text(PAYLOAD_SHA256) != payload.finish() {
+    if main.text(PAYLOAD_SHA256) != payload.finish().1 {
         outcome.finding("its payload is not what the header says");
     }
     let binary =

@@ -6,11 +6,11 @@ use std::io::{self, BufReader, Read};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use sha2::Sha256;
 use zip::ZipArchive;
 
+use super::archive::Limited;
 use super::outcome::{Outcome, PackageDescription, Stop, damaged};
-use super::readers::{Hashed, Limited};
+use crate::output::Hashing;
 
 /// Maximum size of `METADATA` and `RECORD`, which are read into memory.
 const TEXT_MAX: u64 = 16 << 20;
@@ -55,9 +55,9 @@ pub(super) fn check(file: BufReader<File>, outcome: &mut Outcome<'_, '_>) -> Res
         if member.unix_mode().is_some_and(|mode| !matches!(mode & TYPE, 0 | REGULAR)) {
             outcome.finding(format!("`/{name}` is no file"));
         }
-        let mut hashed = Hashed::<_, Sha256>::new(&mut member);
+        let mut hashed = Hashing::new(&mut member);
         outcome.file(&format!("/{}", name.trim_start_matches('/')), &mut hashed)?;
-        let digest = format!("sha256={}", BASE64_URL_SAFE_NO_PAD.encode(hashed.digest()));
+        let digest = format!("sha256={}", BASE64_URL_SAFE_NO_PAD.encode(hashed.finish_raw().1));
         match record.remove(&name) {
             Some((listed, _)) if listed == digest => {}
             Some(_) => outcome.finding(format!("`/{name}` is not what RECORD says")),

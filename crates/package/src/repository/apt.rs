@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use gfxpack_model::{Digest, Error};
+use gfxpack_model::{Digest, Error, Result};
 use gfxpack_process::SystemTool;
 
-use super::error::RepositoryError;
-use super::files::{no_link, put, remove};
+use super::{no_link, put, remove};
 use crate::compress::{Compression, compressed};
 use crate::read::{self, INDEX_MAX};
 use crate::signing::Signer;
@@ -48,7 +47,7 @@ pub(super) fn index(
     suite: &Suite,
     signer: Option<&Signer>,
     epoch: u64,
-) -> Result<BTreeSet<PathBuf>, RepositoryError> {
+) -> Result<BTreeSet<PathBuf>> {
     for architecture in ARCHITECTURES {
         let Suite { suite, component, .. } = suite;
         let below = format!("dists/{suite}/{component}/binary-{architecture}/by-hash/SHA256");
@@ -128,7 +127,7 @@ fn release(suite: &Suite, files: &[(String, usize, String)], epoch: u64) -> Stri
 }
 
 /// Removes files that none of the releases lists.
-fn prune(dir: &Path, releases: &[&str]) -> Result<(), Error> {
+fn prune(dir: &Path, releases: &[&str]) -> Result {
     let listed: BTreeSet<&str> =
         releases.iter().flat_map(|release| release.split_whitespace()).collect();
     for entry in std::fs::read_dir(dir).map_err(Error::io("read", dir))? {

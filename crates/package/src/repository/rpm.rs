@@ -1,6 +1,6 @@
 //! Writes the index for dnf and zypper with createrepo_c: `repodata`.
 
-use gfxpack_model::Error;
+use gfxpack_model::{Error, Result};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_process::SystemTool;
 use rustix::io::FdFlags;
 
-use super::error::RepositoryError;
-use super::files::{no_link, put, remove};
+use super::{no_link, put, remove};
 use crate::read::{self, INDEX_MAX};
 use crate::repomd;
 use crate::signing::Signer;
@@ -40,7 +39,7 @@ pub(super) fn index(
     signer: Option<&Signer>,
     epoch: u64,
     lock: Option<&File>,
-) -> Result<BTreeSet<PathBuf>, RepositoryError> {
+) -> Result<BTreeSet<PathBuf>> {
     let revision = epoch.to_string();
     let arguments = ["--quiet", "--update", "--no-database", "--set-timestamp-to-revision"];
     let arguments = [&arguments[..], &["--revision", &revision, "."]].concat();
@@ -50,7 +49,7 @@ pub(super) fn index(
         Some(lock) => {
             match std::fs::remove_dir_all(&underway) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::io("remove", &underway)(error).into());
+                    return Err(Error::io("remove", &underway)(error));
                 }
                 _ => {}
             }
@@ -62,7 +61,10 @@ pub(super) fn index(
             done?;
         }
         None if underway.exists() => {
-            return Err(RepositoryError::Underway { dir: dir.to_owned(), underway: UNDERWAY });
+            return Err(Error::usage(
+                format!("failed to index `{}`: `{UNDERWAY}` exists", dir.display()),
+                "let the createrepo_c that runs there end; if none does, remove that directory",
+            ));
         }
         None => {
             CREATEREPO.output(&arguments, dir, &[])?;
@@ -86,7 +88,7 @@ pub(super) fn index(
 }
 
 /// The packages that an index lists.
-fn listed(dir: &Path, index: &Path) -> Result<BTreeSet<PathBuf>, RepositoryError> {
+fn listed(dir: &Path, index: &Path) -> Result<BTreeSet<PathBuf>> {
     let text = std::fs::read_to_string(index).map_err(Error::io("read", index))?;
     let mut packages = BTreeSet::new();
     for primary in locations(index, &text, "data", "primary")? {
@@ -100,14 +102,12 @@ fn listed(dir: &Path, index: &Path) -> Result<BTreeSet<PathBuf>, RepositoryError
 }
 
 /// The paths of elements of a type in `text`, which is that of the file `path`.
-fn locations(
-    path: &Path,
-    text: &str,
-    element: &str,
-    kind: &str,
-) -> Result<Vec<PathBuf>, RepositoryError> {
-    let entries = repomd::entries(text, element)
-        .map_err(|source| RepositoryError::Xml { path: path.to_owned(), source })?;
+fn locations(path: &Path, text: &str, element: &str, kind: &str) -> Result<Vec<PathBuf>> {
+    let entries = repomd::entries(text, element).map_err(|source| {
+        let message = format!("failed to read `{}`", path.display());
+        let hint = "remove `repodata` in the directory, and index it again";
+        Error::internal(message, hint).caused_by(source)
+    })?;
     let of_kind = entries.into_iter().filter(|it| it.kind == kind && !it.location.is_empty());
     Ok(of_kind.map(|entry| entry.location.into()).collect())
 }

@@ -5,13 +5,13 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
 use ::tar::Header;
+use gfxpack_model::Result;
 
 use super::archive::{self, Changes};
-use super::{Follows, Kind, Package, Packed, Rewriter, compression, cut_short, plain};
-use crate::deb::{member_header, pad};
+use super::{Follows, Kind, Package, Rewriter, compression, cut_short, plain};
+use crate::deb::write_members;
 use crate::deb822::Paragraph;
-use crate::error::Error;
-use crate::output::Output;
+use crate::output::{Output, Packed};
 use crate::read::{deb_member, open as open_file};
 
 /// Fields that name packages whose versions follow; the first two must be met.
@@ -87,19 +87,9 @@ impl Deb {
             archive::rewrite(files, out, rewriter)
         })?;
         let (codec, members) = self.control_data(&changes)?;
-        output.write_all(b"!<arch>\n")?;
-        for (name, size, bytes) in [
-            ("debian-binary".to_owned(), 4, &mut b"2.0\n".as_slice() as &mut dyn Read),
-            (format!("control.tar.{codec}"), members.len() as u64, &mut members.as_slice()),
-            (format!("data.tar.{}", compression.extension()), data.size, &mut data.file),
-        ] {
-            let header = member_header(&name, size, self.mtime, &output.path());
-            let header = header.map_err(io::Error::other)?;
-            output.write_all(header.as_bytes())?;
-            io::copy(bytes, output)?;
-            pad(output, size)?;
-        }
-        Ok(())
+        let control = (&*format!("control.tar.{codec}"), &*members);
+        let data_name = format!("data.tar.{}", compression.extension());
+        write_members(output, self.mtime, control, &data_name, &mut data)
     }
 
     /// The control data with what changed: codec and bytes.
@@ -143,7 +133,7 @@ impl Deb {
         [name, version, new_version]: [&str; 3],
         stays: &dyn Fn(&str) -> bool,
         follows: &Follows<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result {
         let paragraph = Paragraph(&self.control);
         let mut control = String::new();
         for (field, value) in paragraph.fields() {
@@ -220,7 +210,7 @@ mod tests {
     use super::super::rename as rename_all;
     use super::*;
 
-    fn rename(debs: &mut [Package]) -> Result<(), Error> {
+    fn rename(debs: &mut [Package]) -> Result {
         rename_all(debs, "+gfx1030", &|gpu| gpu == "gfx1030")
     }
 
@@ -249,19 +239,28 @@ mod tests {
              lib1:any (=1:2-1+gfx1030) | lib2\nDescription: a\n b\n"
         );
         let refused = |debs: &mut [Package]| match rename(debs) {
-            Err(Error::NeedsExactly { package, needed, .. }) => format!("{package} {needed}"),
-            other => panic!("{other:?}"),
+            Err(error) => error.to_string(),
+            Ok(()) => panic!("{debs:?}"),
         };
-        assert_eq!(refused(&mut [deb("lib-dev", "1:2-1", needs)]), "lib-dev lib1");
+        assert_eq!(
+            refused(&mut [deb("lib-dev", "1:2-1", needs)]),
+            "failed to rename `lib-dev`: it needs exactly 1:2-1 of `lib1`"
+        );
         let other = deb("lib1", "1:2-2", "");
-        assert_eq!(refused(&mut [deb("lib-dev", "1:2-1", needs), other]), "lib-dev lib1");
+        assert_eq!(
+            refused(&mut [deb("lib-dev", "1:2-1", needs), other]),
+            "failed to rename `lib-dev`: it needs exactly 1:2-1 of `lib1`"
+        );
         // Of several versions, it follows its own.
         let older = deb("lib1", "1:1-1", "");
         rename(&mut [deb("lib-dev", "1:2-1", needs), older, deb("lib1", "1:2-1", "")])
             .expect("it is there");
         // Names that another one of them provides keep their versions.
         let on_abi = "Depends: abi (= 1:2-1)\n";
-        assert_eq!(refused(&mut [deb("lib-dev", "1:2-1", on_abi)]), "lib-dev abi");
+        assert_eq!(
+            refused(&mut [deb("lib-dev", "1:2-1", on_abi)]),
+            "failed to rename `lib-dev`: it needs exactly 1:2-1 of `abi`"
+        );
         let provides = "Provides: other,\n abi (= 1:2-1)\n";
         let mut both = [deb("lib-dev", "1:2-1", on_abi), deb("lib1", "1:2-1", provides)];
         rename(&mut both).expect("it is provided");

@@ -9,9 +9,9 @@ use ::tar::{Builder, EntryType, Header};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Kind, Package, Packed, Rewriter, archive};
+use super::{Kind, Package, Rewriter, archive};
 use crate::compress::Compression;
-use crate::output::{Output, hex};
+use crate::output::{Output, Packed, hex};
 use crate::read::{open as open_file, unpacked};
 
 /// Most bytes of an index, a manifest or a configuration.

@@ -5,16 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use ::rpm::{
-    Header, HeaderEntry, IndexData, IndexTag, PackageMetadata, RpmFormat, SignatureHeaderBuilder,
-};
+use ::rpm::{Header, HeaderEntry, IndexData, IndexTag, PackageMetadata};
+use gfxpack_model::Result;
 use sha2::Sha256;
 
-use super::{Contents, Follows, Kind, Package, Packed, Rewriter, compression, plain};
+use super::{Contents, Follows, Kind, Package, Rewriter, compression, plain};
 use crate::compress::Compression;
-use crate::error::Error;
-use crate::output::Output;
+use crate::output::{Output, Packed};
 use crate::read::{check_rpm_headers, open as open_file, unpacked};
+use crate::rpm::digested;
 
 /// Tags with one value for each file.
 ///
@@ -108,7 +107,7 @@ impl Rpm {
         [own, own_version]: [&str; 2],
         suffix: &str,
         follows: &Follows<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result {
         for (tags, is_needed) in RELATIONS {
             for (index, (name, version, flags)) in self.relations(tags).into_iter().enumerate() {
                 let is_exact = flags & COMPARISON == EQUAL && version.contains('-');
@@ -158,14 +157,7 @@ impl Rpm {
         let entries = entries.into_iter().map(|(tag, data)| HeaderEntry::new(tag, data));
         let header = Header::from_entries(entries, IndexTag::RPMTAG_HEADERIMMUTABLE);
         let metadata = PackageMetadata { header, ..self.metadata.clone() };
-        let bytes = metadata.header_bytes().map_err(io::Error::other)?;
-        let signature = SignatureHeaderBuilder::new()
-            .format(RpmFormat::V4)
-            .set_content_length(bytes.len() as u64 + payload.size)
-            .calculate_digests(&bytes)
-            .build()
-            .map_err(io::Error::other)?;
-        let metadata = PackageMetadata { signature, ..metadata };
+        let (metadata, _) = digested(metadata, payload.size).map_err(io::Error::other)?;
         metadata.write(output).map_err(io::Error::other)?;
         io::copy(&mut payload.file, output).map(drop)
     }

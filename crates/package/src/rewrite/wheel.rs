@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use gfxpack_model::Result;
 use sha2::Sha256;
 use zip::read::ZipFile;
 use zip::write::SimpleFileOptions;
 use zip::{ZipArchive, ZipWriter};
 
 use super::{Contents, Follows, Kind, Package, Rewriter};
-use crate::error::Error;
 use crate::output::{Hashing, Output};
 use crate::read::{open as open_file, wheel_record, wheel_text};
 use crate::wheel::{LARGE, quoted};
@@ -63,7 +63,7 @@ impl Wheel {
     /// Gives it a version, and has what it needs exactly follow.
     ///
     /// Source: PyPA, "Version specifiers", "Dependency specifiers".
-    pub(super) fn rename(&mut self, version: &str, follows: &Follows<'_>) -> Result<(), Error> {
+    pub(super) fn rename(&mut self, version: &str, follows: &Follows<'_>) -> Result {
         let (head, description) = self.metadata.split_at(head(&self.metadata).len());
         let mut metadata = String::new();
         for line in head.split_inclusive('\n') {

@@ -9,12 +9,14 @@ use ::rpm::{
     IndexTag, PackageBuilder, PackageMetadata, RpmFormat, SignatureHeaderBuilder, Timestamp,
 };
 use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
+use gfxpack_model::{Error, Result};
 
-use super::cpio;
-use super::payload::{PayloadDigests, is_named, total_size};
+use super::payload::{Entry, is_named, total_size};
 use crate::compress::Compression;
+use crate::error::writing;
+use crate::output::Packed;
 use crate::signature::{self, Sign};
-use crate::{Error, text};
+use crate::text;
 
 /// The build host in the header; the real one would make bytes differ.
 const BUILD_HOST: &str = "localhost";
@@ -25,7 +27,7 @@ const GROUP: &str = "System/Libraries";
 /// The inputs of the header, except for the payload.
 pub(super) struct Layout<'a> {
     pub(super) spec: &'a PackageSpec,
-    pub(super) entries: &'a [cpio::Entry<'a>],
+    pub(super) entries: &'a [Entry<'a>],
     pub(super) license: &'a str,
     pub(super) compression: Compression,
     pub(super) path: &'a Path,
@@ -35,18 +37,19 @@ impl Layout<'_> {
     /// The lead, the signature header and the main header for a finished payload.
     ///
     /// # Errors
-    /// [`Error::RpmHeader`] if the library refuses the spec.
+    /// If the library refuses the spec.
     pub(super) fn metadata(
         &self,
-        digests: &PayloadDigests,
+        payload: &Packed,
+        digests: &[Option<String>],
         signer: Option<&dyn Sign>,
-    ) -> Result<PackageMetadata, Error> {
+    ) -> Result<PackageMetadata> {
         let laid_out = self.without_payload()?;
         let listed = laid_out.get_file_paths().map_err(|e| self.failed(e))?;
         let ours = self.entries.iter().map(|entry| Path::new(entry.path));
         assert!(listed.iter().map(|path| &**path).eq(ours), "header and payload list files alike");
 
-        let replaced = self.payload_entries(digests);
+        let replaced = self.payload_entries(payload, digests);
         let tags: BTreeSet<u32> = replaced.iter().map(|entry| entry.tag).collect();
         let stale: [u32; 2] = [IndexTag::RPMTAG_SIZE as u32, IndexTag::RPMTAG_FILESIZES as u32];
         let region = IndexTag::RPMTAG_HEADERIMMUTABLE;
@@ -58,17 +61,9 @@ impl Layout<'_> {
         let header = Header::from_entries(kept.chain(replaced), region);
         let metadata = PackageMetadata { header, ..laid_out };
 
-        let bytes = metadata.header_bytes().map_err(|e| self.failed(e))?;
-        let signature = SignatureHeaderBuilder::new()
-            .format(RpmFormat::V4)
-            .set_content_length(bytes.len() as u64 + digests.compressed_size)
-            .calculate_digests(&bytes)
-            .build()
-            .map_err(|e| self.failed(e))?;
-        let signature = match signer {
-            None => signature,
-            Some(signer) => self.signed(&signature, &signer.detached(&bytes)?)?,
-        };
+        let (metadata, bytes) = digested(metadata, payload.size).map_err(|e| self.failed(e))?;
+        let Some(signer) = signer else { return Ok(metadata) };
+        let signature = self.signed(&metadata.signature, &signer.detached(&bytes)?)?;
         Ok(PackageMetadata { signature, ..metadata })
     }
 
@@ -82,11 +77,17 @@ impl Layout<'_> {
         &self,
         unsigned: &Header<IndexSignatureTag>,
         signature: &[u8],
-    ) -> Result<Header<IndexSignatureTag>, Error> {
+    ) -> Result<Header<IndexSignatureTag>> {
         let tag = match signature::algorithm(signature) {
             Some(signature::Algorithm::Rsa) => IndexSignatureTag::RPMSIGTAG_RSA,
             Some(signature::Algorithm::Dsa) => IndexSignatureTag::RPMSIGTAG_DSA,
-            None => return Err(Error::Signature { path: self.path.to_owned() }),
+            None => {
+                let path = self.path.display();
+                return Err(Error::usage(
+                    format!("failed to put a signature into `{path}`: rpm can't read it"),
+                    "sign with an RSA, DSA or Ed25519 key of OpenPGP version 4",
+                ));
+            }
         };
         let region = IndexSignatureTag::HEADER_SIGNATURES;
         let entries = unsigned.get_all_entries().map_err(|e| self.failed(e))?;
@@ -99,7 +100,7 @@ impl Layout<'_> {
     }
 
     /// The library's header for the same files, but empty ones.
-    fn without_payload(&self) -> Result<PackageMetadata, Error> {
+    fn without_payload(&self) -> Result<PackageMetadata> {
         let spec = self.spec;
         let stamp = self.stamp();
         let PackageSpec { name, version, license, summary, .. } = spec;
@@ -167,12 +168,12 @@ impl Layout<'_> {
 
     /// The header entries that depend on the payload, and the build time: the
     /// library would not allow one that is later than the clock.
-    fn payload_entries(&self, digests: &PayloadDigests) -> Vec<HeaderEntry> {
+    fn payload_entries(&self, payload: &Packed, digests: &[Option<String>]) -> Vec<HeaderEntry> {
         let total_size = total_size(self.entries);
         let entry = |tag: IndexTag, data| HeaderEntry::new(tag as u32, data);
         let one = |text: &str| IndexData::StringArray(vec![text.to_owned()]);
         let sizes = self.entries.iter().map(|entry| entry.item.map_or(0, |item| item.size));
-        let hashes = digests.files.iter().map(|digest| digest.clone().unwrap_or_default());
+        let hashes = digests.iter().map(|digest| digest.clone().unwrap_or_default());
         let compression = self.compression;
         let mut made = vec![
             entry(IndexTag::RPMTAG_BUILDTIME, IndexData::Int32(vec![self.stamp().into()])),
@@ -185,8 +186,8 @@ impl Layout<'_> {
                 IndexTag::RPMTAG_PAYLOADFLAGS,
                 IndexData::StringTag(compression.level().to_string()),
             ),
-            entry(IndexTag::RPMTAG_PAYLOADSHA256, one(&digests.compressed)),
-            entry(IndexTag::RPMTAG_PAYLOADSHA256ALT, one(&digests.archive)),
+            entry(IndexTag::RPMTAG_PAYLOADSHA256, one(&payload.sha256)),
+            entry(IndexTag::RPMTAG_PAYLOADSHA256ALT, one(&payload.plain_sha256)),
         ];
         if is_named(total_size) {
             // The sum fits, so each size does.
@@ -208,10 +209,29 @@ impl Layout<'_> {
 
     pub(super) fn failed(&self, source: ::rpm::Error) -> Error {
         match source {
-            ::rpm::Error::Io(source) => Error::write(self.path, source),
-            source => Error::RpmHeader { path: self.path.to_owned(), source: Box::new(source) },
+            ::rpm::Error::Io(source) => writing(self.path)(source),
+            source => {
+                let message = format!("failed to write the header of `{}`", self.path.display());
+                let hint = "see the cause; the spec holds what rpm can't express";
+                Error::usage(message, hint).caused_by(source)
+            }
         }
     }
+}
+
+/// The headers with the digests of the main one, whose bytes are returned too, for a payload of
+/// this size.
+pub(crate) fn digested(
+    metadata: PackageMetadata,
+    payload: u64,
+) -> Result<(PackageMetadata, Vec<u8>), ::rpm::Error> {
+    let bytes = metadata.header_bytes()?;
+    let signature = SignatureHeaderBuilder::new()
+        .format(RpmFormat::V4)
+        .set_content_length(bytes.len() as u64 + payload)
+        .calculate_digests(&bytes)
+        .build()?;
+    Ok((PackageMetadata { signature, ..metadata }, bytes))
 }
 
 /// A time that is known to fit.

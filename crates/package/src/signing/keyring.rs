@@ -1,6 +1,5 @@
 //! Checks signatures with gpgv or sqv, against the public keys of a file.
 
-use gfxpack_model::Error;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
@@ -8,10 +7,9 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use gfxpack_model::{Error, Result};
 use gfxpack_process::{ScratchDir, SystemTool, scratch_error, temporary_dir};
 
-use super::clear_text::clear_signed;
-use super::error::SigningError;
 use super::gpg::{refused, refused_by_sqv};
 use super::weak_keys;
 use crate::finding::Finding;
@@ -38,23 +36,26 @@ impl Keyring {
     /// The keys of a file, armoured or not.
     ///
     /// # Errors
-    /// [`SigningError::NoKeys`] for a file that has none; [`SigningError::File`].
-    pub fn open(file: &Path) -> Result<Self, SigningError> {
-        let none = |why: String| SigningError::NoKeys { path: file.to_owned(), why };
+    /// For a file that has none, or can't be read.
+    pub fn open(file: &Path) -> Result<Self> {
+        let none = |why: String| {
+            let message = format!("failed to read keys from `{}`: {why}", file.display());
+            Error::usage(message, "export them to a file with `gpg --armor --export KEY`")
+        };
         let keys = read::bytes(file, INDEX_MAX).map_err(|error| match error.kind() {
             io::ErrorKind::Other => none(error.to_string()),
-            _ => Error::io("read", file)(error).into(),
+            _ => Error::io("read", file)(error),
         })?;
         let keys = dearmoured(&keys).filter(|keys| begins_with_key(keys));
         let keys = keys.ok_or_else(|| none("it holds no OpenPGP keys".to_owned()))?;
-        Ok(Self::of(&keys)?)
+        Self::of(&keys)
     }
 
     /// These keys, which are not armoured.
     ///
     /// # Errors
     /// If there is no room for temporary files.
-    pub fn of(keys: &[u8]) -> Result<Self, Error> {
+    pub fn of(keys: &[u8]) -> Result<Self> {
         let keyring = Self { dir: temporary_dir()?, flaws: weak_keys::flaws(keys) };
         keyring.put("keys.pgp", keys)?;
         Ok(keyring)
@@ -64,12 +65,8 @@ impl Keyring {
     /// good and by one of the keys.
     ///
     /// # Errors
-    /// [`SigningError::File`] and [`SigningError::Tool`].
-    pub fn check_file(
-        &self,
-        signature: &[u8],
-        file: &Path,
-    ) -> Result<Option<Finding>, SigningError> {
+    /// If gpgv or sqv is missing or fails.
+    pub fn check_file(&self, signature: &[u8], file: &Path) -> Result<Option<Finding>> {
         let keys = self.dir.path().join("keys.pgp");
         let signature = self.put("signature", signature)?;
         let file = std::path::absolute(file).map_err(Error::io("find", file))?;
@@ -90,11 +87,7 @@ impl Keyring {
     ///
     /// # Errors
     /// Like [`Keyring::check_file`].
-    pub fn check_bytes(
-        &self,
-        signature: &[u8],
-        bytes: &[u8],
-    ) -> Result<Option<Finding>, SigningError> {
+    pub fn check_bytes(&self, signature: &[u8], bytes: &[u8]) -> Result<Option<Finding>> {
         let path = self.put("signed", bytes)?;
         self.check_file(signature, &path)
     }
@@ -103,11 +96,8 @@ impl Keyring {
     /// count.
     ///
     /// # Errors
-    /// [`SigningError::File`] and [`SigningError::Tool`].
-    pub fn check_clear_signed(
-        &self,
-        signed: &[u8],
-    ) -> Result<Result<String, Finding>, SigningError> {
+    /// If gpgv or sqv is missing or fails.
+    pub fn check_clear_signed(&self, signed: &[u8]) -> Result<Result<String, Finding>> {
         let message = match clear_signed(signed) {
             Ok(message) => message,
             Err(why) => return Ok(Err(why.into())),
@@ -118,7 +108,7 @@ impl Keyring {
         Ok(refused.map_or(Ok(message.text), Err))
     }
 
-    fn put(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, Error> {
+    fn put(&self, name: &str, bytes: &[u8]) -> Result<PathBuf> {
         let path = self.dir.path().join(name);
         std::fs::write(&path, bytes).map_err(scratch_error(&path))?;
         Ok(path)
@@ -150,9 +140,72 @@ fn begins_with_key(bytes: &[u8]) -> bool {
     matches!(bytes.first(), Some(0x98..=0x9b | 0xc6))
 }
 
+/// A clear-signed file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ClearSigned<'a> {
+    /// What is signed, and a newline: lines without the blanks at their ends.
+    pub(crate) text: String,
+    /// The armoured signature.
+    pub(crate) signature: &'a str,
+}
+
+/// The parts of a clear-signed file. Fails if there is anything outside of the
+/// signed text, since readers of such files may take it for signed.
+///
+/// Source: RFC 9580, 7; apt's `SplitClearSignedFile`.
+pub(crate) fn clear_signed(signed: &[u8]) -> Result<ClearSigned<'_>, String> {
+    const MARKS: [&str; 3] = [
+        "-----BEGIN PGP SIGNED MESSAGE-----",
+        "-----BEGIN PGP SIGNATURE-----",
+        "-----END PGP SIGNATURE-----",
+    ];
+    let text = std::str::from_utf8(signed).map_err(|_| "it is no signed text".to_owned())?;
+    let marks = text.lines().map(str::trim_end).filter(|line| line.starts_with("-----"));
+    if !marks.eq(MARKS) || !text.starts_with(MARKS[0]) || !text.trim_end().ends_with(MARKS[2]) {
+        return Err("it is no signed text, or has more in it than that".to_owned());
+    }
+    let signature = text.find(&format!("\n{}", MARKS[1])).map_or("", |at| &text[at + 1..]);
+    let mut lines = text.lines().skip(1).map(|line| line.trim_end_matches([' ', '\t', '\r']));
+    for line in lines.by_ref().take_while(|line| !line.is_empty()) {
+        if !line.starts_with("Hash: ") {
+            return Err(format!("it has the header `{line}`"));
+        }
+    }
+    let body = lines.take_while(|line| !line.starts_with("-----"));
+    let text = body.flat_map(|line| match line {
+        // The blank of an escaped empty line was stripped.
+        "-" => ["", "\n"],
+        line => [line.strip_prefix("- ").unwrap_or(line), "\n"],
+    });
+    Ok(ClearSigned { text: text.collect(), signature })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_outside_of_the_signed_text_is_refused() {
+        let signed = "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nSuite: a \t\r\n- -x\n- \n\n\
+                      -----BEGIN PGP SIGNATURE-----\n\nabc\n-----END PGP SIGNATURE-----\n";
+        let parts = clear_signed(signed.as_bytes()).expect("it is whole");
+        assert_eq!(parts.text, "Suite: a\n-x\n\n\n");
+        assert!(parts.signature.starts_with("-----BEGIN PGP SIGNATURE-----\n\nabc\n-----END"));
+        let after = signed.split_once('\n').expect("lines").1;
+        for wrong in [
+            format!("Suite: b\n{signed}"),
+            format!("\n{signed}"),
+            format!("{signed}Suite: b\n"),
+            format!("{signed}{signed}"),
+            format!("-----BEGIN PGP MESSAGE-----\n{after}"),
+            signed.replace("Hash: SHA256", "NotDashEscaped: yes"),
+            signed.replace("- -x", "-----BEGIN PGP SIGNATURE-----"),
+            "Suite: a\n".to_owned(),
+            String::new(),
+        ] {
+            assert!(clear_signed(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
 
     /// A key whose secret was thrown away.
     const PUBLIC_KEY: &str = "\

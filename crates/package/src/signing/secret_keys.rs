@@ -1,6 +1,7 @@
 //! Parses gpg's list of secret keys, and chooses which part of a key signs.
 
-use super::error::KeyFlaw;
+/// Why a key can't sign that could again.
+pub(super) const EXPIRED: &str = "it has expired";
 
 /// A secret key, or a subkey of one.
 #[derive(Debug)]
@@ -51,11 +52,11 @@ pub(super) fn secret_keys(listed: &str) -> Vec<Vec<Part>> {
 
 /// The part of a key that signs: the newest subkey that may sign, else the key
 /// itself; or the part whose ID was given with `!`, as in gpg.
-pub(super) fn signing_part<'a>(key: &'a [Part], asked: &str) -> Result<&'a Part, KeyFlaw> {
+pub(super) fn signing_part<'a>(key: &'a [Part], asked: &str) -> Result<&'a Part, &'static str> {
     let invalid = |part: &Part| match &*part.validity {
-        "e" => Some(KeyFlaw::Expired),
-        "r" => Some(KeyFlaw::Revoked),
-        "i" | "n" | "d" => Some(KeyFlaw::Invalid),
+        "e" => Some(EXPIRED),
+        "r" => Some("it is revoked"),
+        "i" | "n" | "d" => Some("gpg holds it for invalid"),
         _ => None,
     };
     if let Some(why) = invalid(&key[0]) {
@@ -71,9 +72,8 @@ pub(super) fn signing_part<'a>(key: &'a [Part], asked: &str) -> Result<&'a Part,
     parts.sort_by_key(|part| std::cmp::Reverse(part.created));
     parts.extend(primary.iter().filter(asked_for));
     let usable = parts.iter().find(|part| part.here && invalid(part).is_none());
-    usable
-        .copied()
-        .ok_or_else(|| parts.iter().find_map(|part| invalid(part)).unwrap_or(KeyFlaw::CannotSign))
+    let none = "it has no part that can sign";
+    usable.copied().ok_or_else(|| parts.iter().find_map(|part| invalid(part)).unwrap_or(none))
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
         let old = part("ssb:u:255:22:BB:200::::::s:::+:::23::", "BB");
         let new = part("ssb:u:255:19:CC:300::::::s:::+:::23::", "CC");
         let secret = part("ssb:u:255:18:DD:400::::::e:::+:::23::", "DD");
-        let check = |listed: &[&str], asked: &str, expected: Result<&str, KeyFlaw>| {
+        let check = |listed: &[&str], asked: &str, expected: Result<&str, &str>| {
             let keys = secret_keys(&listed.concat());
             assert_eq!(keys.len(), 1, "{listed:?}");
             let found = signing_part(&keys[0], asked).map(|part| &*part.fingerprint);
@@ -99,9 +99,9 @@ mod tests {
         check(&[&sec, &old, &new.replace("ssb:u", "ssb:e")], "a", Ok("BB"));
         check(&[&sec, &new.replace(":+:", ":#:")], "a", Ok("AA"));
         let certifies = sec.replace("scSC", "cSC");
-        check(&[&certifies, &new.replace("ssb:u", "ssb:e")], "a", Err(KeyFlaw::Expired));
-        check(&[&sec.replace("sec:u", "sec:r"), &new], "a", Err(KeyFlaw::Revoked));
-        check(&[&certifies, &secret], "a", Err(KeyFlaw::CannotSign));
+        check(&[&certifies, &new.replace("ssb:u", "ssb:e")], "a", Err(EXPIRED));
+        check(&[&sec.replace("sec:u", "sec:r"), &new], "a", Err("it is revoked"));
+        check(&[&certifies, &secret], "a", Err("it has no part that can sign"));
         assert_eq!(secret_keys(&[&*sec, &sec].concat()).len(), 2);
     }
 }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use super::error::SigningError;
+use gfxpack_model::{Error, Result};
+
 use super::gpg::{GPG, REFUSED, last_line};
 use super::keyring::dearmoured;
-use super::secret_keys::{secret_keys, signing_part};
+use super::secret_keys::{EXPIRED, secret_keys, signing_part};
 use super::weak_keys;
-use crate::error::Error;
 use crate::signature::Sign;
 
 /// One secret key.
@@ -37,26 +37,41 @@ impl Signer {
     ///
     /// # Errors
     /// If there is no such key, more than one, or one that can't sign.
-    pub fn new(key: &str, epoch: u64) -> Result<Self, SigningError> {
+    pub fn new(key: &str, epoch: u64) -> Result<Self> {
         let arguments = ["--batch", "--with-colons", "--list-secret-keys", "--", key];
         let listing = GPG.capture(&arguments, Path::new("."), &[])?;
         let keys = secret_keys(&String::from_utf8_lossy(&listing.stdout));
-        let named = key.to_owned();
         let whole = match keys.as_slice() {
             [whole] if listing.status.success() => whole,
             [] | [_] => {
                 let why = last_line(&listing.stderr, "gpg lists none");
-                return Err(SigningError::NoSecretKey { key: named, why });
+                return Err(Error::usage(
+                    format!("failed to find the secret key `{key}`: {why}"),
+                    "`gpg --list-secret-keys` lists them; GNUPGHOME says where they are",
+                ));
             }
             several => {
-                let fingerprints = several.iter().map(|key| key[0].fingerprint.clone()).collect();
-                return Err(SigningError::AmbiguousKey { key: named, fingerprints });
+                let all: Vec<&str> = several.iter().map(|key| &*key[0].fingerprint).collect();
+                return Err(Error::usage(
+                    format!("failed to choose: {} secret keys match `{key}`", all.len()),
+                    format!("give the fingerprint of one: {}", all.join(", ")),
+                ));
             }
         };
         let primary = &whole[0].fingerprint;
         let part = signing_part(whole, key).map_err(|flaw| {
-            let fingerprint = primary.clone();
-            SigningError::UnusableKey { key: named, fingerprint, flaw }
+            let message = format!("failed to sign with the key `{key}`: {flaw}");
+            Error::usage(
+                message,
+                if flaw == EXPIRED {
+                    format!(
+                        "choose another key, or `gpg --quick-set-expire {primary} 1y` lets it live \
+                         on (with `'*'` after it, its subkeys)"
+                    )
+                } else {
+                    "choose another key: `gpg --list-secret-keys` lists them".to_owned()
+                },
+            )
         })?;
         let created = whole.iter().map(|part| part.created).max().unwrap_or(0);
         let mut signer = Self {
@@ -101,34 +116,36 @@ impl Signer {
     /// An armoured detached signature of `bytes`.
     ///
     /// # Errors
-    /// [`SigningError`] if gpg fails.
-    pub fn armoured(&self, bytes: &[u8]) -> Result<Vec<u8>, SigningError> {
+    /// If gpg fails.
+    pub fn armoured(&self, bytes: &[u8]) -> Result<Vec<u8>> {
         self.sign(&["--armor", "--detach-sign"], bytes)
     }
 
     /// The text, clear-signed.
     ///
     /// # Errors
-    /// [`SigningError`] if gpg fails.
-    pub fn clear(&self, text: &[u8]) -> Result<Vec<u8>, SigningError> {
+    /// If gpg fails.
+    pub fn clear(&self, text: &[u8]) -> Result<Vec<u8>> {
         self.sign(&["--clearsign"], text)
     }
 
     /// An armoured detached signature of a file, which may be large.
     ///
     /// # Errors
-    /// [`SigningError`] if gpg fails.
-    pub fn armoured_file(&self, path: &Path) -> Result<Vec<u8>, SigningError> {
-        let path = std::path::absolute(path).map_err(gfxpack_model::Error::io("find", path))?;
-        let path = path.to_str().ok_or_else(|| SigningError::FileName { path: path.clone() })?;
+    /// If gpg fails.
+    pub fn armoured_file(&self, path: &Path) -> Result<Vec<u8>> {
+        let path = std::path::absolute(path).map_err(Error::io("find", path))?;
+        let path = path.to_str().ok_or_else(|| {
+            Error::usage(format!("failed to sign `{}`", path.display()), "use a name in UTF-8")
+        })?;
         self.sign(&["--armor", "--output", "-", "--detach-sign", "--", path], &[])
     }
 
     /// The public key, armoured.
     ///
     /// # Errors
-    /// [`SigningError`] if gpg fails.
-    pub fn public_key(&self) -> Result<Vec<u8>, SigningError> {
+    /// If gpg fails.
+    pub fn public_key(&self) -> Result<Vec<u8>> {
         let arguments = [
             "--batch",
             "--armor",
@@ -138,10 +155,10 @@ impl Signer {
             "--",
             &self.key,
         ];
-        Ok(GPG.output(&arguments, Path::new("."), &[])?)
+        GPG.output(&arguments, Path::new("."), &[])
     }
 
-    fn sign(&self, how: &[&str], bytes: &[u8]) -> Result<Vec<u8>, SigningError> {
+    fn sign(&self, how: &[&str], bytes: &[u8]) -> Result<Vec<u8>> {
         let time = format!("{}!", self.time);
         let mut arguments = vec!["--batch", "--no-tty", "--digest-algo", "SHA256"];
         arguments.extend(["--faked-system-time", &time, "--local-user", &self.signing]);
@@ -153,14 +170,21 @@ impl Signer {
         // pinentry has no terminal, or is missing.
         if ["ioctl for device", "pinentry"].iter().any(|sign| signed.stderr.contains(sign)) {
             let why = last_line(&signed.stderr, "no passphrase was asked for");
-            return Err(SigningError::Passphrase { fingerprint: self.key.clone(), why });
+            return Err(Error::usage(
+                format!("failed to ask for the passphrase of the key `{}`: {why}", self.key),
+                "on a terminal, `export GPG_TTY=$(tty)`; else give it to gpg-agent before, with \
+                 gpg-preset-passphrase, or sign with a key that has none",
+            ));
         }
-        Err(signed.failure().into())
+        Err(signed.failure())
     }
 }
 
 impl Sign for Signer {
-    fn detached(&self, bytes: &[u8]) -> Result<Vec<u8>, Error> {
-        self.sign(&["--detach-sign"], bytes).map_err(|error| Error::Sign(error.into()))
+    fn detached(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+        self.sign(&["--detach-sign"], bytes).map_err(|error| {
+            let hint = error.hint().unwrap_or_default().to_owned();
+            Error::new(error.kind(), "failed to sign", hint).caused_by(error)
+        })
     }
 }

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gfxpack_model::Digest;
+use gfxpack_model::{Digest, Result};
 
-use super::error::VerifyError;
 use super::listed::{Wanted, check_file, optional, read, within};
 use crate::finding::Finding;
 use crate::signing::{Keyring, clear_signed};
@@ -19,7 +18,7 @@ pub(super) fn check(
     keyring: Option<&Keyring>,
     wanted: Wanted<'_>,
     listed: &mut BTreeSet<PathBuf>,
-) -> Result<(PathBuf, Vec<Finding>), VerifyError> {
+) -> Result<(PathBuf, Vec<Finding>)> {
     let release = top.join("Release");
     let mut findings: Vec<Finding> = Vec::new();
     let mut found = |name: &str| {

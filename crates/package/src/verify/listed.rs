@@ -5,11 +5,12 @@ use std::error::Error as _;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use crate::error::Error;
+use gfxpack_model::{Error, Result};
+
 use crate::finding::Finding;
 use crate::read::{self, INDEX_MAX};
 use crate::repository::packages;
-use crate::signing::{Keyring, SigningError};
+use crate::signing::Keyring;
 use crate::sums;
 
 /// Whether a listed package matters.
@@ -37,15 +38,15 @@ pub(super) fn within(dir: &Path, name: &str) -> Option<PathBuf> {
 }
 
 /// The suites of a repository: the directories below `dists`, sorted.
-pub(super) fn suites(dir: &Path) -> Result<Vec<PathBuf>, gfxpack_model::Error> {
+pub(super) fn suites(dir: &Path) -> Result<Vec<PathBuf>> {
     let dists = dir.join("dists");
     let entries = if dists.is_dir() {
-        std::fs::read_dir(&dists).map_err(gfxpack_model::Error::io("read", &dists))?
+        std::fs::read_dir(&dists).map_err(Error::io("read", &dists))?
     } else {
         return Ok(Vec::new());
     };
     let suites = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>();
-    let mut suites = suites.map_err(gfxpack_model::Error::io("read", &dists))?;
+    let mut suites = suites.map_err(Error::io("read", &dists))?;
     suites.retain(|suite| suite.is_dir());
     suites.sort();
     Ok(suites)
@@ -79,10 +80,7 @@ pub(super) fn signature_of(path: &Path) -> PathBuf {
 }
 
 /// Checks the detached signature of a file; returns what is wrong with it.
-pub(super) fn check_signature(
-    keyring: &Keyring,
-    path: &Path,
-) -> Result<Option<Finding>, SigningError> {
+pub(super) fn check_signature(keyring: &Keyring, path: &Path) -> Result<Option<Finding>> {
     match read(&signature_of(path)) {
         Ok(signature) => {
             let refused = keyring.check_file(&signature, path)?;
@@ -104,7 +102,7 @@ pub(super) fn unlisted(
     ending: &str,
     wanted: Wanted<'_>,
     listed: &BTreeSet<PathBuf>,
-) -> Result<Vec<Finding>, gfxpack_model::Error> {
+) -> Result<Vec<Finding>> {
     let found = packages(dir)?.into_iter().filter(|path| {
         path.extension().is_some_and(|extension| extension == ending)
             && wanted(path)

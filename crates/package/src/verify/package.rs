@@ -1,15 +1,14 @@
 //! Checks a single package: its structure, the databases in it, its signature.
 
-use gfxpack_model::Error;
+use gfxpack_model::{Error, Result};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use gfxpack_process::{scratch_error, temporary_dir};
 
-use super::error::VerifyError;
 use super::listed::{check_signature, signature_of};
-use super::subject::{Inspector, Subject, Verified};
+use super::{Inspector, Subject, Verified};
 use crate::finding::Finding;
 use crate::read::{self, PackageKind, Report};
 use crate::signing::Keyring;
@@ -31,9 +30,15 @@ pub(super) fn check(
     listed: bool,
     keyring: Option<&Keyring>,
     inspector: &mut dyn Inspector,
-) -> Result<Verified, VerifyError> {
-    let kind =
-        PackageKind::from_name(path).ok_or_else(|| VerifyError::Name { path: path.to_owned() })?;
+) -> Result<Verified> {
+    let kind = PackageKind::from_name(path).ok_or_else(|| {
+        Error::usage(
+            format!("failed to verify `{}`: its name is no package's", path.display()),
+            "give a .deb, .rpm, .tar.gz, .tar.xz, .tar.zst, .whl, .oci.tar or .pkg.tar.zst, or a \
+             directory; kdbs are verified by `gfxpack kdb verify`, performance and find databases \
+             by `gfxpack perfdb lint`",
+        )
+    })?;
     let scratch = temporary_dir()?;
     let size = path.metadata().map_err(Error::io("find", path))?.len();
     let most = size.saturating_mul(EXPANSION_MAX).max(UNPACKED_MIN);
@@ -86,7 +91,7 @@ fn signatures(
     listed: bool,
     keyring: &Keyring,
     report: &Report,
-) -> Result<Vec<Finding>, VerifyError> {
+) -> Result<Vec<Finding>> {
     match &report.signed {
         Some(signed) if signed.signatures.is_empty() => {
             Ok(vec![Finding::unsigned("it is not signed")])

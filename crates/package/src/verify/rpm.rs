@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::error::VerifyError;
+use gfxpack_model::Result;
+
 use super::listed::{Wanted, check_file, read, unlisted, within};
 use crate::finding::Finding;
 use crate::read::{INDEX_MAX, unpacked_text};
@@ -18,7 +19,7 @@ pub(super) fn check(
     keyring: Option<&Keyring>,
     wanted: Wanted<'_>,
     listed: &mut BTreeSet<PathBuf>,
-) -> Result<Vec<Finding>, VerifyError> {
+) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let text = match read(repomd) {
         Ok(text) => String::from_utf8_lossy(&text).into_owned(),

@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gfxpack_model::Result;
 use gfxpack_model::package::{Content, PackageFile, PackageSpec};
-use gfxpack_package::{Compression, Error, Format, Written};
+use gfxpack_package::{Compression, Format, Written};
 
 use crate::support::{awkward_spec, spec_with, tool};
 
@@ -16,12 +17,7 @@ pub(crate) const KINDS: [&str; 12] = [
 ];
 
 /// Writes a kind such as `deb-xz` with the fastest level.
-pub(crate) fn write(
-    kind: &str,
-    spec: &PackageSpec,
-    dir: &Path,
-    threads: usize,
-) -> Result<Written, Error> {
+pub(crate) fn write(kind: &str, spec: &PackageSpec, dir: &Path, threads: usize) -> Result<Written> {
     let (format, codec) = kind.split_once('-').expect("format and compression");
     let compression = match codec {
         "xz" => Compression::Xz { level: 0 },
@@ -111,7 +107,7 @@ fn child_process_writes_a_package() {
         Ok(written) => println!("\nchild: wrote {}", written.sha256),
         Err(error) => {
             println!("\nchild: failed {error}");
-            println!("child: hint {}", error.hint());
+            println!("child: hint {}", error.hint().unwrap_or_default());
         }
     }
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux tells");

@@ -1,16 +1,14 @@
 //! Checks files, directories and packages for code that GPUs lack.
 
-use std::error::Error as StdError;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use gfxpack_fatbin::{Checker, Gap};
+use gfxpack_fatbin::{Checker, Error as CodeError, Gap};
 use gfxpack_model::TargetId;
 use gfxpack_package::read::{self, PackageKind};
-use gfxpack_package::verify::VerifyError;
 
 use super::{entries, failed, open};
-use crate::error::{Result, unsound};
+use crate::error::{Error, ErrorKind, Result, unsound};
 
 /// Bytes that tell what a file is.
 const HEAD: u64 = 64;
@@ -52,9 +50,10 @@ pub(crate) fn add_tree(root: &Path, checker: &mut Checker<'_>) -> Result {
 }
 
 fn package(path: &Path, kind: PackageKind, checker: &mut Checker<'_>) -> Result {
-    let report =
-        read::check(path, kind, &mut |inside, bytes| look(Path::new(inside), bytes, checker));
-    let report = report.map_err(VerifyError::from)?;
+    let report = read::check(path, kind, &mut |inside, bytes| {
+        look(Path::new(inside), bytes, checker)
+            .map_err(|error| Error::without_hint(ErrorKind::Internal, error))
+    })?;
     for link in &report.links {
         checker.name(Path::new(link));
     }
@@ -65,11 +64,7 @@ fn package(path: &Path, kind: PackageKind, checker: &mut Checker<'_>) -> Result 
 }
 
 /// Looks at a file in a package, of which a copy is made if it has code.
-fn look(
-    path: &Path,
-    bytes: &mut dyn Read,
-    checker: &mut Checker<'_>,
-) -> std::result::Result<(), Box<dyn StdError + Send + Sync>> {
+fn look(path: &Path, bytes: &mut dyn Read, checker: &mut Checker<'_>) -> Result<(), CodeError> {
     let mut head = Vec::new();
     bytes.take(HEAD).read_to_end(&mut head)?;
     if !Checker::is_wanted(path, &head) {
@@ -79,5 +74,5 @@ fn look(
     let mut copy = tempfile::tempfile()?;
     io::copy(&mut head.as_slice().chain(bytes), &mut copy)?;
     copy.seek(SeekFrom::Start(0))?;
-    Ok(checker.file(path, &copy)?)
+    checker.file(path, &copy)
 }
