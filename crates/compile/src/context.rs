@@ -1,13 +1,13 @@
 //! The state that all jobs of a build share.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use gfxpack_launch::{Command, DriverLauncher, FastLauncher};
-use gfxpack_model::JobId;
+use gfxpack_launch::{Command, FastLauncher, Session};
+use gfxpack_model::{Error, JobId};
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::{Cancel, Usage};
-use gfxpack_toolchain::{Toolchain, ToolchainError};
+use gfxpack_toolchain::Toolchain;
 
 use crate::declare::Declarer;
 use crate::source::SourceSet;
@@ -23,8 +23,8 @@ pub(crate) struct BuildContext<'a> {
     pub(crate) declarer: &'a Declarer<'a>,
     /// Tried first.
     pub(crate) fast: &'a FastLauncher<'a>,
-    /// Tried if no shortcut makes the object. Its failure is the one that is reported.
-    pub(crate) driver: &'a DriverLauncher<'a>,
+    /// Runs drivers if no shortcut makes the object. Their failures are those that are reported.
+    pub(crate) session: &'a Session<'a>,
     /// Number of jobs whose compilers could not be bound, and the reason for the first.
     pub(crate) unwatched: Mutex<(usize, Option<String>)>,
 }
@@ -37,7 +37,7 @@ impl BuildContext<'_> {
     }
 
     /// Precompiles the headers that jobs share, and returns the resources used.
-    pub(crate) fn precompile_headers(&self, jobs: &[JobId]) -> Result<Usage, ToolchainError> {
+    pub(crate) fn precompile_headers(&self, jobs: &[JobId]) -> Result<Usage, Error> {
         self.fast.prepare(&self.commands(jobs))
     }
 
@@ -67,6 +67,22 @@ impl BuildContext<'_> {
             )
         })
     }
+}
+
+/// The value of `slot`, made by the first caller; `None` if there is none. If `make` fails, the
+/// first caller gets the error, and all others get `None`.
+pub(crate) fn get_or_make<T>(
+    slot: &OnceLock<Option<T>>,
+    make: impl FnOnce() -> Result<Option<T>, Error>,
+) -> Result<Option<&T>, Error> {
+    let mut error = None;
+    let value = slot.get_or_init(|| {
+        make().unwrap_or_else(|fatal| {
+            error = Some(fatal);
+            None
+        })
+    });
+    error.map_or(Ok(value.as_ref()), Err)
 }
 
 /// A job as launchers and drivers take it.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use gfxpack_launch::{DriverLauncher, FastLauncher, HeaderOptions, Session};
+use gfxpack_launch::{FastLauncher, HeaderOptions, Session};
 use gfxpack_model::{Digest, Error, JobId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_process::watch::FileSystemCache;
@@ -21,7 +21,6 @@ use rayon::prelude::*;
 use crate::context::BuildContext;
 use crate::costs::{CostFile, CostRecord, Expected};
 use crate::declare::{Declared, Declarer, Inputs};
-use crate::error::CompileError;
 use crate::event::Event;
 use crate::job::{FailureKind, Site};
 use crate::memory_limiter::MemoryLimiter;
@@ -131,10 +130,10 @@ impl Executor<'_> {
     /// thread.
     ///
     /// # Errors
-    /// [`CompileError`] if the build can't go on: interrupted, a full disk, a compiler that can't
+    /// If the build can't go on: interrupted, a full disk, a compiler that can't
     /// be started. The objects made until then are stored. A job that fails is no error but part of
     /// the summary.
-    pub fn run(&self, on_event: &mut dyn FnMut(Event)) -> Result<Summary, CompileError> {
+    pub fn run(&self, on_event: &mut dyn FnMut(Event)) -> Result<Summary, Error> {
         let pool = rayon::ThreadPoolBuilder::new()
             .num_threads(self.options.jobs)
             .thread_name(|index| format!("worker-{index}"))
@@ -245,7 +244,7 @@ impl Executor<'_> {
         to_run: &[JobId],
         results: &mut Results<'_>,
         on_event: OnEvent<'_>,
-    ) -> Result<(), CompileError> {
+    ) -> Result<(), Error> {
         let Self { plan, sources, toolchains, options, .. } = *self;
         let (cancel, file_system) = (&self.cancel.child(), declarer.file_system());
         let work = ScratchDir::in_cache(&options.cache_dir)
@@ -266,7 +265,7 @@ impl Executor<'_> {
             time_limit: options.time_limit,
             declarer,
             fast: &FastLauncher::new(&session, options.shortcuts, headers),
-            driver: &DriverLauncher::new(&session),
+            session: &session,
             unwatched: Default::default(),
         };
         self.run_all(pool, (&context, declared), &work, to_run, results, on_event);
@@ -324,7 +323,7 @@ fn run_workers(
     workers: &WorkerPool<'_>,
     pool: &ThreadPool,
     remote_workers: usize,
-    take: &mut dyn FnMut(Result<Event, CompileError>),
+    take: &mut dyn FnMut(Result<Event, Error>),
 ) {
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -353,14 +352,14 @@ struct Results<'a> {
     /// Keys whose objects are still to be uploaded.
     made: Vec<Digest>,
     declared: &'a AllDeclared,
-    error: Option<CompileError>,
+    error: Option<Error>,
 }
 
 impl Results<'_> {
     /// Handles a worker's report.
     fn take(
         &mut self,
-        message: Result<Event, CompileError>,
+        message: Result<Event, Error>,
         upload: &dyn Fn(Digest),
         on_event: OnEvent<'_>,
     ) {
@@ -368,7 +367,7 @@ impl Results<'_> {
             Ok(event) => event,
             // The first error is reported; the others were stopped because of it.
             Err(fatal) => {
-                if matches!(self.error, None | Some(CompileError::Interrupted)) {
+                if self.error.as_ref().is_none_or(Error::is_interrupted) {
                     self.error = Some(fatal);
                 }
                 return;
@@ -414,7 +413,7 @@ impl Results<'_> {
     }
 
     /// Writes the remaining costs, and returns the summary or the error.
-    fn settle(mut self) -> Result<Summary, CompileError> {
+    fn settle(mut self) -> Result<Summary, Error> {
         self.keep_costs();
         self.summary.failures.sort_by_key(|(job, _)| *job);
         self.error.map_or(Ok(self.summary), Err)

@@ -3,22 +3,20 @@
 //! A job ends with an `Outcome`, for the worker that stores the object. Events report
 //! [`Compiled`] or [`Failure`] instead.
 
-use gfxpack_model::Error;
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gfxpack_launch::{CompilerRun, Launcher, RunPaths};
+use gfxpack_launch::{Command, CompilerRun, RunPaths};
+use gfxpack_model::Error;
 use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
-use gfxpack_process::{ProgramEnd, Usage};
-use gfxpack_toolchain::ToolchainError;
+use gfxpack_process::{ProgramEnd, Usage, interrupted};
 
 use crate::context::{BuildContext, command_of};
 use crate::declare::Declared;
 use crate::diagnostics;
-use crate::error::CompileError;
 use crate::judge::{self, Judged};
 use crate::stage::Stage;
 use crate::store::ObjectInfo;
@@ -123,7 +121,7 @@ pub(crate) fn run(
     declared: &Declared,
     stage: &Stage,
     scratch: &Path,
-) -> Result<Outcome, CompileError> {
+) -> Result<Outcome, Error> {
     let started = Instant::now();
     let mut usage = Usage::default();
     if let Some(kind) = declared.inputs.as_ref().and_then(|inputs| inputs.conflict()) {
@@ -131,8 +129,8 @@ pub(crate) fn run(
         return Ok(Outcome { made, duration, usage, site: Site::Here });
     }
     let mut run_by =
-        |launcher| attempt(context, launcher, job, declared, (stage, scratch), &mut usage);
-    let made = match run_by(context.fast)? {
+        |launch: Launch<'_>| attempt(context, launch, job, declared, (stage, scratch), &mut usage);
+    let made = match run_by(&|command, paths| context.fast.run(command, paths))? {
         Some(
             made @ (Made::Object { .. } | Made::Nothing { kind: FailureKind::TimedOut(_), .. }),
         ) => made,
@@ -141,28 +139,33 @@ pub(crate) fn run(
             if let Some(Made::Nothing { kind, output, .. }) = by_shortcut {
                 tracing::debug!(%kind, output, "a shortcut failed");
             }
-            let by_driver = run_by(context.driver)?;
+            let driver = |command: &Command<'_>, paths: &RunPaths<'_>| {
+                context.session.run_driver(command, paths).map(Some)
+            };
+            let by_driver = run_by(&driver)?;
             by_driver.unwrap_or_else(|| Made::nothing(FailureKind::NoOutput))
         }
     };
     Ok(Outcome { made, duration: started.elapsed(), usage, site: Site::Here })
 }
 
-/// Starts a job's compiler, and adds up the resources used. `None` if the launcher can't run this
-/// job.
+/// Runs a command; `None` if that is not the way to run it.
+type Launch<'a> = &'a dyn Fn(&Command<'_>, &RunPaths<'_>) -> Result<Option<CompilerRun>, Error>;
+
+/// Starts a job's compiler, and adds up the resources used. `None` if `launch` can't run this job.
 fn attempt(
     context: &BuildContext<'_>,
-    launcher: &dyn Launcher,
+    launch: Launch<'_>,
     job: &Job,
     declared: &Declared,
     (stage, scratch): (&Stage, &Path),
     usage: &mut Usage,
-) -> Result<Option<Made>, CompileError> {
+) -> Result<Option<Made>, Error> {
     let (output, deps_file) = (&scratch.join("o"), &scratch.join("d"));
     for file in [output, deps_file] {
         match fs::remove_file(file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io("remove", file)(error).into());
+                return Err(Error::io("remove", file)(error));
             }
             _ => {}
         }
@@ -171,16 +174,14 @@ fn attempt(
     let visible = inputs.map(|inputs| inputs.visible(stage.dir()));
     let visible = visible.as_ref();
     let paths = RunPaths { stage: stage.dir(), scratch, output, deps_file, visible };
-    let run = match launcher.run(&command_of(job), &paths) {
+    let run = match launch(&command_of(job), &paths) {
         Ok(Some(run)) => run,
         Ok(None) => return Ok(None),
         // The kernel's arguments are too long for any program.
-        Err(ToolchainError::Start(error))
-            if error.source.kind() == io::ErrorKind::ArgumentListTooLong =>
-        {
+        Err(error) if error.io_kind() == Some(io::ErrorKind::ArgumentListTooLong) => {
             return Ok(Some(Made::nothing(FailureKind::TooLong)));
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     };
     *usage = usage.then(run.usage);
     let judged = judge::judge(context, job, inputs, &paths, &run);
@@ -205,10 +206,10 @@ fn ended(
     run: CompilerRun,
     judged: &Judged,
     paths: &RunPaths<'_>,
-) -> Result<Made, CompileError> {
+) -> Result<Made, Error> {
     let is_known = matches!(judged, Judged::Known);
     let (kind, is_kept) = match (run.end, judged) {
-        (ProgramEnd::Cancelled, _) => return Err(CompileError::Interrupted),
+        (ProgramEnd::Cancelled, _) => return Err(interrupted()),
         (_, Judged::Failed(kind)) => (kind.clone(), false),
         (ProgramEnd::Exited(0), _) => match checked(job, read_output(paths.output)?) {
             Ok(bytes) => return Ok(Made::Object { bytes, is_known }),
@@ -217,7 +218,7 @@ fn ended(
         (ProgramEnd::Exited(_), _) if diagnostics::lacks_room(&run.output) => {
             tracing::debug!(run.output, "the compiler could not write");
             let full = io::ErrorKind::StorageFull.into();
-            return Err(Error::io("write", paths.scratch)(full).into());
+            return Err(Error::io("write", paths.scratch)(full));
         }
         (ProgramEnd::Exited(code), _) => match diagnostics::killed(&run.output) {
             Some(signal) => (FailureKind::Crashed(signal), false),

@@ -2,7 +2,7 @@
 //! results, and keeps them in an object store by digest.
 //!
 //! This crate knows nothing of kdbs, packages and terminals, nor how a compiler
-//! is started: that is behind [`gfxpack_launch::Launcher`].
+//! is started: that is behind [`gfxpack_launch::FastLauncher`].
 //!
 //! ```
 //! // The cache of a user who has compiled nothing yet.
@@ -16,7 +16,6 @@ mod context;
 mod costs;
 mod declare;
 mod diagnostics;
-mod error;
 mod event;
 mod executor;
 mod explain;
@@ -27,7 +26,6 @@ mod judge;
 mod memory_limiter;
 mod nearby_files;
 mod remote;
-mod remote_error;
 mod schedule;
 mod shared_cache;
 mod source;
@@ -37,21 +35,24 @@ mod store;
 mod worker_pool;
 
 pub use declare::{Declared, Declarer};
-pub use error::CompileError;
 pub use event::{Event, JobRun};
 pub use executor::{Executor, ExecutorOptions, Origin, Remote, Summary};
 pub use explain::{Change, ChangeKind, ChangedPart, Explanation, State, explain};
 pub use gfxpack_process::default_jobs;
 pub use gfxpack_process::watch::{FileSystemCache, landlock_abi, switch_off_landlock};
-pub use gfxpack_process::{Cancel, FileDigests, Usage, kill_children, touch, write_atomic};
+pub use gfxpack_process::{
+    Cancel, FileDigests, Usage, interrupted, kill_children, touch, write_atomic,
+};
 pub use history::History;
 pub use job::{Compiled, Failure, FailureKind, Site};
 pub use nearby_files::StoredContent;
-pub use remote::{Action, ActionOutcome, Content, InputFile, InputRoot, RemoteWorkers};
-pub use remote_error::RemoteError;
+pub use remote::{
+    Action, ActionOutcome, Content, InputFile, InputRoot, RemoteError, RemoteWorkers,
+};
 pub use shared_cache::{SharedCache, SharedStore, Upload};
 pub use source::SourceSet;
 pub use source_dirs::SourceDirs;
-pub use stage::lay_out;
 pub use store::VERSION as STORE_VERSION;
-pub use store::{Damaged, Evicted, Limits, ObjectInfo, ObjectPurpose, ObjectStore, StoreStats};
+pub use store::{
+    CorruptObject, Damaged, Evicted, Limits, ObjectInfo, ObjectPurpose, ObjectStore, StoreStats,
+};

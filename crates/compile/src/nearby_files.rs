@@ -11,7 +11,6 @@ use gfxpack_plan::plan::StagedFile;
 use gfxpack_process::watch::is_in_proc;
 use gfxpack_process::{Identity, is_not_found};
 
-use crate::error::CompileError;
 use crate::source::{File, leads_back};
 
 /// Device and inode.
@@ -61,12 +60,15 @@ pub struct StoredContent {
 
 impl StoredContent {
     /// The bytes with that digest.
-    pub(crate) fn read(&self, digest: Digest, name: &str) -> Result<Vec<u8>, CompileError> {
+    pub(crate) fn read(&self, digest: Digest, name: &str) -> Result<Vec<u8>, Error> {
         let path = (self.file)(&self.dir, digest);
         match fs::read(&path) {
             Ok(bytes) if Digest::of(&bytes) == digest => Ok(bytes),
-            Err(error) if !is_not_found(&error) => Err(Error::io("read", path)(error).into()),
-            _ => Err(CompileError::ForeignSource(name.to_owned())),
+            Err(error) if !is_not_found(&error) => Err(Error::io("read", path)(error)),
+            _ => Err(Error::usage(
+                format!("source `{name}` is missing, or not the one that the plan was made with"),
+                "copy the plan again, or make it anew with `gfxpack plan --out`",
+            )),
         }
     }
 }

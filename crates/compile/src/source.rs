@@ -11,12 +11,10 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_model::{Digest, Error, Language, SourceId, relative_path};
-use gfxpack_plan::InputFault;
 use gfxpack_plan::include::{self, Include, Includes};
 use gfxpack_plan::plan::{Source, StagedFile};
 use gfxpack_plan::stored;
 
-use crate::error::CompileError;
 use crate::nearby_files::{
     Beside, ClosureOrigin, FileId, SourceDirectories, StoredContent, file_id_of, include_root,
     is_file, is_include_root,
@@ -90,14 +88,14 @@ impl SourceSet {
     /// directories on the machine where the plan was made.
     ///
     /// # Errors
-    /// [`CompileError::ForeignSource`] if the bytes do not have the digest; and the errors of
+    /// If the bytes do not have the digest; and the errors of
     /// `content`.
     pub fn of_stored(
         sources: &[Source],
         beside: &[stored::Beside],
         used: &BTreeMap<SourceId, Language>,
         content: &StoredContent,
-    ) -> Result<Self, CompileError> {
+    ) -> Result<Self, Error> {
         let mut files: HashMap<(Digest, Language), Arc<File>> = HashMap::new();
         let (mut closures, mut origins) = (Vec::new(), Vec::new());
         let read = |file: &StagedFile, language, files: &mut HashMap<_, _>| {
@@ -108,7 +106,7 @@ impl SourceSet {
             let bytes = content.read(file.digest, &file.path)?;
             let read = Arc::new(File::new(bytes, language));
             files.insert(key, Arc::clone(&read));
-            Ok::<_, CompileError>(read)
+            Ok::<_, Error>(read)
         };
         for (index, source) in sources.iter().enumerate() {
             let mut closure = Vec::new();
@@ -149,7 +147,7 @@ impl SourceSet {
     /// Includes that are in none of them are left to the compiler, which has headers of its own.
     ///
     /// # Errors
-    /// [`InputFault`] if a file can't be read, or if two files that are found by name have the same
+    /// If a file can't be read, or if two files that are found by name have the same
     /// name.
     pub fn load(
         &mut self,
@@ -159,7 +157,7 @@ impl SourceSet {
         include_dirs: &[PathBuf],
         option_dirs: &[String],
         dirs: Option<&SourceDirs>,
-    ) -> Result<SourceId, InputFault> {
+    ) -> Result<SourceId, Error> {
         let (from, to, option_dirs) = (real.to_owned(), staged.to_owned(), option_dirs.to_vec());
         let request =
             (from, to, language, include_dirs.to_vec(), option_dirs.clone(), dirs.is_some());
@@ -223,7 +221,7 @@ impl SourceSet {
         language: Language,
         here: &SourceDirectories,
         dirs: Option<&SourceDirs>,
-    ) -> Result<(Closure, BTreeSet<String>), InputFault> {
+    ) -> Result<(Closure, BTreeSet<String>), Error> {
         let mut placed = Closure::new();
         let mut passed = BTreeSet::new();
         let mut queue =
@@ -318,13 +316,13 @@ impl SourceSet {
     /// the very bytes that were hashed, so that a file edited meanwhile can't get a wrong digest.
     ///
     /// # Errors
-    /// [`CompileError::File`] if they can't be written.
+    /// If they can't be written.
     pub(crate) fn stage(
         &self,
         source: SourceId,
         others: Option<&Beside>,
         dir: &Path,
-    ) -> Result<(), CompileError> {
+    ) -> Result<(), Error> {
         let planned = &self.sources[source.0];
         let links = planned.links.iter().map(|(from, to)| (from.as_str(), to.as_str()));
         let more = others.iter().flat_map(|it| &it.links);
@@ -358,7 +356,7 @@ impl SourceSet {
 }
 
 /// Creates a directory of a staged source and those above it; some are links to others.
-fn lay_out_dir(top: &Path, below: &str, links: &HashMap<&str, &str>) -> Result<(), CompileError> {
+fn lay_out_dir(top: &Path, below: &str, links: &HashMap<&str, &str>) -> Result<(), Error> {
     let ends = below.match_indices('/').map(|(at, _)| at).chain([below.len()]);
     for dir in ends.map(|end| &below[..end]).filter(|dir| !dir.is_empty()) {
         let path = top.join(dir);
@@ -409,7 +407,7 @@ fn tree(
     staged: &str,
     here: &SourceDirectories,
     by_name: bool,
-) -> Result<(Vec<PendingFile>, Vec<String>), InputFault> {
+) -> Result<(Vec<PendingFile>, Vec<String>), Error> {
     let tops = [(String::new(), &here.root)].into_iter().chain(
         here.include_dirs.iter().enumerate().map(|(number, dir)| (include_root(number), dir)),
     );
@@ -442,7 +440,7 @@ fn tree(
             bytes += fs::metadata(&real).map_or(0, |meta| meta.len());
             found.push(PendingFile { real, staged });
             if found.len() > MAX_TREE || bytes > MAX_TREE_BYTES {
-                return Err(InputFault::new(
+                return Err(Error::usage(
                     format!(
                         "failed to load source `{staged_name}`: a name that it includes is made by \
                          macros, and more than {MAX_TREE} files or {} MiB lie beside it",
@@ -459,8 +457,8 @@ fn tree(
     Ok((found, links))
 }
 
-fn unreadable(name: &str, reason: &str) -> InputFault {
-    InputFault::new(
+fn unreadable(name: &str, reason: &str) -> Error {
+    Error::usage(
         format!("failed to read source `{name}`: {reason}"),
         "check its permissions and content; an #include may name files below the manifest's \
          directory, its include-dirs, or --source-dir; assembly names a file by its path from the \
@@ -469,9 +467,9 @@ fn unreadable(name: &str, reason: &str) -> InputFault {
 }
 
 /// Two files need the same staged path: they are found by name, or are a directory and a file.
-fn one_place(source: &str, one: &Path, other: &Path, verb: &str, place: &str) -> InputFault {
+fn one_place(source: &str, one: &Path, other: &Path, verb: &str, place: &str) -> Error {
     let (one, other) = (one.display(), other.display());
-    InputFault::new(
+    Error::usage(
         format!(
             "failed to lay out source `{source}`: `{one}` and `{other}` would both {verb} `{place}`"
         ),

@@ -1,13 +1,10 @@
 //! Directories in which sources are looked up by their names.
 
-use gfxpack_model::Error;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_plan::InputFault;
-
-use crate::error::CompileError;
+use gfxpack_model::{Error, ErrorKind};
 
 /// All files below some directories, by name. Sources of bare kernel names and their includes are
 /// looked up here.
@@ -20,8 +17,8 @@ impl SourceDirs {
     /// Lists every file below the directories, except in `.git`.
     ///
     /// # Errors
-    /// [`CompileError::File`] if a directory can't be read.
-    pub fn list(dirs: &[PathBuf]) -> Result<Self, CompileError> {
+    /// If a directory can't be read.
+    pub fn list(dirs: &[PathBuf]) -> Result<Self, Error> {
         let mut by_name: HashMap<String, Vec<PathBuf>> = HashMap::new();
         for dir in dirs {
             let walk = walkdir::WalkDir::new(dir)
@@ -41,7 +38,7 @@ impl SourceDirs {
                         tracing::debug!(%error, "passed over while listing sources");
                     }
                     Err(error) => {
-                        return Err(Error::io("read", dir)(error.into()).into());
+                        return Err(Error::io("read", dir)(error.into()));
                     }
                 }
             }
@@ -57,8 +54,8 @@ impl SourceDirs {
     /// The file with that name, if there is one. Several files with the same bytes count as one.
     ///
     /// # Errors
-    /// [`InputFault`] for several that differ.
-    pub fn find(&self, name: &str) -> Result<Option<&Path>, InputFault> {
+    /// For several that differ.
+    pub fn find(&self, name: &str) -> Result<Option<&Path>, Error> {
         let Some(candidates) = self.by_name.get(name) else { return Ok(None) };
         let contents: Vec<Option<Vec<u8>>> = if candidates.len() > 1 {
             candidates.iter().map(|path| fs::read(path).ok()).collect()
@@ -69,7 +66,8 @@ impl SourceDirs {
             let count = candidates.len();
             let files: Vec<String> =
                 candidates.iter().map(|path| path.display().to_string()).collect();
-            return Err(InputFault::no_source(
+            return Err(Error::new(
+                ErrorKind::NotFound,
                 format!(
                     "failed to choose a source for `{name}`: {count} different files have that name"
                 ),

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use gfxpack_launch::SourceFiles;
 use gfxpack_model::{Error, SourceId};
 
-use crate::error::CompileError;
 use crate::nearby_files::{Beside, ClosureOrigin};
 use crate::source::SourceSet;
 
@@ -32,7 +31,7 @@ impl Stage {
         source: SourceId,
         others: Option<&Beside>,
         top: PathBuf,
-    ) -> Result<Self, CompileError> {
+    ) -> Result<Self, Error> {
         fs::create_dir(&top).map_err(Error::io("create", &top))?;
         let dir = (0..PARENT_LEVELS).fold(top, |dir, _| dir.join(PARENT_NAME));
         fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
@@ -46,13 +45,15 @@ impl Stage {
     }
 }
 
-/// Lays out a source in a directory, which is created if necessary, as its compiler finds it.
-///
-/// # Errors
-/// [`CompileError::File`] if it can't be written.
-pub fn lay_out(sources: &SourceSet, source: SourceId, dir: &Path) -> Result<(), CompileError> {
-    fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
-    sources.stage(source, None, dir)
+impl SourceSet {
+    /// Lays out a source in a directory, which is created if necessary, as its compiler finds it.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    pub fn lay_out(&self, source: SourceId, dir: &Path) -> Result<(), Error> {
+        fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+        self.stage(source, None, dir)
+    }
 }
 
 impl SourceFiles for SourceSet {
@@ -77,11 +78,7 @@ impl SourceFiles for SourceSet {
         }
     }
 
-    fn lay_out(&self, source: SourceId, dir: &Path) -> Result<bool, Error> {
-        match lay_out(self, source, dir) {
-            Ok(()) => Ok(true),
-            Err(CompileError::File(error)) => Err(error),
-            Err(_) => Ok(false),
-        }
+    fn lay_out(&self, source: SourceId, dir: &Path) -> Result<(), Error> {
+        self.lay_out(source, dir)
     }
 }

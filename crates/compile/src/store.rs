@@ -1,6 +1,5 @@
 //! The object store: one file per key, with an object or a refusal.
 
-mod adopt;
 mod entry;
 mod object_store;
 mod paths;
@@ -11,7 +10,7 @@ mod upkeep;
 
 pub(crate) use entry::Entry;
 pub use entry::{ObjectInfo, ObjectPurpose};
-pub use object_store::ObjectStore;
+pub use object_store::{CorruptObject, ObjectStore};
 pub use paths::VERSION;
 pub(crate) use paths::{COMMANDS, HEADERS, is_store};
 pub use upkeep::{Damaged, Evicted, Limits, StoreStats};

@@ -5,12 +5,11 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Instant;
 
 use gfxpack_model::{Digest, Error, JobId, SourceId};
-use gfxpack_process::ScratchDir;
+use gfxpack_process::{ScratchDir, interrupted};
 
-use crate::context::BuildContext;
+use crate::context::{BuildContext, get_or_make};
 use crate::costs::usual_memory;
 use crate::declare::Declared;
-use crate::error::{CompileError, get_or_make};
 use crate::event::{Event, JobRun};
 use crate::job::{self, Compiled, Failure, Made, Outcome, Site};
 use crate::memory_limiter::{MemoryLimiter, Permit};
@@ -23,7 +22,7 @@ type StageSlot = OnceLock<Option<Stage>>;
 /// By source and the files that only headers of the system name.
 type Stages = HashMap<(SourceId, Option<Digest>), Arc<StageSlot>>;
 
-type Sender = mpsc::Sender<Result<Event, CompileError>>;
+type Sender = mpsc::Sender<Result<Event, Error>>;
 
 /// The state that the workers share.
 pub(crate) struct WorkerPool<'a> {
@@ -63,7 +62,7 @@ impl WorkerPool<'_> {
         let _cancelling = self.context.cancel.on_panic();
         while let Some((task, _permit)) = self.take(worker) {
             let made = match task {
-                _ if self.context.cancel.is_cancelled() => Err(CompileError::Interrupted),
+                _ if self.context.cancel.is_cancelled() => Err(interrupted()),
                 Task::PrecompileHeaders(index) => self.precompile_headers(worker, index, sender),
                 Task::Job(job) => self.run_and_store(worker, job, sender),
             };
@@ -74,7 +73,7 @@ impl WorkerPool<'_> {
             }
         }
         if self.context.cancel.is_cancelled() {
-            sender.send(Err(CompileError::Interrupted)).ok();
+            sender.send(Err(interrupted())).ok();
         }
     }
 
@@ -83,7 +82,7 @@ impl WorkerPool<'_> {
         worker: usize,
         index: usize,
         sender: &Sender,
-    ) -> Result<(), CompileError> {
+    ) -> Result<(), Error> {
         let started = Instant::now();
         let group = &self.header_groups[index];
         let usage = self.context.precompile_headers(group)?;
@@ -104,7 +103,7 @@ impl WorkerPool<'_> {
         worker: usize,
         job: JobId,
         sender: &Sender,
-    ) -> Result<Outcome, CompileError> {
+    ) -> Result<Outcome, Error> {
         let Some(remote) = self.remote_of(worker) else { return self.run_here(job) };
         match remote.run(job)? {
             RemoteOutcome::Done(outcome) => Ok(*outcome),
@@ -114,20 +113,20 @@ impl WorkerPool<'_> {
                 }
                 let memory = usual_memory(self.context.plan[job].language);
                 let permit = self.limiter.acquire(self.context.cancel, || Some(((), memory)));
-                let _permit = permit.ok_or(CompileError::Interrupted)?;
+                let _permit = permit.ok_or_else(interrupted)?;
                 self.run_here(job)
             }
         }
     }
 
-    fn run_here(&self, job: JobId) -> Result<Outcome, CompileError> {
+    fn run_here(&self, job: JobId) -> Result<Outcome, Error> {
         let declared = &self.declared[&job];
         let job = &self.context.plan[job];
         let slot = self.stage_slot(job.source, declared);
         let dir = self.work.path().join(format!("source-{:p}", Arc::as_ptr(&slot)));
         let others = declared.inputs.as_ref().map(|inputs| &inputs.others);
         let make = || Stage::new(self.context.sources, job.source, others, dir).map(Some);
-        let stage = get_or_make(&slot, make)?.ok_or(CompileError::Interrupted)?;
+        let stage = get_or_make(&slot, make)?.ok_or_else(interrupted)?;
         let scratch = tempfile::Builder::new()
             .prefix("job-")
             .tempdir_in(self.work.path())
@@ -143,12 +142,7 @@ impl WorkerPool<'_> {
     }
 
     /// Runs a job, stores its outcome, and reports it.
-    fn run_and_store(
-        &self,
-        worker: usize,
-        index: JobId,
-        sender: &Sender,
-    ) -> Result<(), CompileError> {
+    fn run_and_store(&self, worker: usize, index: JobId, sender: &Sender) -> Result<(), Error> {
         let job = &self.context.plan[index];
         let run = JobRun { worker, started: Instant::now() };
         report(sender, Event::Started { job: index, run });

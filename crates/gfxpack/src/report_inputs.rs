@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use gfxpack_pipeline::inputs::Inputs;
 use gfxpack_pipeline::ledger::{Absences, Reason};
 use gfxpack_pipeline::missing_from::ExistingCount;
-use gfxpack_plan::InputError;
 
+use crate::fail::Error;
 use crate::output::{Output, counted, message};
 
 /// How many different hints are printed.
@@ -20,7 +20,7 @@ pub(crate) fn report(inputs: &Inputs, output: &Output) {
     }
     inputs.warnings.iter().for_each(|warning| output.warn(warning));
     inputs.key_errors.iter().for_each(|error| output.warn(&error.to_string()));
-    let hints: BTreeSet<String> = inputs.key_errors.iter().map(InputError::hint).collect();
+    let hints: BTreeSet<&str> = inputs.key_errors.iter().filter_map(Error::hint).collect();
     // Some hints name the files of one error; a few of them show what to do.
     let hints = hints.iter().take(MAX_HINTS).filter(|_| !output.json);
     hints.for_each(|hint| output.hint(hint));

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, Once, OnceLock};
 use std::time::Duration;
 
 use gfxpack_model::digest::Hasher;
-use gfxpack_model::{Digest, Language};
+use gfxpack_model::{Digest, Error, Language};
 use gfxpack_process::watch::{
     FileSystemCache, PathStates, Record, Recorder, RunDependencies, WatchError,
     judge_driver_record, recorded,
@@ -22,7 +22,7 @@ use gfxpack_process::watch::{
 use gfxpack_process::{
     Cancel, ProgramEnd, ScratchDir, Timestamp, read_sealed, run, touch, write_sealed,
 };
-use gfxpack_toolchain::{Toolchain, ToolchainError};
+use gfxpack_toolchain::Toolchain;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
@@ -154,9 +154,7 @@ impl<'a> Drivers<'a> {
         let temporary = self.scratch().ok()?;
         let scratch = fs::canonicalize(temporary.path()).ok()?;
         let stage = scratch.join("source");
-        if !self.sources.lay_out(command.source, &stage).ok()? {
-            return None;
-        }
+        self.sources.lay_out(command.source, &stage).ok()?;
         let arguments = command.arguments.iter().map(|arg| toolchain.fill(arg)).collect();
         let asked = Asked {
             program: toolchain.program(command.program),
@@ -176,7 +174,7 @@ impl<'a> Drivers<'a> {
         let toolchain = &self.toolchains[key.toolchain.0];
         let file = self.file(toolchain, key);
         let list = self.remembered(&file).or_else(|| {
-            let ask = || Ok::<_, ToolchainError>(self.ask_for(key, defines));
+            let ask = || Ok(self.ask_for(key, defines));
             let asked = toolchain.while_unchanged(key.language, self.file_system.digests(), ask);
             // If the toolchain changed, the error is reported when the command runs.
             let (commands, states) = asked.ok()??;
@@ -292,7 +290,7 @@ impl<'a> Drivers<'a> {
         toolchain: &Toolchain,
         (directory, scratch): (&Path, &Path),
         asked: Asked<'_>,
-    ) -> Result<DriverAnswer, ToolchainError> {
+    ) -> Result<DriverAnswer, Error> {
         let mut arguments = vec![OsString::from("-###")];
         arguments.extend(asked.arguments);
         arguments.extend(deps_arguments(asked.language, Path::new(DEPS)));

@@ -5,14 +5,13 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, RwLock};
 
-use gfxpack_model::Digest;
+use gfxpack_model::{Digest, Error};
 use gfxpack_process::Usage;
 use gfxpack_process::watch::{Recorder, recorded};
-use gfxpack_toolchain::ToolchainError;
 
 use crate::drivers::Direct;
 use crate::headers::{HeaderMaker, HeaderOptions, PrecompiledHeader, groups};
-use crate::launcher::{Command, CompilerRun, Launcher, RunPaths};
+use crate::launcher::{Command, CompilerRun, RunPaths};
 use crate::session::Session;
 use crate::starter::Starter;
 use crate::template::TemplateValues;
@@ -22,7 +21,7 @@ use crate::template::TemplateValues;
 const MAX_DIRECT_BYTES: usize = 64 << 10;
 
 /// Runs the commands for which there are shortcuts. A command that fails must be run again by
-/// [`crate::DriverLauncher`], whose result counts.
+/// [`Session::run_driver`], whose result counts.
 #[derive(Debug)]
 pub struct FastLauncher<'a> {
     session: &'a Session<'a>,
@@ -63,23 +62,26 @@ impl<'a> FastLauncher<'a> {
     /// Makes what the commands of a group share, and returns the resources used.
     ///
     /// # Errors
-    /// [`ToolchainError`] if the disk is full or the build was cancelled. If it
+    /// If the disk is full or the build was cancelled. If it
     /// can't be made for another reason, commands run without it.
-    pub fn prepare(&self, commands: &[Command<'_>]) -> Result<Usage, ToolchainError> {
+    pub fn prepare(&self, commands: &[Command<'_>]) -> Result<Usage, Error> {
         let direct = commands.iter().filter_map(|command| Some((*command, self.direct(command)?)));
         let headers = HeaderMaker::new(self.session, &self.starter, &self.headers);
         let (made, usage) = headers.make(direct)?;
         self.made.write().expect("no panic inside").extend(made);
         Ok(usage)
     }
-}
 
-impl Launcher for FastLauncher<'_> {
-    fn run(
+    /// Runs a command to its end, its time limit or cancellation. `None` if there is no shortcut.
+    ///
+    /// # Errors
+    /// If a program can't be started. A program that fails is no error: [`CompilerRun::end`] says how
+    /// it ended.
+    pub fn run(
         &self,
         command: &Command<'_>,
         paths: &RunPaths<'_>,
-    ) -> Result<Option<CompilerRun>, ToolchainError> {
+    ) -> Result<Option<CompilerRun>, Error> {
         let Some((defines, commands)) = self.direct(command) else { return Ok(None) };
         let used = self.made.read().expect("no panic inside").get(&command.job).cloned();
         let values = TemplateValues {

@@ -1,4 +1,4 @@
-//! The interface of launchers: a command, the directories to run it in, and the result.
+//! A command, the directories to run it in, and the result.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,24 +9,8 @@ use gfxpack_model::compiler::Program;
 use gfxpack_model::{Digest, Error, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_process::watch::{Record, Visible, WatchError};
 use gfxpack_process::{Output, ProgramEnd, Usage};
-use gfxpack_toolchain::ToolchainError;
 
 use crate::template::CommandTemplate;
-
-/// Runs compiler commands, several at once.
-pub trait Launcher: Sync {
-    /// Runs a command to its end, its time limit or cancellation. `None` if this launcher can't run
-    /// it.
-    ///
-    /// # Errors
-    /// [`ToolchainError`] if a program can't be started. A program that fails is
-    /// not an error; [`CompilerRun::end`] says how it ended.
-    fn run(
-        &self,
-        command: &Command<'_>,
-        paths: &RunPaths<'_>,
-    ) -> Result<Option<CompilerRun>, ToolchainError>;
-}
 
 /// A compiler command.
 #[derive(Debug, Clone, Copy)]
@@ -142,9 +126,8 @@ pub trait SourceFiles: Sync + fmt::Debug {
     fn is_dir(&self, source: SourceId, path: &Path) -> bool;
 
     /// Lays out a source's files in a directory, which is created, as its compiler finds them.
-    /// Returns whether that is possible.
     ///
     /// # Errors
-    /// [`Error`] if a file can't be written.
-    fn lay_out(&self, source: SourceId, dir: &Path) -> Result<bool, Error>;
+    /// If a file can't be written.
+    fn lay_out(&self, source: SourceId, dir: &Path) -> Result<(), Error>;
 }

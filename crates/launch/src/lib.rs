@@ -1,14 +1,13 @@
 //! Starts compilers as cheaply as possible without changing their output: by the driver, or without
 //! it, forked from a loaded compiler, with precompiled headers.
 //!
-//! The interface is [`Launcher`], which runs a [`Command`] in the directories of [`RunPaths`] and returns a [`CompilerRun`].
-//! [`DriverLauncher`] starts the driver; [`FastLauncher`] takes the shortcuts. None is
-//! taken if it might change the output.
+//! [`Session::run_driver`] runs a [`Command`] in the directories of [`RunPaths`] by its driver, and
+//! returns a [`CompilerRun`]; [`FastLauncher`] takes the shortcuts. None is taken if it might change
+//! the output.
 //!
 //! This crate knows nothing of plans, jobs, object stores and names of kernels.
 
 mod arguments;
-mod driver_launcher;
 mod drivers;
 mod fast_launcher;
 mod fork_server;
@@ -20,12 +19,9 @@ mod template;
 mod wrappers;
 
 pub use arguments::{depfile_paths, searched};
-pub use driver_launcher::DriverLauncher;
 pub use drivers::{Direct, DriverCommands, Drivers};
 pub use fast_launcher::FastLauncher;
 pub use headers::HeaderOptions;
-pub use launcher::{
-    Command, CompilerRun, HeaderInputs, HeaderSearch, Launcher, RunPaths, SourceFiles,
-};
+pub use launcher::{Command, CompilerRun, HeaderInputs, HeaderSearch, RunPaths, SourceFiles};
 pub use session::Session;
 pub use template::{CommandTemplate, Define, Defines, TemplateArg, TemplateValues};

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use gfxpack_model::ToolchainId;
-use gfxpack_process::Cancel;
+use gfxpack_model::{Error, ToolchainId};
 use gfxpack_process::preload::{self, Environment};
+use gfxpack_process::watch::{Recorder, recorded};
+use gfxpack_process::{Cancel, Program, run};
 use gfxpack_toolchain::Toolchain;
 
+use crate::arguments::deps_arguments;
 use crate::drivers::Drivers;
+use crate::launcher::{Command, CompilerRun, RunPaths};
 
 /// The compilers of a build, and settings for every program that is started.
 #[derive(Debug)]
@@ -27,6 +30,38 @@ impl<'a> Session<'a> {
         let environments = drivers.toolchains().iter();
         let environments = environments.map(|it| preload::environment(&it.environment)).collect();
         Self { drivers, environments, time_limit, cancel }
+    }
+
+    /// Runs a command by its driver, hipcc or clang, with the planned arguments, to its end, its time
+    /// limit or cancellation. Every shortcut must give the same object.
+    ///
+    /// # Errors
+    /// If the driver can't be started. One that fails is no error: [`CompilerRun::end`] says how it
+    /// ended.
+    pub fn run_driver(
+        &self,
+        command: &Command<'_>,
+        paths: &RunPaths<'_>,
+    ) -> Result<CompilerRun, Error> {
+        let toolchain = self.toolchain(command.toolchain);
+        let planned = command.arguments.iter().map(|arg| toolchain.fill(arg));
+        let mut arguments: Vec<_> = planned.collect();
+        arguments.extend(deps_arguments(command.language, paths.deps_file));
+        arguments.extend(["-o".into(), paths.output.into()]);
+        let recorder = Recorder::of_driver(paths.scratch, paths.visible);
+        let (output, record) = recorded(recorder, |record| {
+            let program = Program {
+                path: toolchain.program(command.program),
+                arguments,
+                directory: paths.stage,
+                environment: self.environment(command.toolchain),
+                temp_dir: paths.scratch,
+                time_limit: self.time_limit,
+                record,
+            };
+            run(&program, self.cancel)
+        })?;
+        Ok(CompilerRun::new(output, record, true))
     }
 
     pub(crate) fn toolchain(&self, toolchain: ToolchainId) -> &'a Toolchain {

@@ -6,10 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use gfxpack_model::ToolchainId;
+use gfxpack_model::{Error, ToolchainId};
 use gfxpack_process::watch::Recorder;
 use gfxpack_process::{Cancel, Output, Program, ProgramEnd, run};
-use gfxpack_toolchain::ToolchainError;
 
 use crate::fork_server::{ForkServer, LoadedCompiler};
 use crate::session::Session;
@@ -122,7 +121,7 @@ impl<'a> Starter<'a> {
         args: Vec<OsString>,
         (directory, temp_dir): (&Path, &Path),
         record: Option<&Recorder>,
-    ) -> Result<Output, ToolchainError> {
+    ) -> Result<Output, Error> {
         let mut args = args.into_iter();
         let path = PathBuf::from(args.next().unwrap_or_default());
         let program = Program {
@@ -136,7 +135,7 @@ impl<'a> Starter<'a> {
         };
         let cancel = self.session.cancel;
         let served = self.servers.run(toolchain, &program, cancel);
-        served.map_or_else(|| Ok(run(&program, cancel)?), Ok)
+        served.map_or_else(|| run(&program, cancel), Ok)
     }
 }
 

@@ -8,6 +8,7 @@ use std::fmt::{self, Write as _};
 use serde::{Deserialize, Serialize};
 
 use crate::digest::{Digest, Hasher};
+use crate::error::Error;
 
 /// The key with which MIOpen looks a code object up; kernels of other libraries
 /// are planned by such keys too. Opaque: never trimmed, sorted or normalised.
@@ -54,6 +55,12 @@ pub enum KeyError {
     /// The arguments do not end in ` -mcpu=<device>`.
     #[error("failed to accept the arguments of `{0}`: they do not end in ` -mcpu=<device>`")]
     Device(String),
+}
+
+impl From<KeyError> for Error {
+    fn from(error: KeyError) -> Self {
+        Self::usage(&error, error.hint())
+    }
 }
 
 impl KeyError {

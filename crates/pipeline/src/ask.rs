@@ -175,7 +175,8 @@ pub(crate) fn source_dirs(dirs: &[PathBuf]) -> Result<SourceDirs> {
             "check the path",
         ));
     }
-    SourceDirs::list(dirs).map_err(|error| error::usage(error::in_full(&error), error.hint()))
+    SourceDirs::list(dirs)
+        .map_err(|error| error::usage(error::in_full(&error), error.hint().unwrap_or_default()))
 }
 
 /// The query options for a target, which must have compute units. `options` are

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{CompileError, Event as JobEvent, ExecutorOptions, History, Summary};
+use gfxpack_compile::{
+    CorruptObject, Event as JobEvent, ExecutorOptions, History, Summary, interrupted,
+};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
 use gfxpack_plan::plan::{self, Plan};
@@ -129,7 +131,7 @@ fn compile_and_assemble<'a>(
         let store = &prepared.cache.store;
         let read = |job: JobId| match &summary.objects[job.0] {
             Some((object, _)) => store.read(object.key),
-            None => Err(CompileError::CorruptObject(plan[job].digest)),
+            None => Err(CorruptObject(plan[job].digest).into()),
         };
         let objects = summary.objects.iter();
         let known = objects
@@ -160,10 +162,7 @@ fn compile_and_assemble<'a>(
 
 /// The stored object that was found damaged, if that is the cause of an error.
 pub(crate) fn damaged_object(error: &Error) -> Option<Digest> {
-    match error.cause() {
-        Some(CompileError::CorruptObject(object)) => Some(*object),
-        _ => None,
-    }
+    error.cause().map(|CorruptObject(object)| *object)
 }
 
 /// Passes a job's events to everything that needs them.
@@ -224,7 +223,7 @@ pub(crate) struct KdbAssembly<'a> {
     /// Which kernels have objects.
     pub ledger: &'a Ledger<'a>,
     /// Reads a job's object.
-    pub read: &'a (dyn Fn(JobId) -> Result<Vec<u8>, CompileError> + Sync),
+    pub read: &'a (dyn Fn(JobId) -> Result<Vec<u8>> + Sync),
     pub progress: &'a dyn Progress,
 }
 
@@ -282,7 +281,7 @@ impl KdbAssembly<'_> {
         };
         let object = |position: usize| {
             if progress.cancel().is_cancelled() {
-                return Err(CompileError::Interrupted);
+                return Err(interrupted());
             }
             (self.read)(rows[position].job)
         };
@@ -296,7 +295,7 @@ impl KdbAssembly<'_> {
         };
         let kernels = files.write(path, &contents)?;
         if progress.cancel().is_cancelled() {
-            return Err(CompileError::Interrupted.into());
+            return Err(interrupted());
         }
         verify(files, path, target)?;
         Ok(kernels)

@@ -5,10 +5,10 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, CompileError, FileDigests, Limits, ObjectStore, STORE_VERSION};
+use gfxpack_compile::{Cancel, FileDigests, Limits, ObjectStore, STORE_VERSION};
 use gfxpack_plan::arguments;
 use gfxpack_process::{Identity, ScratchDir, temporary_dir};
-use gfxpack_toolchain::{Search, ToolchainError, Toolchains};
+use gfxpack_toolchain::{Search, Toolchains};
 
 use crate::error::{self, Error, Result};
 use crate::options::{CacheOptions, Purpose};
@@ -87,7 +87,7 @@ impl Cache {
         &'a self,
         search: &'a Search,
         cancel: &'a Cancel,
-    ) -> Result<Toolchains<'a>, ToolchainError> {
+    ) -> Result<Toolchains<'a>> {
         let kept = (&*self.dir, self.writable);
         let trial = arguments::plain;
         Toolchains::find(search, &self.digests, kept, &self.scratch, trial, cancel)
@@ -153,10 +153,10 @@ pub(crate) fn ignores_case(path: &Path) -> bool {
         && file_id(path).is_some_and(|own| file_id(&path.with_file_name(other)) == Some(own))
 }
 
-fn is_read_only(error: &CompileError) -> bool {
+fn is_read_only(error: &Error) -> bool {
     let read_only =
         |kind| matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem);
-    matches!(error, CompileError::File(error) if error.io_kind().is_some_and(read_only))
+    error.io_kind().is_some_and(read_only)
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@ use std::io;
 use std::path::Path;
 
 pub use gfxpack_model::{Error, ErrorKind, Result, in_full};
-use gfxpack_plan::InputError;
 
 use crate::text::counted;
 
@@ -60,9 +59,9 @@ pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error 
 }
 
 /// The error for several things that are wrong in the input.
-pub(crate) fn inputs(errors: Vec<InputError>) -> Error {
+pub(crate) fn inputs(errors: Vec<Error>) -> Error {
     let message = format!("failed to accept the input: {}", counted(errors.len(), "error"));
-    Error::of_parts(message, errors.into_iter().map(Error::from).collect())
+    Error::of_parts(message, errors)
 }
 
 /// The error for a value that is no JSON.

@@ -21,10 +21,10 @@ use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::license;
 use gfxpack_plan::manifest::{self, Manifest};
 use gfxpack_plan::plan::TargetRequest;
-use gfxpack_plan::{InputError, InputFault, Location, arguments, device_wide};
+use gfxpack_plan::{Location, arguments, device_wide};
 
 use crate::ask::{LibraryAnswer, source_dirs};
-use crate::error::{self, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::{self, Absent, Reason, SkipList};
 use crate::missing_from::{ExistingCount, ExistingKeys};
@@ -227,7 +227,7 @@ impl InputCollector {
                 .inputs
                 .sources
                 .load(&real, &staged, kernel.language, &include_dirs, own, None)
-                .map_err(|problem| kernel.location.error(problem))?;
+                .map_err(|problem| kernel.location.error(&problem))?;
             indices.insert(kernel.source.clone(), Some(index));
         }
         for position in 0..self.requests.len() {
@@ -301,7 +301,7 @@ impl InputCollector {
         let Some((source, reason)) = left_out.first_key_value() else { return Ok(()) };
         let mut sources = self.inputs.library.licenses.keys();
         // If other sources were not found, that is the error to report.
-        let all_found = !self.inputs.key_errors.iter().any(|error| error.problem.no_source);
+        let all_found = !self.inputs.key_errors.iter().any(|it| it.kind() == ErrorKind::NotFound);
         if all_found && sources.all(|source| left_out.contains_key(source)) {
             return Err(error::usage(
                 format!("failed to find a source that may be compiled: `{source}`: {reason}"),
@@ -380,7 +380,7 @@ impl InputCollector {
             let keys = if several { &request.keys[..] } else { &[] };
             for (key, _) in keys {
                 if let Some(first) = seen.insert(&key.key, &key.location) {
-                    return Err(key.location.error(InputFault::duplicate(&key.key, first)).into());
+                    return Err(key.location.duplicate(&key.key, first));
                 }
             }
             if request.keys.is_empty() && !self.inputs.key_errors.is_empty() {
@@ -429,7 +429,7 @@ fn path_below(dir: &Path, source: &Path) -> Option<String> {
 }
 
 /// The error for a path in a manifest at which nothing exists.
-fn missing_path(at: &Location, path: &Path) -> InputError {
+fn missing_path(at: &Location, path: &Path) -> Error {
     at.fault(
         format!("failed to find `{}`", path.display()),
         "check the path: sources and include-dirs are relative to the manifest's directory",

@@ -13,13 +13,12 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KernelKey, Target};
 use gfxpack_package::{Written, sums};
-use gfxpack_plan::InputFault;
 use gfxpack_plan::plan::Plan;
 use gfxpack_process::write_atomic_with;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::error::{self, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::outputs::Outputs;
 use crate::prepare::Prepared;
 use crate::text_file::read_text;
@@ -88,8 +87,12 @@ pub struct Absent {
 
 impl Absent {
     /// A key that is not compiled because of what is wrong with it.
-    pub(crate) fn faulty(key: &KernelKey, fault: &InputFault) -> Self {
-        let reason = if fault.no_source { Reason::NoSource } else { Reason::NotCompilable };
+    pub(crate) fn faulty(key: &KernelKey, fault: &Error) -> Self {
+        let reason = if fault.kind() == ErrorKind::NotFound {
+            Reason::NoSource
+        } else {
+            Reason::NotCompilable
+        };
         Self { key: key.clone(), reason, why: fault.to_string() }
     }
 

@@ -103,7 +103,7 @@ pub fn stage(prepared: &Prepared, dir: &Path) -> Result<()> {
     fs::create_dir_all(&objects).map_err(error::io("create", &objects))?;
     for source in 0..prepared.plan.sources.len() {
         let to = dir.join(format!("source-{source}"));
-        gfxpack_compile::lay_out(&prepared.inputs.sources, SourceId(source), &to)?;
+        prepared.inputs.sources.lay_out(SourceId(source), &to)?;
     }
     let mut lines = String::new();
     for job in &prepared.plan.jobs {

@@ -12,7 +12,7 @@ use gfxpack_harvest::run_log::{LEVEL, RunLog, RunSummary};
 use gfxpack_kdb::{ReadError, Reader};
 use gfxpack_model::package_name::{self, DEFAULT_NAME_TEMPLATE};
 use gfxpack_model::{InstallLayout, KernelKey, Target};
-use gfxpack_process::{Foreground, StartError};
+use gfxpack_process::Foreground;
 use rustix::fs::Access;
 use serde::Serialize;
 
@@ -94,7 +94,7 @@ impl ProgramRun<'_> {
             show(&shown);
             shown.clear();
         });
-        let status = status.map_err(not_started)?;
+        let status = status.map_err(not_started(self.args))?;
         let mut rest = Vec::new();
         let log = log.finish(Instant::now(), &mut rest);
         show(&rest);
@@ -106,8 +106,10 @@ impl ProgramRun<'_> {
     }
 }
 
-pub(crate) fn not_started(StartError { program, source }: StartError) -> Error {
-    match source.kind() {
+/// The error of a program, the first of these words, that was not started.
+pub(crate) fn not_started(args: &[OsString]) -> impl FnOnce(std::io::Error) -> Error {
+    let program = PathBuf::from(&args[0]);
+    move |source| match source.kind() {
         ErrorKind::NotFound | ErrorKind::PermissionDenied => error::usage(
             format!("failed to start the program `{}`: {source}", program.display()),
             "give its path, or a name that is in PATH: gfxpack run -- python3 train.py",

@@ -28,7 +28,7 @@ pub(crate) fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
 /// If its address or a setting is invalid.
 #[cfg(feature = "remote")]
 pub(crate) fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
-    use gfxpack_remote::{Address, RemoteExecution, RemoteOptions, Tls};
+    use gfxpack_remote::{Address, RemoteExecution, RemoteOptions};
 
     let Some(remote) = &options.remote else { return Ok(None) };
     let address = &remote.address;
@@ -52,13 +52,13 @@ pub(crate) fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
         address,
         jobs: remote.jobs.into(),
         headers: remote.headers.iter().map(header).collect::<Result<_>>()?,
-        tls: Tls { ca: remote.ca.clone(), identity: remote.identity.clone() },
+        ca: remote.ca.clone(),
+        identity: remote.identity.clone(),
         platform: remote.platform.clone(),
         cache_only: remote.cache_only,
         wait_limit: remote.deadline,
     };
-    let workers =
-        RemoteExecution::new(remote_options).map_err(gfxpack_compile::CompileError::Remote)?;
+    let workers = RemoteExecution::new(remote_options)?;
     // If the service is only a cache, this machine compiles only what the service
     // lacks.
     let alone = options.jobs.is_none() || remote.cache_only;

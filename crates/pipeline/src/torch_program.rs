@@ -71,7 +71,7 @@ impl TorchProgram<'_> {
         ];
         let (args, output_to_stderr) = (self.args, self.output_to_stderr);
         let program = Foreground { args, variables: &variables, output_to_stderr };
-        let status = program.run(|piece| show(piece)).map_err(not_started)?;
+        let status = program.run(|piece| show(piece)).map_err(not_started(self.args))?;
         Ok(Recorded { status, list, _directory: directory })
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gfxpack_compile::{Cancel, CompileError};
+use gfxpack_compile::{Cancel, interrupted};
 use gfxpack_model::Target;
 use gfxpack_model::package::{Content, PackageSpec, RelationKind};
 use gfxpack_package::sbom::{BuildProvenance, Checksums};
@@ -15,7 +15,7 @@ use gfxpack_package::{FORMATS, Format, Sign, Written, before_release, sbom, sums
 
 use crate::build::MadeKdb;
 use crate::destination;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Result};
 use crate::options::PackageOptions;
 use crate::outputs::{FileRecords, OutputDigest, Outputs};
 use crate::progress::{Event, Progress};
@@ -153,7 +153,7 @@ pub(crate) fn write(
     let (at_once, threads) = share(&to_do, memory());
     let write = |job: &&PackageJob<'_, '_>| {
         if progress.cancel().is_cancelled() {
-            return Err(Error::from(CompileError::Interrupted));
+            return Err(interrupted());
         }
         let spec = job.writer.spec(job.package);
         let signer = signer.map(|signer| signer as &dyn Sign);

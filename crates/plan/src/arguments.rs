@@ -4,10 +4,9 @@
 use std::collections::HashMap;
 
 use gfxpack_model::compiler::{CompilerFacts, DEVICE_LIBS, Program, ROCM};
-use gfxpack_model::{Language, TargetId, processors};
+use gfxpack_model::{Error, Language, TargetId, processors};
 
 use crate::clock::Clock;
-use crate::location::InputFault;
 use crate::options;
 
 /// The longest argument that a program can be given: one byte less than the kernel allows with the
@@ -31,11 +30,11 @@ const ARG_OVERHEAD: usize = 16;
 /// with the options of the data type twice, which gives the same object.
 ///
 /// # Errors
-/// [`InputFault`] for an unclosed quote, for an option that keys may not carry, and for options
+/// For an unclosed quote, for an option that keys may not carry, and for options
 /// that are too long for a program.
-pub fn parse(language: Language, options: &str) -> Result<Vec<String>, InputFault> {
+pub fn parse(language: Language, options: &str) -> Result<Vec<String>, Error> {
     let args = split(options).ok_or_else(|| {
-        InputFault::new(
+        Error::usage(
             format!("failed to split options `{options}` into words"),
             "close the quote; a word can't begin with #",
         )
@@ -51,7 +50,7 @@ pub fn parse(language: Language, options: &str) -> Result<Vec<String>, InputFaul
     }
     // The text of a source shows which files it asks for; a macro of this kind would hide it.
     if let Some(asking) = all.iter().find(|arg| arg.contains("__has_")) {
-        return Err(InputFault::new(
+        return Err(Error::usage(
             format!("failed to take option `{}`: it may ask for files", shortened(asking)),
             "ask in the source, by its own `#if __has_include(…)`",
         ));
@@ -86,7 +85,7 @@ fn without_repetitions<'a>(args: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// Checks that the arguments are not too long for the programs that get them.
-fn check_length(language: Language, args: &[&str]) -> Result<(), InputFault> {
+fn check_length(language: Language, args: &[&str]) -> Result<(), Error> {
     if let Some(arg) = args.iter().find(|arg| arg.len() > MAX_ARG_BYTES) {
         let what = format!("option `{}`: it has", shortened(arg));
         return Err(too_long(&what, arg.len(), MAX_ARG_BYTES));
@@ -106,8 +105,8 @@ fn check_length(language: Language, args: &[&str]) -> Result<(), InputFault> {
     if size > limit { Err(too_long("the options: they take", size, limit)) } else { Ok(()) }
 }
 
-fn too_long(what: &str, size: usize, limit: usize) -> InputFault {
-    InputFault::new(
+fn too_long(what: &str, size: usize, limit: usize) -> Error {
+    Error::usage(
         format!("failed to accept {what} {size} bytes, the limit is {limit}"),
         "no program can be started with so much; put it into a header",
     )
@@ -115,18 +114,18 @@ fn too_long(what: &str, size: usize, limit: usize) -> InputFault {
 
 /// Checks that a compiler takes the paths of a source and its include directories for paths: `-`
 /// begins an option, and `@file` names a file with further arguments.
-pub(crate) fn check_paths(main: &str, include_dirs: &[String]) -> Result<(), InputFault> {
+pub(crate) fn check_paths(main: &str, include_dirs: &[String]) -> Result<(), Error> {
     let mut paths = include_dirs.iter().map(String::as_str).chain([main]);
     paths.find(|path| path.starts_with(['-', '@'])).map_or(Ok(()), |path| {
-        Err(InputFault::new(
+        Err(Error::usage(
             format!("failed to accept the path `{path}`: a compiler would take it for an option"),
             "give what it begins with a name that begins with neither `-` nor `@`",
         ))
     })
 }
 
-fn forbidden(option: &str) -> InputFault {
-    InputFault::new(
+fn forbidden(option: &str) -> Error {
+    Error::usage(
         format!("failed to accept option `{option}`: it is not one of those that a key may carry"),
         "take it out: options may set macros, include directories below the source's, warnings \
          and code generation, as docs/options.md lists them; target, output and other files are \
@@ -148,7 +147,7 @@ fn shortened(text: &str) -> String {
 ///
 /// # Errors
 /// As [`parse`].
-pub(crate) fn check_written(language: Language, options: &str) -> Result<(), InputFault> {
+pub(crate) fn check_written(language: Language, options: &str) -> Result<(), Error> {
     parse(language, options)?;
     let all = split(options).unwrap_or_default();
     match all.iter().find(|arg| arg.starts_with("-mcpu")) {
@@ -378,15 +377,16 @@ mod tests {
 
     #[test]
     fn options_are_split_as_a_shell_does_and_checked_one_by_one() {
-        let parse = |options| parse(Language::OpenclC, options);
+        let parse = |options| parse(Language::OpenclC, options).map_err(|it| it.to_string());
+        let forbidden = |named| Err(forbidden(named).to_string());
         for (options, named) in
             [("-o x", "-o"), ("-DA=1 # x", "#"), ("-DA -mllvm -stats", "-mllvm -stats")]
         {
-            assert_eq!(parse(options), Err(forbidden(named)), "{options}");
+            assert_eq!(parse(options), forbidden(named), "{options}");
         }
-        let fault = parse("-DA=\"x").unwrap_err().to_string();
+        let fault = parse("-DA=\"x").unwrap_err();
         assert_eq!(fault, "failed to split options `-DA=\"x` into words");
-        assert_eq!(parse("-DA=\"x\" #-DB"), Err(forbidden("#-DB")));
+        assert_eq!(parse("-DA=\"x\" #-DB"), forbidden("#-DB"));
         assert_eq!(parse(" -DA=\"x y\" -mcpu=gfx906").unwrap(), ["-DA=x y"]);
         assert_eq!(parse("-D'A=1 # x' -DB").unwrap(), ["-DA=1 # x", "-DB"]);
         let taken = "-O3 -mllvm --amdgpu-spill-vgpr-to-agpr=0 -DB=#C";
@@ -397,13 +397,14 @@ mod tests {
     #[test]
     fn options_that_are_too_long_for_a_program_are_refused() {
         let define = |letter: &str, size: usize| format!(" -DA={}", letter.repeat(size - 4));
-        let check = |language, options: &str| parse(language, options).map(|args| args.len());
-        let long =
-            check(Language::OpenclC, &define("x", MAX_ARG_BYTES + 1)).unwrap_err().to_string();
+        let check = |language, options: &str| {
+            parse(language, options).map(|args| args.len()).map_err(|it| it.to_string())
+        };
+        let long = check(Language::OpenclC, &define("x", MAX_ARG_BYTES + 1)).unwrap_err();
         assert!(long.starts_with("failed to accept option `-DA=xx") && long.len() < 1000, "{long}");
         assert!(long.contains(&format!("it has {} bytes", MAX_ARG_BYTES + 1)), "{long}");
-        let are_too_long = |checked: Result<usize, InputFault>| {
-            let fault = checked.unwrap_err().to_string();
+        let are_too_long = |checked: Result<usize, String>| {
+            let fault = checked.unwrap_err();
             assert!(fault.starts_with("failed to accept the options: they take "), "{fault}");
         };
         assert_eq!(check(Language::OpenclC, &define("x", MAX_ARG_BYTES)), Ok(1));
@@ -417,6 +418,9 @@ mod tests {
         are_too_long(check(Language::Hip, &many(2)));
         // hipcc puts a backslash before each of them.
         are_too_long(check(Language::Hip, &define("(", 80_000)));
-        assert_eq!(check(Language::OpenclC, &" -D1".repeat(100_000)), Err(forbidden("-D1")));
+        assert_eq!(
+            check(Language::OpenclC, &" -D1".repeat(100_000)),
+            Err(forbidden("-D1").to_string())
+        );
     }
 }

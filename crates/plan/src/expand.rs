@@ -4,19 +4,19 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use gfxpack_model::{KernelKey, Language};
+use gfxpack_model::{Error, KernelKey, Language};
 
 use crate::arguments;
 use crate::key_list::KeyRequest;
-use crate::location::{InputError, InputFault, Location};
+use crate::location::Location;
 use crate::manifest::{Kernel, Manifest, Value, Variant};
 
 /// All keys of the manifest for one processor, in the order written.
 ///
 /// # Errors
-/// [`InputError`] if a variant expands to nothing, if two entries give the same key or use
+/// If a variant expands to nothing, if two entries give the same key or use
 /// different sources of one name, and if MIOpen could never find a key.
-pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, InputError> {
+pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, Error> {
     let mut by_name: HashMap<&str, &Kernel> = HashMap::new();
     let mut seen: HashMap<Arc<KernelKey>, Location> = HashMap::new();
     let mut requests = Vec::new();
@@ -34,14 +34,14 @@ pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, I
         let source: Arc<Path> = kernel.source.as_path().into();
         for (options, targets, location) in option_sets(kernel)? {
             arguments::check_written(kernel.language, &options)
-                .map_err(|problem| location.error(problem))?;
+                .map_err(|problem| location.error(&problem))?;
             let key = Arc::new(KernelKey::for_source(&kernel.source_name, &options, processor));
-            key.check().map_err(|error| location.error(error.into()))?;
+            key.check().map_err(|error| location.error(&error.into()))?;
             if !included || targets.is_some_and(|variant| !variant.targets.matches(processor)) {
                 continue;
             }
             if let Some(first) = seen.insert(Arc::clone(&key), location.clone()) {
-                return Err(location.error(InputFault::duplicate(&key, &first)));
+                return Err(location.duplicate(&key, &first));
             }
             requests.push(KeyRequest {
                 key,
@@ -56,7 +56,7 @@ pub fn expand(manifest: &Manifest, processor: &str) -> Result<Vec<KeyRequest>, I
 
 type OptionSet<'a> = (String, Option<&'a Variant>, Location);
 
-fn option_sets(kernel: &Kernel) -> Result<Vec<OptionSet<'_>>, InputError> {
+fn option_sets(kernel: &Kernel) -> Result<Vec<OptionSet<'_>>, Error> {
     let common = joined("", &kernel.options);
     if kernel.variants.is_empty() {
         return Ok(vec![(common, None, kernel.location.clone())]);
@@ -138,7 +138,7 @@ mod tests {
     const HEAD: &str =
         "format = 1\n[library]\nname = \"t\"\nversion = \"1\"\nlicense = \"MIT\"\n\n";
 
-    fn keys(body: &str, processor: &str) -> Result<String, InputError> {
+    fn keys(body: &str, processor: &str) -> Result<String, Error> {
         let manifest = parse("k.toml", &format!("{HEAD}{body}"))?;
         let lines: Vec<String> =
             expand(&manifest, processor)?.iter().map(|request| request.key.to_string()).collect();
@@ -153,7 +153,7 @@ mod tests {
     #[track_caller]
     fn check_error(body: &str, expected: Expect) {
         let error = keys(body, "gfx906").unwrap_err();
-        assert!(!error.hint().is_empty());
+        assert!(error.hint().is_some());
         expected.assert_eq(&error.to_string());
     }
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gfxpack_model::key_record::KeyRecord;
-use gfxpack_model::{KernelKey, KeyError, Language};
+use gfxpack_model::{Error, KernelKey, KeyError, Language};
 
-use crate::location::{InputError, InputFault, Location};
+use crate::location::Location;
 use crate::workers::{InTurn, Workers};
 
 /// At most this many keys' commands are in memory besides the plan.
@@ -45,15 +45,15 @@ impl KeyRequest {
 }
 
 /// The content of a key list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct KeyList {
     /// The keys, in the order of the lines.
     pub keys: Vec<KeyRequest>,
     /// Keys that no compiler can build, or that MIOpen could never find, with the reason and the
     /// line. MIOpen writes such keys too; the others of the list are used.
-    pub unusable: Vec<(KernelKey, InputError)>,
+    pub unusable: Vec<(KernelKey, Location, Error)>,
     /// The first line that is no key, and the number of such lines.
-    pub unread: Option<(InputError, usize)>,
+    pub unread: Option<(Error, usize)>,
 }
 
 /// Reads the keys of a JSON Lines list: one object per line with `kernel_name` and `kernel_args`,
@@ -84,12 +84,12 @@ impl KeyReader {
     /// Reads lines, each with its number from 1.
     ///
     /// # Errors
-    /// [`InputError`] with the line that repeats a key.
+    /// With the line that repeats a key.
     pub fn add(
         &mut self,
         lines: &[(usize, impl AsRef<str> + Sync)],
         workers: &impl Workers,
-    ) -> Result<(), InputError> {
+    ) -> Result<(), Error> {
         for lines in lines.chunks(KEYS_AT_ONCE) {
             let parsed = workers.map(lines, |(number, line)| {
                 let line = line.as_ref();
@@ -124,11 +124,11 @@ impl KeyReader {
         self.list.unread.get_or_insert_with(first).1 += 1;
     }
 
-    fn add_key(&mut self, line: usize, key: KernelKey) -> Result<(), InputError> {
+    fn add_key(&mut self, line: usize, key: KernelKey) -> Result<(), Error> {
         let (location, key) = (self.location(line), Arc::new(key));
         if let Some(line) = self.seen.insert(Arc::clone(&key), line) {
             let first = Location { file: Arc::clone(&self.file), line };
-            return Err(location.error(InputFault::duplicate(&key, &first)));
+            return Err(location.duplicate(&key, &first));
         }
         match KeyRequest::new(Arc::clone(&key), location.clone()) {
             Ok(mut request) => {
@@ -139,7 +139,7 @@ impl KeyReader {
                 self.list.keys.push(request);
             }
             Err(error) => {
-                self.list.unusable.push((KernelKey::clone(&key), location.error(error.into())));
+                self.list.unusable.push((KernelKey::clone(&key), location, error.into()));
             }
         }
         Ok(())
@@ -148,8 +148,8 @@ impl KeyReader {
     /// All keys that were read.
     ///
     /// # Errors
-    /// [`InputError`] with the first line, if no line is a key.
-    pub fn finish(self) -> Result<KeyList, InputError> {
+    /// With the first line, if no line is a key.
+    pub fn finish(self) -> Result<KeyList, Error> {
         match self.list {
             KeyList { keys, unusable, unread: Some((first, _)) }
                 if keys.is_empty() && unusable.is_empty() =>
@@ -165,7 +165,7 @@ impl KeyReader {
 ///
 /// # Errors
 /// As [`KeyReader::add`].
-pub fn parse_keys(file: &str, text: &str) -> Result<KeyList, InputError> {
+pub fn parse_keys(file: &str, text: &str) -> Result<KeyList, Error> {
     let mut reader = KeyReader::new(file);
     reader.add(&(1..).zip(text.lines()).collect::<Vec<_>>(), &InTurn)?;
     reader.finish()
@@ -197,14 +197,16 @@ mod tests {
         assert_eq!(keys[0].options(), "  -DA=1 ");
         assert_eq!(keys[1].location.line, 3);
         let twice = format!("{text}{}", text.lines().next().unwrap());
-        assert_eq!(parse_keys("k.jsonl", &twice).unwrap_err().location.line, 4);
+        let error = parse_keys("k.jsonl", &twice).unwrap_err().to_string();
+        assert!(error.starts_with("k.jsonl:4: "), "{error}");
         let mut parts = KeyReader::new("k.jsonl");
         (1..).zip(text.lines()).for_each(|line| parts.add(&[line], &InTurn).unwrap());
         assert_eq!(parts.finish().unwrap().keys, keys);
         let damaged = format!("<<<<<<< HEAD\n{text}\n=======\n");
         let KeyList { keys, unread, .. } = parse_keys("k.jsonl", &damaged).unwrap();
         let (first, lines) = unread.unwrap();
-        assert_eq!((keys.len(), first.location.line, lines), (2, 1, 2));
+        assert_eq!((keys.len(), lines), (2, 2));
+        assert!(first.to_string().starts_with("k.jsonl:1: "), "{first}");
         let unknown = "{\"kernel_name\":\"a.cl.o\",\"kernel_args\":\" -mcpu=gfx906\",\"x\":1}";
         assert!(parse_keys("k.jsonl", unknown).is_err());
     }
@@ -217,8 +219,8 @@ mod tests {
 "#;
         let KeyList { keys, unusable, .. } = parse_keys("k.jsonl", text).unwrap();
         assert_eq!(keys.len(), 1);
-        let lines: Vec<usize> = unusable.iter().map(|(_, error)| error.location.line).collect();
+        let lines: Vec<usize> = unusable.iter().map(|(_, location, _)| location.line).collect();
         assert_eq!(lines, [2, 3]);
-        assert!(unusable[1].1.to_string().contains("MIOpen could never find it"));
+        assert!(unusable[1].2.to_string().contains("MIOpen could never find it"));
     }
 }

@@ -8,7 +8,7 @@
 //! let line = r#"{"kernel_name": "conv.cl.o", "kernel_args": " -DX=1 -mcpu=gfx906"}"#;
 //! let list = gfxpack_plan::key_list::parse_keys("keys.jsonl", line)?;
 //! assert_eq!((list.keys.len(), list.unusable.len()), (1, 0));
-//! # Ok::<(), gfxpack_plan::InputError>(())
+//! # Ok::<(), gfxpack_model::Error>(())
 //! ```
 
 pub mod arguments;
@@ -28,7 +28,7 @@ pub mod shard;
 pub mod stored;
 pub mod workers;
 
-pub use location::{InputError, InputFault, Location};
+pub use location::Location;
 
 /// Whether a value is left out when it is written.
 pub fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -3,14 +3,14 @@
 
 use std::path::PathBuf;
 
-use gfxpack_model::Language;
 use gfxpack_model::processors::PROCESSORS;
+use gfxpack_model::{Error, Language};
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::consumer::Consumer;
 use crate::license;
-use crate::location::{InputError, Location};
+use crate::location::Location;
 
 /// The manifest format that this version reads.
 pub const FORMAT: i64 = 1;
@@ -188,10 +188,10 @@ struct RawVariant {
 /// Reads a manifest's text. `file` is used in messages only.
 ///
 /// # Errors
-/// [`InputError`] with the file and line of the first error: TOML syntax, an unknown field, another
+/// With the file and line of the first error: TOML syntax, an unknown field, another
 /// format version, an unknown language, a define that is no list of scalars, a target pattern that
 /// matches nothing.
-pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
+pub fn parse(file: &str, text: &str) -> Result<Manifest, Error> {
     let at = |span: std::ops::Range<usize>| Location::of_offset(file, text, span.start);
     if let Ok(RawFormat { format }) = toml::from_str(text)
         && *format.get_ref() != FORMAT
@@ -227,7 +227,7 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
         .kernel
         .into_iter()
         .map(|kernel| checked_kernel(kernel, &at))
-        .collect::<Result<Vec<_>, InputError>>()?;
+        .collect::<Result<Vec<_>, Error>>()?;
     if kernels.is_empty() {
         let hint = "add a [[kernel]] with its source";
         return Err(Location::new(file, 1).fault("failed to find any kernel", hint));
@@ -235,19 +235,19 @@ pub fn parse(file: &str, text: &str) -> Result<Manifest, InputError> {
     Ok(Manifest { file: file.to_owned(), library, kernels })
 }
 
-fn syntax(at: &Location, problem: &str) -> InputError {
+fn syntax(at: &Location, problem: &str) -> Error {
     at.fault(format!("failed to parse: {problem}"), "the format is described in docs/manifest.md")
 }
 
 type At<'a> = dyn Fn(std::ops::Range<usize>) -> Location + 'a;
 
-fn check_license(license: &str, at: &Location) -> Result<(), InputError> {
+fn check_license(license: &str, at: &Location) -> Result<(), Error> {
     license::check(license).map_err(|reason| {
         at.fault(format!("failed to accept licence `{license}`: {reason}"), license::HINT)
     })
 }
 
-fn checked_kernel(kernel: Spanned<RawKernel>, at: &At<'_>) -> Result<Kernel, InputError> {
+fn checked_kernel(kernel: Spanned<RawKernel>, at: &At<'_>) -> Result<Kernel, Error> {
     let location = at(kernel.span());
     let kernel = kernel.into_inner();
     kernel.license.iter().try_for_each(|license| check_license(license, &location))?;
@@ -286,7 +286,7 @@ fn checked_kernel(kernel: Spanned<RawKernel>, at: &At<'_>) -> Result<Kernel, Inp
 fn checked_filter(
     patterns: Option<Spanned<Vec<String>>>,
     at: &At<'_>,
-) -> Result<TargetFilter, InputError> {
+) -> Result<TargetFilter, Error> {
     let Some(patterns) = patterns else { return Ok(TargetFilter::default()) };
     let location = at(patterns.span());
     let patterns = patterns.into_inner();
@@ -308,7 +308,7 @@ fn checked_variant(
     location: Location,
     language: Language,
     at: &At<'_>,
-) -> Result<Variant, InputError> {
+) -> Result<Variant, Error> {
     let mut defines = Vec::new();
     if let Some(table) = raw.defines {
         let here = at(table.span());
@@ -360,7 +360,7 @@ fn checked_value(
     value: toml::Value,
     language: Language,
     here: &Location,
-) -> Result<Value, InputError> {
+) -> Result<Value, Error> {
     let identifier = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !identifier {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use gfxpack_model::compiler::{CompilerFacts, Program, SuppliedConstant};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{
-    Digest, JobId, KdbId, KernelFileFormat, KernelKey, Language, SourceId, Target, TargetId,
+    Digest, Error, JobId, KdbId, KernelFileFormat, KernelKey, Language, SourceId, Target, TargetId,
     ToolchainId,
 };
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use crate::arguments;
 use crate::clock::Clock;
 use crate::key_list::{KEYS_AT_ONCE, KeyRequest};
-use crate::location::InputError;
 use crate::workers::Workers;
 
 /// A source with everything that it includes, as it is staged.
@@ -198,7 +197,7 @@ pub struct TargetRequest {
 /// inputs are one job. Kernels that use the time get that of `clock`.
 ///
 /// # Errors
-/// [`InputError`] if a key's options can't be given to a compiler.
+/// If a key's options can't be given to a compiler.
 ///
 /// # Panics
 /// If a request refers to a missing toolchain or source.
@@ -208,7 +207,7 @@ pub fn plan(
     requests: &[TargetRequest],
     clock: &Clock,
     workers: &impl Workers,
-) -> Result<Plan, InputError> {
+) -> Result<Plan, Error> {
     let commands = Commands::new(&toolchains, &sources, clock, workers);
     let mut jobs: Vec<Job> = Vec::new();
     let mut by_digest: HashMap<Digest, JobId> = HashMap::new();
@@ -233,7 +232,7 @@ pub fn plan(
                 JobId(jobs.len() - 1)
             });
             rows.push(Row { key: Arc::clone(&key.key), job });
-            Ok::<(), InputError>(())
+            Ok(())
         })?;
         rows.sort_by(|a, b| a.key.cmp(&b.key));
         kdbs.push(KdbPlan {
@@ -295,12 +294,12 @@ impl<'a, W: Workers> Commands<'a, W> {
 
     /// Calls `take` with the command of each of a request's keys. Commands are made in parts, so
     /// that commands of several targets are in memory twice only for a moment.
-    pub(crate) fn each<E: From<InputError>>(
+    pub(crate) fn each(
         &self,
         request: &TargetRequest,
         keys: &[&(Arc<KeyRequest>, SourceId)],
-        mut take: impl FnMut(&KeyRequest, SourceId, Command) -> Result<(), E>,
-    ) -> Result<(), E> {
+        mut take: impl FnMut(&KeyRequest, SourceId, Command) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         for keys in keys.chunks(KEYS_AT_ONCE) {
             let commands =
                 self.workers.map(keys, |(key, source)| self.command(request, key, *source));
@@ -316,12 +315,12 @@ impl<'a, W: Workers> Commands<'a, W> {
         request: &TargetRequest,
         key: &KeyRequest,
         source: SourceId,
-    ) -> Result<Command, InputError> {
+    ) -> Result<Command, Error> {
         let (language, toolchain) = (key.language, &self.toolchains[request.toolchain.0]);
         let Source { main, include_dirs, .. } = &self.sources[source.0];
         let options = arguments::check_paths(main, include_dirs)
             .and_then(|()| arguments::parse(language, key.options()))
-            .map_err(|problem| key.location.error(problem))?;
+            .map_err(|problem| key.location.error(&problem))?;
         let (id, facts) = (request.target.id(), &toolchain.facts);
         let (program, [before, after]) = arguments::around_options(
             language,

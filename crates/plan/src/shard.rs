@@ -5,8 +5,8 @@ mod numbered;
 
 use gfxpack_model::Digest;
 
-pub use self::numbered::{Shard, ShardError};
-pub use manifest::{JobState, ReadError, ShardEntry, ShardManifest, ShardObject};
+pub use self::numbered::Shard;
+pub use manifest::{JobState, ShardEntry, ShardManifest, ShardObject};
 
 impl From<Shard> for String {
     fn from(shard: Shard) -> Self {
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn only_valid_shard_numbers_are_read() {
-        assert_eq!("3/8".parse(), Ok(Shard { index: 3, count: 8 }));
+        assert_eq!("3/8".parse::<Shard>().unwrap(), Shard { index: 3, count: 8 });
         for wrong in ["0/8", "9/8", "3", "3/", "/8", "+3/8", "3/8/1", "-1/8", "3 /8", "1/0", ""] {
             assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
         }

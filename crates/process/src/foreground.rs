@@ -4,7 +4,6 @@
 use std::ffi::OsString;
 use std::io::{self, Read as _};
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -12,8 +11,6 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use crate::program::StartError;
 
 /// The number of bytes read at once.
 const PIECE_BYTES: usize = 64 << 10;
@@ -45,25 +42,24 @@ impl Foreground<'_> {
     /// are not blocked.
     ///
     /// # Errors
-    /// [`StartError`].
-    pub fn run(&self, mut each: impl FnMut(&[u8])) -> Result<ExitStatus, StartError> {
+    /// The system's error, if it can't be started or waited for.
+    pub fn run(&self, mut each: impl FnMut(&[u8])) -> io::Result<ExitStatus> {
         let (program, arguments) = self.args.split_first().expect("a program");
-        let failed = |source| StartError { program: PathBuf::from(program), source };
         #[expect(clippy::disallowed_methods, reason = "the user's own program")]
         let mut command = Command::new(program);
         command.args(arguments).envs(self.variables.iter().map(|(name, value)| (name, value)));
         command.stderr(Stdio::piped());
         if self.output_to_stderr {
-            let stderr = io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
+            let stderr = io::stderr().as_fd().try_clone_to_owned()?;
             command.stdout(stderr);
         }
-        let mut child = command.spawn().map_err(failed)?;
+        let mut child = command.spawn()?;
         // Blocked only now, since a program inherits blocked signals.
-        let signals = Signals::hold().map_err(|error| failed(error.into()))?;
+        let signals = Signals::hold()?;
         // The command would keep a copy of standard error open.
         drop(command);
         let stderr = child.stderr.take().expect("stderr is piped");
-        follow(&mut child, stderr, &signals, &mut each).map_err(failed)
+        follow(&mut child, stderr, &signals, &mut each)
     }
 }
 
@@ -196,11 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_program_is_named_in_the_error() {
+    fn a_missing_program_is_an_error() {
         let args = ["/no/such/program".into()];
         let program = Foreground { args: &args, variables: &[], output_to_stderr: false };
         let error = program.run(|_| ()).expect_err("there is none");
-        assert_eq!(error.to_string(), "failed to run `/no/such/program`");
-        assert_eq!(error.source.kind(), io::ErrorKind::NotFound);
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }

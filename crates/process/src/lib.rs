@@ -42,7 +42,7 @@ pub use memory_layout::fixed;
 pub use open_files::open_many;
 pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};
 pub use program::{
-    Cancel, Group, Output, Program, ProgramEnd, StartError, TICK, ended, find_in_path, run,
+    Cancel, Group, Output, Program, ProgramEnd, TICK, ended, find_in_path, interrupted, run,
 };
 pub use scratch_dir::ScratchDir;
 pub use sealed::{read_sealed, write_sealed};

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use gfxpack_model::{Error, ErrorKind};
 use rustix::io::retry_on_intr;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getrlimit, kill_process_group, prlimit,
@@ -63,6 +64,13 @@ impl Cancel {
     pub fn on_panic(&self) -> CancelOnPanic<'_> {
         CancelOnPanic(self)
     }
+}
+
+/// The error of a build that [`Cancel`] stopped.
+#[must_use]
+pub fn interrupted() -> Error {
+    let hint = "run the same command again: what is built already is kept";
+    Error::new(ErrorKind::Interrupted, "failed to finish: interrupted", hint)
 }
 
 /// The result of [`Cancel::on_panic`].
@@ -124,16 +132,6 @@ pub struct Output {
     pub usage: Usage,
 }
 
-/// A program that could not be started or waited for.
-#[derive(Debug, thiserror::Error)]
-#[error("failed to run `{program}`")]
-pub struct StartError {
-    /// The program's file.
-    pub program: PathBuf,
-    /// The cause.
-    pub source: io::Error,
-}
-
 impl Output {
     /// Whether it ended with success.
     #[must_use]
@@ -152,9 +150,14 @@ impl Output {
 /// own, which is killed as a whole, so that children of a wrapper never outlive it.
 ///
 /// # Errors
-/// [`StartError`] if it can't be started. A program that fails is no error.
-pub fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, StartError> {
-    let start_error = |source| StartError { program: program.path.to_owned(), source };
+/// If it can't be started or waited for, with the system's error as the cause. A program that
+/// fails is no error.
+pub fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, Error> {
+    let start_error = |source: io::Error| {
+        let message = format!("failed to run `{}`", program.path.display());
+        let hint = "check that the program is there and may be run, and that memory is left";
+        Error::internal(message, hint).caused_by(source)
+    };
     #[expect(clippy::disallowed_methods, reason = "compilers and probes, with limits")]
     let mut command = Command::new(program.path);
     command

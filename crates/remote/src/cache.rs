@@ -33,26 +33,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// The content type of everything that is stored.
 const CONTENT_TYPE: &str = "application/octet-stream";
 
-/// Why a URL gives no cache.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CacheUrlError {
-    /// The URL has no known form.
-    #[error("it is no URL of a cache: {0}")]
-    Url(&'static str),
-    /// A setting's file can't be read.
-    #[error("`{path}` can't be read")]
-    Setting {
-        /// The file.
-        path: String,
-        /// The reason.
-        source: std::io::Error,
-    },
-    /// The settings are invalid.
-    #[error("{0}")]
-    Settings(String),
-}
-
 /// A shared store with a URL.
 pub struct RemoteCache {
     runtime: BackgroundRuntime,
@@ -71,24 +51,26 @@ impl fmt::Debug for RemoteCache {
 /// The parts of a URL: scheme, host, path, settings.
 type Parts<'a> = (&'a str, &'a str, &'a str, HashMap<String, String>);
 
-fn parts(url: &str) -> Result<Parts<'_>, CacheUrlError> {
-    let (scheme, rest) = url.split_once("://").ok_or(CacheUrlError::Url("SCHEME:// is missing"))?;
+fn no_url(reason: &str) -> String {
+    format!("it is no URL of a cache: {reason}")
+}
+
+fn parts(url: &str) -> Result<Parts<'_>, String> {
+    let (scheme, rest) = url.split_once("://").ok_or_else(|| no_url("SCHEME:// is missing"))?;
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
     let (host, path) = place.split_once('/').unwrap_or((place, ""));
     if host.contains('@') {
         // Credentials in a URL would appear in the list of processes, and in every message.
-        return Err(CacheUrlError::Url(
-            "who we are is said in settings: ?username=…&password=@FILE",
-        ));
+        return Err(no_url("who we are is said in settings: ?username=…&password=@FILE"));
     }
     let mut settings = HashMap::new();
     for setting in query.split('&').filter(|setting| !setting.is_empty()) {
         let (key, value) =
-            setting.split_once('=').ok_or(CacheUrlError::Url("a setting is no NAME=VALUE"))?;
+            setting.split_once('=').ok_or_else(|| no_url("a setting is no NAME=VALUE"))?;
         let value = match value.strip_prefix('@') {
             None => value.to_owned(),
             Some(path) => std::fs::read_to_string(path)
-                .map_err(|source| CacheUrlError::Setting { path: path.to_owned(), source })?
+                .map_err(|_| format!("`{path}` can't be read"))?
                 .trim()
                 .to_owned(),
         };
@@ -97,19 +79,19 @@ fn parts(url: &str) -> Result<Parts<'_>, CacheUrlError> {
     Ok((scheme, host, path.trim_end_matches('/'), settings))
 }
 
-fn operator(url: &str) -> Result<Operator, CacheUrlError> {
+/// The store of a URL; an error inside if its settings are invalid.
+fn operator(url: &str) -> Result<opendal::Result<Operator>, String> {
     let (scheme, host, path, mut settings) = parts(url)?;
     let needs_host = scheme != "file";
     if needs_host && host.is_empty() {
-        return Err(CacheUrlError::Url("the host or bucket is missing"));
+        return Err(no_url("the host or bucket is missing"));
     }
     let mut set = |key: &str, value: String| {
         settings.entry(key.to_owned()).or_insert(value);
     };
-    let wrong = |error: opendal::Error| CacheUrlError::Settings(error.to_string());
     macro_rules! service {
         ($service:ty) => {
-            Operator::from_iter::<$service>(settings).map_err(wrong)?.finish()
+            Operator::from_iter::<$service>(settings).map(|it| it.finish())
         };
     }
     let operator = match scheme {
@@ -119,7 +101,7 @@ fn operator(url: &str) -> Result<Operator, CacheUrlError> {
             set("atomic_write_dir", format!("/{path}/tmp"));
             service!(services::Fs)
         }
-        "file" => return Err(CacheUrlError::Url("write file:///DIR, with three slashes")),
+        "file" => return Err(no_url("write file:///DIR, with three slashes")),
         "s3" => {
             set("bucket", host.to_owned());
             set("root", format!("/{path}"));
@@ -144,32 +126,31 @@ fn operator(url: &str) -> Result<Operator, CacheUrlError> {
             set("root", "/gfxpack".to_owned());
             service!(services::Redis)
         }
-        _ => return Err(CacheUrlError::Url("known are file, s3, gs, webdav(s) and redis(s)")),
+        _ => return Err(no_url("known are file, s3, gs, webdav(s) and redis(s)")),
     };
     let timeout = TimeoutLayer::new().with_timeout(CALL_LIMIT).with_io_timeout(IO_LIMIT);
     let retry =
         RetryLayer::new().with_max_times(RETRIES).with_max_delay(LONGEST_PAUSE).with_jitter();
-    Ok(operator.layer(timeout).layer(retry))
+    Ok(operator.map(|it| it.layer(timeout).layer(retry)))
 }
 
 impl RemoteCache {
     /// Opens the cache of a URL, without contacting it yet.
     ///
     /// # Errors
-    /// [`CacheUrlError`] if the URL or a setting is invalid.
-    pub fn open(url: &str) -> Result<Self, CacheUrlError> {
+    /// What is wrong with the URL or a setting.
+    pub fn open(url: &str) -> Result<Self, String> {
         // If several crates enable different cryptography providers, one has to be chosen. An error
         // means that it was chosen already.
         rustls::crypto::ring::default_provider().install_default().ok();
-        let runtime = BackgroundRuntime::new("shared-cache")
-            .map_err(|error| CacheUrlError::Settings(error.to_string()))?;
+        let runtime = BackgroundRuntime::new("shared-cache").map_err(|error| error.to_string())?;
         let operator = {
             let _inside = runtime.enter();
-            match operator(url) {
-                Err(CacheUrlError::Settings(reason)) if url.starts_with("file:") => Err(reason),
-                other => Ok(other?),
-            }
+            operator(url)?.map_err(|error| error.to_string())
         };
+        if let (Err(reason), false) = (&operator, url.starts_with("file:")) {
+            return Err(reason.clone());
+        }
         // Settings may contain secrets.
         let name = format!("`{}`", url.split('?').next().unwrap_or(url));
         Ok(Self { runtime, name, operator })

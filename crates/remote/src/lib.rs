@@ -17,6 +17,6 @@ mod cache;
 mod execution;
 
 #[cfg(feature = "cache")]
-pub use cache::{CacheUrlError, RemoteCache};
+pub use cache::RemoteCache;
 #[cfg(feature = "execution")]
-pub use execution::{Address, RemoteExecution, RemoteOptions, Tls};
+pub use execution::{Address, RemoteExecution, RemoteOptions};

@@ -10,8 +10,8 @@ use std::time::Duration;
 use gfxpack_compile::{
     Action, ActionOutcome, Cancel, Content, InputFile, InputRoot, RemoteError, RemoteWorkers,
 };
-use gfxpack_model::Digest;
-use gfxpack_remote::{RemoteExecution, RemoteOptions, Tls};
+use gfxpack_model::{Digest, Error};
+use gfxpack_remote::{RemoteExecution, RemoteOptions};
 use service::{Fault, MAX_BATCH, Running, Stand, object, start};
 
 /// Far longer than any test takes.
@@ -23,7 +23,8 @@ fn options(running: &Running) -> RemoteOptions {
         address: format!("grpc://127.0.0.1:{}/{instance}", running.port).parse().unwrap(),
         jobs: 4,
         headers: Vec::new(),
-        tls: Tls::default(),
+        ca: None,
+        identity: None,
         platform: vec![("OSFamily".into(), "linux".into()), ("Arch".into(), "x86_64".into())],
         cache_only: false,
         wait_limit: LONG,
@@ -59,6 +60,15 @@ fn action(args: &[&str]) -> Action {
 
 fn run(client: &RemoteExecution, action: &Action) -> Result<ActionOutcome, RemoteError> {
     client.run(action, &Cancel::default())
+}
+
+/// The error that ends a build.
+#[track_caller]
+fn fatal(outcome: Result<ActionOutcome, RemoteError>) -> Error {
+    match outcome {
+        Err(RemoteError::Fatal(error)) => error,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// Runs one action against a service with these faults, which must succeed. Returns how often the
@@ -204,15 +214,15 @@ fn a_time_limit_or_a_permanent_error_ends_an_action() {
     let running = start(&stand, None);
     stand.lock().faults.push_back(Fault::Ends(4));
     let timed_out = run(&client(&running), &action(&["cc", "k"]));
-    assert!(matches!(timed_out, Err(RemoteError::TimedOut(_))), "{timed_out:?}");
+    assert!(matches!(timed_out, Err(RemoteError::TimedOut)), "{timed_out:?}");
     stand.lock().faults.extend(vec![Fault::Ends(13); 5]);
     let lost = run(&client(&running), &action(&["cc", "k"])).unwrap_err();
-    assert!(matches!(lost, RemoteError::Lost { .. }), "{lost:?}");
-    assert!(lost.to_string().contains("as asked for"), "{lost}");
+    let RemoteError::Lost(reason) = lost else { panic!("{lost:?}") };
+    assert!(reason.contains("as asked for"), "{reason}");
     // An argument that the server refuses will be refused again.
     let before = stand.calls("Execute");
     stand.lock().faults.push_back(Fault::Ends(3));
-    assert!(matches!(run(&client(&running), &action(&["cc"])), Err(RemoteError::Lost { .. })));
+    assert!(matches!(run(&client(&running), &action(&["cc"])), Err(RemoteError::Lost(_))));
     assert_eq!(stand.calls("Execute"), before + 1);
 }
 
@@ -223,8 +233,7 @@ fn an_absent_server_is_waited_for_up_to_the_limit() {
     let client = RemoteExecution::new(impatient).unwrap();
     run(&client, &action(&["cc", "1"])).unwrap();
     drop(running);
-    let error = run(&client, &action(&["cc", "2"])).unwrap_err();
-    assert!(matches!(error, RemoteError::Service { .. }), "{error:?}");
+    let error = fatal(run(&client, &action(&["cc", "2"])));
     assert!(error.to_string().contains("grpc://127.0.0.1"), "{error}");
 }
 
@@ -235,7 +244,7 @@ fn cache_only_takes_nothing_but_cached_results() {
     let cache_only =
         || RemoteExecution::new(RemoteOptions { cache_only: true, ..options(&running) }).unwrap();
     let action = action(&["cc", "k"]);
-    assert!(matches!(run(&cache_only(), &action), Err(RemoteError::NotCached(_))));
+    assert!(matches!(run(&cache_only(), &action), Err(RemoteError::NotCached)));
     run(&client(&running), &action).unwrap();
     assert!(run(&cache_only(), &action).unwrap().cached);
     assert_eq!(stand.calls("Execute"), 1);
@@ -253,7 +262,7 @@ fn cancelling_also_cancels_the_operation() {
             std::thread::yield_now();
         }
         cancel.cancel();
-        assert!(matches!(waiting.join().unwrap(), Err(RemoteError::Interrupted)));
+        assert!(fatal(waiting.join().unwrap()).is_interrupted());
     });
     // The operation's name may not have arrived before it was cancelled.
     assert!(stand.lock().cancelled.iter().all(|name| name == "operations/1"));
@@ -261,14 +270,11 @@ fn cancelling_also_cancels_the_operation() {
 
 #[test]
 fn a_missing_capability_is_reported_with_a_hint() {
-    let hint = |error: RemoteError| match error {
-        RemoteError::Service { hint, .. } => hint,
-        other => panic!("{other:?}"),
-    };
+    let hint = |error: Error| error.hint().unwrap().to_owned();
     let stand = Stand::default();
     let running = start(&stand, None);
     stand.lock().token = Some("Bearer secret");
-    let error = run(&client(&running), &action(&["cc"])).unwrap_err();
+    let error = fatal(run(&client(&running), &action(&["cc"])));
     assert!(hint(error).contains("--remote-header"));
     let headers = vec![("Authorization".to_owned(), "Bearer secret".to_owned())];
     let known = RemoteExecution::new(RemoteOptions { headers, ..options(&running) }).unwrap();
@@ -277,11 +283,11 @@ fn a_missing_capability_is_reported_with_a_hint() {
     let options = |headers| RemoteOptions { headers, ..options(&running) };
     let headers = vec![("authorization".to_owned(), "Bearer secret".to_owned())];
     let wrong = RemoteOptions { address: elsewhere, ..options(headers.clone()) };
-    let error = run(&RemoteExecution::new(wrong).unwrap(), &action(&["cc"])).unwrap_err();
+    let error = fatal(run(&RemoteExecution::new(wrong).unwrap(), &action(&["cc"])));
     assert!(hint(error).contains("instance"));
     stand.lock().no_sha256 = true;
     let client = RemoteExecution::new(options(headers)).unwrap();
-    let error = run(&client, &action(&["cc"])).unwrap_err();
+    let error = fatal(run(&client, &action(&["cc"])));
     assert!(error.to_string().contains("SHA-256"), "{error}");
     let bad = vec![("no good".to_owned(), "x".to_owned())];
     assert!(RemoteExecution::new(options(bad)).is_err());
@@ -309,9 +315,8 @@ fn client_and_server_authenticate_by_certificates() {
     let connect = |ca, identity| {
         let address = format!("grpcs://127.0.0.1:{}", running.port).parse().unwrap();
         let wait_limit = Duration::ZERO;
-        let tls = Tls { ca, identity };
-        let client =
-            RemoteExecution::new(RemoteOptions { address, tls, wait_limit, ..options(&running) });
+        let options = RemoteOptions { address, ca, identity, wait_limit, ..options(&running) };
+        let client = RemoteExecution::new(options);
         run(&client.unwrap(), &action(&["cc"]))
     };
     let identity = Some((ca.clone(), key));

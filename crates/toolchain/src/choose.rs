@@ -9,10 +9,10 @@ use gfxpack_model::compiler::SuppliedConstant;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_model::{Digest, Error, Language, TargetId};
 use gfxpack_process::watch::FileSystemCache;
-use gfxpack_process::{Cancel, FileDigests, ScratchDir, Timestamp};
+use gfxpack_process::{Cancel, FileDigests, ScratchDir, Timestamp, interrupted};
 
 use crate::discover::{self, Candidate, Driver, Search};
-use crate::error::ToolchainError;
+use crate::error::{self, Missing};
 use crate::probe::{self, ProgramRunner};
 use crate::probe_watch::ProbeRecorder;
 use crate::support;
@@ -37,7 +37,7 @@ pub struct Toolchains<'a> {
 struct ProbedCandidate {
     candidate: Candidate,
     environment: Vec<(OsString, OsString)>,
-    probed: Option<Result<Toolchain, ToolchainError>>,
+    probed: Option<Result<Toolchain, Error>>,
 }
 
 /// The abilities of one toolchain.
@@ -62,7 +62,7 @@ impl<'a> Toolchains<'a> {
     /// on the same disk as `cache`. `trial` makes the command with which a compiler is tried.
     ///
     /// # Errors
-    /// [`ToolchainError`] if a given program can't be used, or none is found.
+    /// If a given program can't be used, or none is found.
     pub fn find(
         search: &'a Search,
         digests: &'a FileDigests,
@@ -70,7 +70,7 @@ impl<'a> Toolchains<'a> {
         scratch: &Path,
         trial: TrialArguments,
         cancel: &'a Cancel,
-    ) -> Result<Self, ToolchainError> {
+    ) -> Result<Self, Error> {
         let entries = discover::candidates(search)?;
         let entry = |candidate: Candidate| {
             let environment = environment_of(search, &candidate);
@@ -78,7 +78,7 @@ impl<'a> Toolchains<'a> {
         };
         let entries = entries.into_iter().map(entry).collect();
         let scratch =
-            ScratchDir::in_cache(scratch).map_err(Error::io("create", scratch.join("work")))?;
+            ScratchDir::in_cache(scratch).map_err(error::io("create", scratch.join("work")))?;
         Ok(Self { search, digests, cancel, cache, keep, trial, scratch, entries })
     }
 
@@ -87,13 +87,13 @@ impl<'a> Toolchains<'a> {
     /// kept.
     ///
     /// # Errors
-    /// [`ToolchainError::Unbuildable`], with a reason for each toolchain; the error of the given
-    /// toolchain, or of the only one; or cancellation.
+    /// If there is none, with a reason for each toolchain; the error of the given toolchain, or of
+    /// the only one; or cancellation.
     pub fn choose(
         &mut self,
         id: &TargetId,
         languages: &BTreeSet<Language>,
-    ) -> Result<Toolchain, ToolchainError> {
+    ) -> Result<Toolchain, Error> {
         let processor = id.processor();
         let mut refusals: Vec<Option<String>> = vec![None; self.entries.len()];
         for with_constants in [false, true] {
@@ -123,7 +123,7 @@ impl<'a> Toolchains<'a> {
         &mut self,
         digest: Digest,
         languages: &BTreeSet<Language>,
-    ) -> Result<Option<Toolchain>, ToolchainError> {
+    ) -> Result<Option<Toolchain>, Error> {
         for with_constants in [false, true] {
             for index in 0..self.entries.len() {
                 let variant = self.variant(index, with_constants)?;
@@ -141,8 +141,8 @@ impl<'a> Toolchains<'a> {
     /// The abilities of every toolchain.
     ///
     /// # Errors
-    /// [`ToolchainError::Interrupted`], or an error of a temporary file.
-    pub fn list(&mut self) -> Result<Vec<ToolchainReport>, ToolchainError> {
+    /// Cancellation, or an error of a temporary file.
+    pub fn list(&mut self) -> Result<Vec<ToolchainReport>, Error> {
         (0..self.entries.len()).map(|index| self.one(index)).collect()
     }
 
@@ -150,7 +150,7 @@ impl<'a> Toolchains<'a> {
     ///
     /// # Errors
     /// As [`Toolchains::list`].
-    pub fn clang_versions(&mut self) -> Result<Vec<String>, ToolchainError> {
+    pub fn clang_versions(&mut self) -> Result<Vec<String>, Error> {
         let mut versions: Vec<String> = Vec::new();
         for index in 0..self.entries.len() {
             self.probe(index)?;
@@ -174,7 +174,7 @@ impl<'a> Toolchains<'a> {
         self.entries.iter().filter_map(reason).collect()
     }
 
-    fn one(&mut self, index: usize) -> Result<ToolchainReport, ToolchainError> {
+    fn one(&mut self, index: usize) -> Result<ToolchainReport, Error> {
         let program = self.entries[index].candidate.driver.path().to_owned();
         let mut listed = ToolchainReport {
             program,
@@ -190,7 +190,7 @@ impl<'a> Toolchains<'a> {
                 listed.toolchain = Err(error.to_string());
                 return Ok(listed);
             }
-            None => return Err(ToolchainError::Interrupted),
+            None => return Err(interrupted()),
         };
         let more = own.with_constants(self.cache);
         listed.constants = more.as_ref().map(|more| more.supplied.clone()).unwrap_or_default();
@@ -244,32 +244,28 @@ impl<'a> Toolchains<'a> {
                 .is_some_and(|libs| !probe::isas(libs).is_ok_and(|isas| isas.contains(isa)))
     }
 
-    fn variant(
-        &mut self,
-        index: usize,
-        with_constants: bool,
-    ) -> Result<Option<Toolchain>, ToolchainError> {
+    fn variant(&mut self, index: usize, with_constants: bool) -> Result<Option<Toolchain>, Error> {
         self.probe(index)?;
         let probed = match &self.entries[index].probed {
             Some(Ok(toolchain)) => toolchain,
             // A given toolchain must work.
             Some(Err(_)) if self.search.is_given() => {
                 let error = self.entries[index].probed.take();
-                return Err(error.and_then(Result::err).unwrap_or(ToolchainError::NoHipcc));
+                return Err(error.and_then(Result::err).unwrap_or_else(|| Missing::Hipcc.into()));
             }
             _ => return Ok(None),
         };
         Ok(if with_constants { probed.with_constants(self.cache) } else { Some(probed.clone()) })
     }
 
-    fn probe(&mut self, index: usize) -> Result<(), ToolchainError> {
+    fn probe(&mut self, index: usize) -> Result<(), Error> {
         let Self { digests, cancel, cache, keep, scratch, entries, .. } = self;
         let ProbedCandidate { candidate, environment, probed } = &mut entries[index];
         if probed.is_none() {
             let runner = ProgramRunner::new(scratch.path(), environment, cancel);
             let kept = (*cache, *keep);
             match Toolchain::probe(candidate, environment, digests, &runner, kept) {
-                Err(ToolchainError::Interrupted) => return Err(ToolchainError::Interrupted),
+                Err(error) if error.is_interrupted() => return Err(error),
                 other => *probed = Some(other),
             }
         }
@@ -283,7 +279,7 @@ impl<'a> Toolchains<'a> {
         index: usize,
         toolchain: &Toolchain,
         languages: &BTreeSet<Language>,
-    ) -> Result<TrialResult, ToolchainError> {
+    ) -> Result<TrialResult, Error> {
         let environment = &self.entries[index].environment;
         let runner = ProgramRunner::new(self.scratch.path(), environment, self.cancel);
         if self.keep {
@@ -329,7 +325,7 @@ impl<'a> Toolchains<'a> {
         processor: &str,
         languages: &BTreeSet<Language>,
         refusals: &[Option<String>],
-    ) -> ToolchainError {
+    ) -> Error {
         let mut toolchains = Vec::new();
         let mut errors = Vec::new();
         for (entry, refusal) in self.entries.iter_mut().zip(refusals) {
@@ -342,12 +338,10 @@ impl<'a> Toolchains<'a> {
         if toolchains.is_empty() {
             let hipcc =
                 self.entries.iter().any(|entry| matches!(entry.candidate.driver, Driver::Hipcc(_)));
-            return match errors.into_iter().next() {
-                // A clang that is not related to ROCm.
-                None | Some(ToolchainError::NoDeviceLibs) if !hipcc => ToolchainError::NoHipcc,
-                Some(error) => error,
-                None => ToolchainError::NoHipcc,
-            };
+            // A clang without device libraries is not related to ROCm.
+            let is_of_rocm = |it: &Error| hipcc || it.cause() != Some(&Missing::DeviceLibs);
+            let first = errors.into_iter().next().filter(is_of_rocm);
+            return first.unwrap_or_else(|| Missing::Hipcc.into());
         }
         let given = self.search.is_given();
         support::unbuildable(processor, languages, &toolchains, &errors, given)

@@ -1,18 +1,21 @@
 //! Finds compilers, headers and device libraries by looking at the file system only; no program is
 //! started.
 
-use gfxpack_model::Error;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gfxpack_model::Error;
 use gfxpack_process::find_in_path;
 
-use crate::error::ToolchainError;
+use crate::error::{self, Missing};
 
 /// The directory in which ROCm's own packages are installed.
 pub(crate) const OPT: &str = "/opt";
+
+/// What to do about a given program that is not there.
+const CHECK: &str = "check the path, and that the program is installed and may be run";
 
 /// Where to look for toolchains, and the environment in which they run. If a part is given, others
 /// of its kind are not looked for. Each may be given several times, the preferred one first.
@@ -66,19 +69,26 @@ pub(crate) struct Candidate {
 /// ROCm installations, then clangs; of each kind the newest first.
 ///
 /// # Errors
-/// [`ToolchainError::NoProgram`], [`ToolchainError::NoPreferredHipcc`], [`ToolchainError::NoRocm`],
-/// [`ToolchainError::NoBitcode`] for a given path that can't be used; [`ToolchainError::NoHipcc`]
-/// if there is no candidate.
-pub(crate) fn candidates(search: &Search) -> Result<Vec<Candidate>, ToolchainError> {
+/// If a given path can't be used, or there is no candidate.
+pub(crate) fn candidates(search: &Search) -> Result<Vec<Candidate>, Error> {
     if let Some(none) = search.rocm_path.iter().find(|dir| !dir.is_dir()) {
-        return Err(ToolchainError::NoRocm(none.clone()));
+        return Err(Error::usage(
+            format!(
+                "failed to find the ROCm installation `{}`: it is no directory",
+                none.display()
+            ),
+            "give --rocm-path the directory that holds bin, include and lib: /opt/rocm",
+        ));
     }
     if let Some(none) = search.device_libs.iter().find(|dir| !holds_bitcode(dir)) {
-        return Err(ToolchainError::NoBitcode(none.clone()));
+        return Err(Error::usage(
+            format!("failed to find device libraries in `{}`: it holds no bitcode", none.display()),
+            "give --device-libs the directory that holds ockl.bc: /opt/rocm/amdgcn/bitcode",
+        ));
     }
     let finder = Finder { search, opt: Path::new(OPT) };
     let found = finder.find()?;
-    if found.is_empty() { Err(ToolchainError::NoHipcc) } else { Ok(found) }
+    if found.is_empty() { Err(Missing::Hipcc.into()) } else { Ok(found) }
 }
 
 fn holds_bitcode(dir: &Path) -> bool {
@@ -87,8 +97,8 @@ fn holds_bitcode(dir: &Path) -> bool {
 }
 
 /// Compilers run in other directories than this process.
-pub(crate) fn absolute(path: &Path) -> Result<PathBuf, ToolchainError> {
-    Ok(std::path::absolute(path).map_err(Error::io("find", path))?)
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    std::path::absolute(path).map_err(error::io("find", path))
 }
 
 impl Search {
@@ -103,14 +113,19 @@ impl Search {
         path.map(|(_, value)| value.clone()).unwrap_or_default()
     }
 
-    /// A program given by path or by name.
-    fn program(&self, given: &Path) -> Result<PathBuf, ToolchainError> {
+    /// A program given by path or by name; if there is none, an error with what was given, as
+    /// `said`, and a hint.
+    fn program(&self, given: &Path, said: &str, hint: &str) -> Result<PathBuf, Error> {
         let found = if given.components().count() == 1 {
             find_in_path(&given.to_string_lossy(), &self.path())
         } else {
             given.is_file().then(|| given.to_owned())
         };
-        absolute(&found.ok_or_else(|| ToolchainError::NoProgram(given.to_owned()))?)
+        let none = || {
+            let given = given.display();
+            Error::usage(format!("failed to find `{given}`{said}: it is no executable file"), hint)
+        };
+        absolute(&found.ok_or_else(none)?)
     }
 }
 
@@ -120,18 +135,18 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn find(&self) -> Result<Vec<Candidate>, ToolchainError> {
+    fn find(&self) -> Result<Vec<Candidate>, Error> {
         let search = self.search;
         let mut found = Vec::new();
         let libs = each(&search.device_libs)?;
         for given in &search.hipcc {
-            let program = search.program(given)?;
+            let program = search.program(given, "", CHECK)?;
             for (rocm, libs) in pairs(&each(&search.rocm_path)?, &libs) {
                 found.push(hipcc(program.clone(), rocm, libs, false));
             }
         }
         for given in &search.clang {
-            let program = search.program(given)?;
+            let program = search.program(given, "", CHECK)?;
             for (rocm, libs) in pairs(&each(&search.rocm_path)?, &libs) {
                 found.push(self.clang(program.clone(), rocm, libs));
             }
@@ -151,7 +166,7 @@ impl Finder<'_> {
         &self,
         libs: &[Option<PathBuf>],
         found: &mut Vec<Candidate>,
-    ) -> Result<(), ToolchainError> {
+    ) -> Result<(), Error> {
         for prefix in &self.search.rocm_path {
             let prefix = absolute(prefix)?;
             let own = Some(prefix.join("bin/hipcc")).filter(|file| file.is_file());
@@ -172,11 +187,7 @@ impl Finder<'_> {
     }
 
     /// All installed toolchains.
-    fn installed(
-        &self,
-        libs: &[Option<PathBuf>],
-        found: &mut Vec<Candidate>,
-    ) -> Result<(), ToolchainError> {
+    fn installed(&self, libs: &[Option<PathBuf>], found: &mut Vec<Candidate>) -> Result<(), Error> {
         let prefixes = self.prefixes();
         let in_path = find_in_path("hipcc", &self.search.path());
         let in_path = in_path.as_deref().map(absolute).transpose()?;
@@ -210,13 +221,10 @@ impl Finder<'_> {
     }
 
     /// The default hipcc.
-    fn default_hipcc(&self) -> Result<Option<PathBuf>, ToolchainError> {
+    fn default_hipcc(&self) -> Result<Option<PathBuf>, Error> {
         if let Some(preferred) = &self.search.preferred_hipcc {
-            let found = self.search.program(preferred).map(Some);
-            return found.map_err(|error| match error {
-                ToolchainError::NoProgram(path) => ToolchainError::NoPreferredHipcc(path),
-                error => error,
-            });
+            let (said, hint) = (", which HIPCC names", "correct HIPCC, or unset it");
+            return self.search.program(preferred, said, hint).map(Some);
         }
         let own = Some(self.opt.join("rocm/bin/hipcc")).filter(|file| file.is_file());
         let found = own.or_else(|| find_in_path("hipcc", &self.search.path()));
@@ -269,7 +277,7 @@ fn hipcc(program: PathBuf, rocm: Option<&Path>, libs: Option<&Path>, own: bool) 
 }
 
 /// The absolute paths, or a single `None` if there are none.
-fn each(paths: &[PathBuf]) -> Result<Vec<Option<PathBuf>>, ToolchainError> {
+fn each(paths: &[PathBuf]) -> Result<Vec<Option<PathBuf>>, Error> {
     if paths.is_empty() {
         return Ok(vec![None]);
     }

@@ -10,7 +10,7 @@ use gfxpack_model::digest::Hasher;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_model::{Digest, Error};
 
-use crate::error::ToolchainError;
+use crate::error;
 use crate::probe::ProgramRunner;
 
 /// The checksums of the directory's files.
@@ -108,28 +108,28 @@ pub(crate) fn make(
     clang: &Path,
     constants: &[SuppliedConstant],
     runner: &ProgramRunner<'_>,
-) -> Result<(), ToolchainError> {
+) -> Result<(), Error> {
     if is_sound(dir, device_libs, constants) {
         return Ok(());
     }
     let parent = dir.parent().unwrap_or(dir);
-    fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+    fs::create_dir_all(parent).map_err(error::io("create", parent))?;
     let new = tempfile::Builder::new()
         .prefix("new-")
         .tempdir_in(runner.scratch())
-        .map_err(Error::io("create", parent))?;
+        .map_err(error::io("create", parent))?;
     fill(new.path(), device_libs, clang, constants, runner)?;
     // Readable by all users, like everything in a shared cache.
     let readable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(new.path(), readable).map_err(Error::io("create", new.path()))?;
+    fs::set_permissions(new.path(), readable).map_err(error::io("create", new.path()))?;
     if dir.exists() {
         // The existing directory is damaged, or another build has just created it; the last build
         // checks it.
         if is_sound(dir, device_libs, constants) {
             return Ok(());
         }
-        let aside = tempfile::tempdir_in(runner.scratch()).map_err(Error::io("create", parent))?;
-        fs::rename(dir, aside.path().join("damaged")).map_err(Error::io("replace", dir))?;
+        let aside = tempfile::tempdir_in(runner.scratch()).map_err(error::io("create", parent))?;
+        fs::rename(dir, aside.path().join("damaged")).map_err(error::io("replace", dir))?;
     }
     match fs::rename(new.path(), dir) {
         Ok(()) => {
@@ -138,7 +138,7 @@ pub(crate) fn make(
             Ok(())
         }
         Err(_) if is_sound(dir, device_libs, constants) => Ok(()),
-        Err(error) => Err(Error::io("create", dir)(error).into()),
+        Err(error) => Err(error::io("create", dir)(error)),
     }
 }
 
@@ -148,27 +148,27 @@ fn fill(
     clang: &Path,
     constants: &[SuppliedConstant],
     runner: &ProgramRunner<'_>,
-) -> Result<(), ToolchainError> {
+) -> Result<(), Error> {
     for name in names(device_libs)? {
         let link = dir.join(&name);
         let make = std::os::unix::fs::symlink(device_libs.join(&name), &link);
-        make.map_err(Error::io("create", link))?;
+        make.map_err(error::io("create", link))?;
     }
     let mut sums: Vec<(String, Digest)> = Vec::new();
     for constant in constants {
         let bytes = runner.bitcode(clang, &module(constant))?;
         let file = dir.join(&constant.file);
-        fs::write(&file, &bytes).map_err(Error::io("write", &file))?;
+        fs::write(&file, &bytes).map_err(error::io("write", &file))?;
         sums.push((constant.file.clone(), Digest::of(&bytes)));
     }
     let file = dir.join(SUMS);
     let text = serde_json::to_vec(&sums).expect("plain data");
-    Ok(fs::write(&file, text).map_err(Error::io("write", &file))?)
+    fs::write(&file, text).map_err(error::io("write", &file))
 }
 
 /// The bitcode files of a directory.
 fn names(device_libs: &Path) -> Result<BTreeSet<String>, Error> {
-    let entries = fs::read_dir(device_libs).map_err(Error::io("read", device_libs))?;
+    let entries = fs::read_dir(device_libs).map_err(error::io("read", device_libs))?;
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     Ok(names.filter(|name| name.ends_with(".bc")).collect())
 }

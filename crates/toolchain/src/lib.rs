@@ -23,7 +23,7 @@ mod trial;
 
 pub use choose::{ToolchainReport, Toolchains};
 pub use discover::Search;
-pub use error::ToolchainError;
+pub use error::Missing;
 pub use made_by::{clang_version, made_by};
 pub use support::Buildable;
 pub use toolchain::{Toolchain, different_names};

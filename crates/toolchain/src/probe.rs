@@ -1,6 +1,5 @@
 //! Asks a toolchain's programs about the toolchain.
 
-use gfxpack_model::Error;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -8,15 +7,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use gfxpack_model::Error;
 use gfxpack_process::watch::{Recorder, recorded};
-use gfxpack_process::{self as process, Cancel, Output, Program, ProgramEnd};
+use gfxpack_process::{self as process, Cancel, Output, Program, ProgramEnd, interrupted};
 use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache};
 use serde::{Deserialize, Serialize};
 
 use crate::discover::{Candidate, Driver};
-use crate::error::ToolchainError;
+use crate::error::{self, Missing};
 use crate::probe_watch::ProbeRecorder;
 
 /// Far longer than any program takes, for machines under load.
@@ -59,17 +59,14 @@ pub(crate) struct Probed {
 
 impl Probed {
     /// Asks a candidate's programs.
-    pub(crate) fn ask(
-        candidate: &Candidate,
-        runner: &ProgramRunner<'_>,
-    ) -> Result<Self, ToolchainError> {
+    pub(crate) fn ask(candidate: &Candidate, runner: &ProgramRunner<'_>) -> Result<Self, Error> {
         let (mut found, mut configuration, languages) = match &candidate.driver {
             Driver::Hipcc(hipcc) => {
                 let (found, configuration) = ask_hipcc(runner, hipcc)?;
                 (found, configuration, OTHER_LANGUAGES.to_vec())
             }
             Driver::Clang(clang) => {
-                let libs = candidate.device_libs.as_deref().ok_or(ToolchainError::NoDeviceLibs)?;
+                let libs = candidate.device_libs.as_deref().ok_or(Missing::DeviceLibs)?;
                 let rocm = candidate.rocm.as_deref().unwrap_or(Path::new("/usr"));
                 let languages = [&[HIP_ARGS], &OTHER_LANGUAGES[..]].concat();
                 (ask_clang(runner, clang, rocm, libs)?, BTreeSet::new(), languages)
@@ -126,26 +123,22 @@ impl<'a> ProgramRunner<'a> {
         Self { watch: Some(watch), ..*self }
     }
 
-    fn ask(&self, program: &Path, arguments: &[&str]) -> Result<Output, ToolchainError> {
+    fn ask(&self, program: &Path, arguments: &[&str]) -> Result<Output, Error> {
         let (output, _) = self.attempt(program, arguments)?;
         successful(program, arguments, output)
     }
 
-    fn nonsense(&self, program: &Path, reason: &str) -> ToolchainError {
-        ToolchainError::Probe { program: program.to_owned(), reason: reason.to_owned() }
-    }
-
     /// The version in clang's output: `15.0.6` for `Debian clang version 15.0.6`.
-    pub(crate) fn clang_version(&self, clang: &Path) -> Result<String, ToolchainError> {
+    pub(crate) fn clang_version(&self, clang: &Path) -> Result<String, Error> {
         let output = self.ask(clang, &["--version"])?;
         crate::made_by::clang_version(&output.stdout)
             .map(str::to_owned)
-            .ok_or_else(|| self.nonsense(clang, "`--version` names no clang version"))
+            .ok_or_else(|| nonsense(clang, "`--version` names no clang version"))
     }
 
     /// Asks clang's driver for the commands that it would run for each language, given by its
     /// arguments.
-    fn drivers(&self, clang: &Path, languages: &[&[&str]]) -> Result<AskedDrivers, ToolchainError> {
+    fn drivers(&self, clang: &Path, languages: &[&[&str]]) -> Result<AskedDrivers, Error> {
         let mut asked = AskedDrivers::default();
         for language in languages {
             let args = [*language, &["-###", "-nogpulib", "/dev/null", "-o", "probe.o"]].concat();
@@ -168,7 +161,7 @@ impl<'a> ProgramRunner<'a> {
         arguments: &[&str],
         output: &Output,
         read: FilesRead,
-    ) -> Result<BTreeSet<PathBuf>, ToolchainError> {
+    ) -> Result<BTreeSet<PathBuf>, Error> {
         let lines = output.stdout.lines().chain(output.stderr.lines());
         let named = lines.filter_map(|line| line.strip_prefix("Configuration file: "));
         let mut files: BTreeSet<PathBuf> = named.map(PathBuf::from).collect();
@@ -185,7 +178,7 @@ impl<'a> ProgramRunner<'a> {
     }
 
     /// The gfx names that clang's AMDGPU backend knows.
-    pub(crate) fn processors(&self, clang: &Path) -> Result<BTreeSet<String>, ToolchainError> {
+    pub(crate) fn processors(&self, clang: &Path) -> Result<BTreeSet<String>, Error> {
         let target = "--target=amdgcn-amd-amdhsa";
         let output = self.ask(clang, &[target, "-nogpulib", "--print-supported-cpus"])?;
         let both = format!("{}\n{}", output.stdout, output.stderr);
@@ -196,7 +189,7 @@ impl<'a> ProgramRunner<'a> {
             .map(str::to_owned)
             .collect();
         if names.is_empty() {
-            return Err(self.nonsense(clang, "it has no AMDGPU backend"));
+            return Err(nonsense(clang, "it has no AMDGPU backend"));
         }
         Ok(names)
     }
@@ -207,7 +200,7 @@ impl<'a> ProgramRunner<'a> {
         &self,
         program: &Path,
         arguments: &[impl AsRef<OsStr>],
-    ) -> Result<(Output, FilesRead), ToolchainError> {
+    ) -> Result<(Output, FilesRead), Error> {
         let arguments = arguments.iter().map(|arg| arg.as_ref().to_owned()).collect();
         let recorder = Recorder::of_answer(self.scratch, self.watch.is_some());
         let (output, record) =
@@ -221,7 +214,7 @@ impl<'a> ProgramRunner<'a> {
         program: &Path,
         arguments: Vec<OsString>,
         record: Option<&Recorder>,
-    ) -> Result<Output, ToolchainError> {
+    ) -> Result<Output, Error> {
         let output = process::run(
             &Program {
                 path: program,
@@ -235,7 +228,7 @@ impl<'a> ProgramRunner<'a> {
             self.cancel,
         )?;
         if let ProgramEnd::Cancelled = output.end {
-            return Err(ToolchainError::Interrupted);
+            return Err(interrupted());
         }
         Ok(output)
     }
@@ -246,18 +239,18 @@ impl<'a> ProgramRunner<'a> {
     }
 
     /// Compiles a module's text to bitcode with clang.
-    pub(crate) fn bitcode(&self, clang: &Path, module: &str) -> Result<Vec<u8>, ToolchainError> {
+    pub(crate) fn bitcode(&self, clang: &Path, module: &str) -> Result<Vec<u8>, Error> {
         let (text, made) = (self.scratch.join("module.ll"), self.scratch.join("module.bc"));
-        fs::write(&text, module).map_err(Error::io("write", &text))?;
+        fs::write(&text, module).map_err(error::io("write", &text))?;
         let target = "--target=amdgcn-amd-amdhsa";
         let arguments = ["-x", "ir", target, "-nogpulib", "-emit-llvm", "-c", "module.ll"];
         self.ask(clang, &[&arguments[..], &["-o", "module.bc"]].concat())?;
-        Ok(fs::read(&made).map_err(Error::io("read", made))?)
+        fs::read(&made).map_err(error::io("read", made))
     }
 
     /// The program with links resolved, and all shared libraries that it loads.
-    pub(crate) fn with_libraries(&self, program: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
-        let real = fs::canonicalize(program).map_err(Error::io("read", program))?;
+    pub(crate) fn with_libraries(&self, program: &Path) -> Result<Vec<PathBuf>, Error> {
+        let real = fs::canonicalize(program).map_err(error::io("read", program))?;
         let libraries = self.libraries(&real)?;
         Ok([vec![real], libraries].concat())
     }
@@ -266,7 +259,7 @@ impl<'a> ProgramRunner<'a> {
     /// static program has none.
     ///
     /// Source: ld.so(8), `--list`.
-    pub(crate) fn libraries(&self, program: &Path) -> Result<Vec<PathBuf>, ToolchainError> {
+    pub(crate) fn libraries(&self, program: &Path) -> Result<Vec<PathBuf>, Error> {
         let Some(loader) = loader(program) else { return Ok(Vec::new()) };
         let arguments = vec!["--list".into(), program.into()];
         // A preloaded library would be listed.
@@ -297,9 +290,9 @@ fn loader(program: &Path) -> Option<PathBuf> {
 fn ask_hipcc(
     runner: &ProgramRunner<'_>,
     hipcc: &Path,
-) -> Result<(FoundParts, BTreeSet<PathBuf>), ToolchainError> {
+) -> Result<(FoundParts, BTreeSet<PathBuf>), Error> {
     let source = runner.scratch.join("probe.hip");
-    fs::write(&source, "").map_err(Error::io("write", &source))?;
+    fs::write(&source, "").map_err(error::io("write", &source))?;
     let mut last = None;
     for processor in PROBE_PROCESSORS {
         let arch = format!("--offload-arch={processor}");
@@ -309,7 +302,7 @@ fn ask_hipcc(
         match successful(hipcc, &args, output) {
             Ok(output) => {
                 let found = parse_commands(&output.stderr)
-                    .ok_or_else(|| runner.nonsense(hipcc, "`-###` names no compiler command"))?;
+                    .ok_or_else(|| nonsense(hipcc, "`-###` names no compiler command"))?;
                 return Ok((found, runner.configured(hipcc, &args, &output, read)?));
             }
             Err(error) => last = Some(error),
@@ -318,12 +311,20 @@ fn ask_hipcc(
     Err(last.expect("at least one processor was tried"))
 }
 
+/// The error of a program whose output is not as expected.
+fn nonsense(program: &Path, reason: &str) -> Error {
+    Error::internal(
+        format!("failed to probe `{}`: {reason}", program.display()),
+        "run it by hand to see what it says; --hipcc and --clang choose another",
+    )
+}
+
 /// The output of a program, or an error if it failed.
 pub(crate) fn successful(
     program: &Path,
     arguments: &[&str],
     output: Output,
-) -> Result<Output, ToolchainError> {
+) -> Result<Output, Error> {
     if output.ok() {
         return Ok(output);
     }
@@ -331,7 +332,7 @@ pub(crate) fn successful(
     let error = output.stderr.lines().rfind(|line| line.contains("error:"));
     let diagnostic = error.or_else(|| output.stderr.lines().last()).unwrap_or("no output").trim();
     let reason = format!("`{}`: {diagnostic}", arguments.join(" "));
-    Err(ToolchainError::Probe { program: program.to_owned(), reason })
+    Err(nonsense(program, &reason))
 }
 
 /// HIP's version in what clang's driver says of where it is installed; `None` if it finds none.
@@ -392,12 +393,12 @@ fn ask_clang(
     clang: &Path,
     rocm: &Path,
     device_libs: &Path,
-) -> Result<FoundParts, ToolchainError> {
+) -> Result<FoundParts, Error> {
     let resource_dir = runner.ask(clang, &["-print-resource-dir"])?.stdout;
     let lld = runner.ask(clang, &["-print-prog-name=ld.lld"])?.stdout;
     let lld = PathBuf::from(lld.trim());
     if !lld.is_absolute() {
-        return Err(runner.nonsense(clang, "it finds no ld.lld, which links code objects"));
+        return Err(nonsense(clang, "it finds no ld.lld, which links code objects"));
     }
     Ok(FoundParts {
         clang: clang.to_owned(),
@@ -424,8 +425,8 @@ pub(crate) fn header_version(rocm: &Path) -> Option<[u32; 3]> {
 }
 
 /// The ISA versions that the device libraries in a directory know.
-pub(crate) fn isas(device_libs: &Path) -> Result<BTreeSet<String>, ToolchainError> {
-    let entries = fs::read_dir(device_libs).map_err(Error::io("read", device_libs))?;
+pub(crate) fn isas(device_libs: &Path) -> Result<BTreeSet<String>, Error> {
+    let entries = fs::read_dir(device_libs).map_err(error::io("read", device_libs))?;
     let isas: BTreeSet<String> = entries
         .flatten()
         .filter_map(|entry| {
@@ -435,7 +436,7 @@ pub(crate) fn isas(device_libs: &Path) -> Result<BTreeSet<String>, ToolchainErro
             Some(isa.strip_suffix(".amdgcn").unwrap_or(isa).to_owned())
         })
         .collect();
-    if isas.is_empty() { Err(ToolchainError::NoDeviceLibs) } else { Ok(isas) }
+    if isas.is_empty() { Err(Missing::DeviceLibs.into()) } else { Ok(isas) }
 }
 
 /// The files of hipcc: it may be a wrapper that starts scripts beside it.

@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use gfxpack_model::Error;
 use gfxpack_model::digest::Hasher;
 use gfxpack_process::watch::{FileSystemCache, PathStates};
 use gfxpack_process::{FileDigests, Timestamp, read_sealed, touch, write_sealed};
@@ -18,7 +19,6 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::discover::{Candidate, Driver};
-use crate::error::ToolchainError;
 use crate::probe::{Probed, ProgramRunner};
 use crate::probe_watch::ProbeRecorder;
 
@@ -64,11 +64,7 @@ impl<'a> ProbeCache<'a> {
 
     /// The stored answers if they are still valid; otherwise the programs are asked, and their
     /// answers stored with `keep`.
-    pub(crate) fn probe(
-        &self,
-        runner: &ProgramRunner<'_>,
-        keep: bool,
-    ) -> Result<Probed, ToolchainError> {
+    pub(crate) fn probe(&self, runner: &ProgramRunner<'_>, keep: bool) -> Result<Probed, Error> {
         match self.read(runner) {
             Some(probed) => Ok(probed),
             None => self.ask(runner, Timestamp::now(), keep),
@@ -98,7 +94,7 @@ impl<'a> ProbeCache<'a> {
         runner: &ProgramRunner<'_>,
         since: Timestamp,
         keep: bool,
-    ) -> Result<Probed, ToolchainError> {
+    ) -> Result<Probed, Error> {
         let file_system = FileSystemCache::new(self.digests);
         let watch = ProbeRecorder::new(&file_system, since, runner.scratch(), keep);
         let probed = Probed::ask(self.candidate, &runner.watched_by(&watch))?;

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use gfxpack_model::Language;
+use gfxpack_model::{Error, Language};
 
-use crate::error::ToolchainError;
 use crate::toolchain::Toolchain;
 
 /// What a toolchain can build for one processor.
@@ -57,9 +56,9 @@ pub(crate) fn unbuildable(
     processor: &str,
     languages: &BTreeSet<Language>,
     toolchains: &[(Toolchain, Option<&str>)],
-    errors: &[ToolchainError],
+    errors: &[Error],
     given: bool,
-) -> ToolchainError {
+) -> Error {
     let mut reasons: Vec<String> = Vec::new();
     for (toolchain, diagnostics) in toolchains {
         let reason = why_not(processor, toolchain, *diagnostics);
@@ -90,12 +89,9 @@ pub(crate) fn unbuildable(
         ),
     };
     let language = languages.iter().next().copied().unwrap_or(Language::Hip);
-    ToolchainError::Unbuildable {
-        processor: processor.to_owned(),
-        language,
-        reason: reasons.join("; "),
-        remedy,
-    }
+    let reasons = reasons.join("; ");
+    let message = format!("failed to find a way to build {language} for `{processor}`: {reasons}");
+    Error::usage(message, remedy)
 }
 
 /// Why a toolchain does not build for a processor; `diagnostics` is the compiler's output, if it

@@ -15,7 +15,7 @@ use gfxpack_process::{FileDigests, Identity, Timestamp};
 use rayon::prelude::*;
 
 use crate::discover::{Candidate, Driver};
-use crate::error::ToolchainError;
+use crate::error;
 use crate::isa_constants;
 use crate::probe::{self, Probed, ProgramRunner};
 use crate::probe_cache::ProbeCache;
@@ -85,7 +85,7 @@ impl Toolchain {
         digests: &FileDigests,
         runner: &ProgramRunner<'_>,
         (cache, keep): (&Path, bool),
-    ) -> Result<Self, ToolchainError> {
+    ) -> Result<Self, Error> {
         let known = ProbeCache::new(cache, candidate, environment, digests);
         let Probed { found, clang_version, processors, configuration } =
             known.probe(runner, keep)?;
@@ -182,7 +182,7 @@ impl Toolchain {
     }
 
     /// Creates the directory of device libraries, if it has supplied constants and does not exist.
-    pub(crate) fn supply(&self, runner: &ProgramRunner<'_>) -> Result<(), ToolchainError> {
+    pub(crate) fn supply(&self, runner: &ProgramRunner<'_>) -> Result<(), Error> {
         if self.supplied.is_empty() {
             return Ok(());
         }
@@ -221,13 +221,13 @@ impl Toolchain {
     /// one of these changed meanwhile, as while a package manager installs another version.
     ///
     /// # Errors
-    /// The error of `make`; [`ToolchainError::Changed`] with a file whose content changed.
-    pub fn while_unchanged<T, E: From<ToolchainError>>(
+    /// The error of `make`, or one that names a file whose content changed.
+    pub fn while_unchanged<T>(
         &self,
         language: Language,
         digests: &FileDigests,
-        make: impl FnOnce() -> Result<T, E>,
-    ) -> Result<T, E> {
+        make: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let made = make()?;
         self.check_unchanged(language, digests)?;
         Ok(made)
@@ -235,11 +235,7 @@ impl Toolchain {
 
     /// Checks that the files that affect a language's objects have the digested content. Files
     /// that nobody touched since they had it are not read.
-    fn check_unchanged(
-        &self,
-        language: Language,
-        digests: &FileDigests,
-    ) -> Result<(), ToolchainError> {
+    fn check_unchanged(&self, language: Language, digests: &FileDigests) -> Result<(), Error> {
         if language != Language::Assembly && !self.has_sound_constants() {
             return Err(changed(&self.device_libs));
         }
@@ -359,10 +355,14 @@ impl Toolchain {
 }
 
 /// The device libraries that hipcc will link; an error if they are not the given ones.
-fn as_asked_for(candidate: &Candidate, used: PathBuf) -> Result<PathBuf, ToolchainError> {
+fn as_asked_for(candidate: &Candidate, used: PathBuf) -> Result<PathBuf, Error> {
     match &candidate.device_libs {
         Some(given) if fs::canonicalize(given).ok() != fs::canonicalize(&used).ok() => {
-            Err(ToolchainError::OtherDeviceLibs { given: given.clone(), used })
+            let (given, used) = (given.display(), used.display());
+            Err(Error::internal(
+                format!("failed to use the device libraries in `{given}`: hipcc takes `{used}`"),
+                "this hipcc looks for its own; use --clang with --device-libs",
+            ))
         }
         _ => Ok(used),
     }
@@ -402,8 +402,15 @@ impl Snapshot {
     }
 }
 
-fn changed(path: &Path) -> ToolchainError {
-    ToolchainError::Changed { file: path.display().to_string() }
+/// The error that a toolchain changed while it was used: one of its files, as its digest names it, or
+/// the path of a missing file or of the directory with supplied constants.
+fn changed(path: &Path) -> Error {
+    let file = path.display();
+    Error::internal(
+        format!("failed to trust what was compiled: the toolchain's `{file}` changed meanwhile"),
+        "wait until the installation is complete and run again; what was compiled before the \
+         change is kept",
+    )
 }
 
 /// Names that are in one of two lists of [`Toolchain::covered_files`] only, or whose
@@ -426,7 +433,7 @@ fn identity(path: &Path) -> Option<Identity> {
 type ReadFailure = (PathBuf, io::Error);
 
 fn unreadable((path, error): ReadFailure) -> Error {
-    Error::io("read", path)(error)
+    error::io("read", path)(error)
 }
 
 /// A directory and everything below it, links followed, ordered by name. A dangling link, or one to

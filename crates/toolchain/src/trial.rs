@@ -12,7 +12,7 @@ use gfxpack_model::{Digest, Error, Language, TargetId};
 use gfxpack_process::watch::{FileSystemCache, PathStates};
 use gfxpack_process::{read_sealed, write_sealed};
 
-use crate::error::ToolchainError;
+use crate::error;
 use crate::probe::ProgramRunner;
 use crate::toolchain::Toolchain;
 
@@ -109,9 +109,9 @@ impl<'a> Trial<'a> {
     }
 
     /// Compiles the kernel. The toolchain's device libraries must exist.
-    pub(crate) fn run(&self, runner: &ProgramRunner<'_>) -> Result<TrialResult, ToolchainError> {
+    pub(crate) fn run(&self, runner: &ProgramRunner<'_>) -> Result<TrialResult, Error> {
         let source = runner.scratch().join(self.file);
-        fs::write(&source, self.source).map_err(Error::io("write", &source))?;
+        fs::write(&source, self.source).map_err(error::io("write", &source))?;
         let made = runner.scratch().join("trial.o");
         let filled = self.args.iter().map(|arg| self.toolchain.fill(arg));
         let arguments: Vec<_> = filled.chain(["-o".into(), made.clone().into()]).collect();

@@ -31,7 +31,6 @@ use gfxpack_toolchain::Toolchain;
 use super::workers::{Action, Content, InputFile, InputRoot};
 use crate::context::BuildContext;
 use crate::declare::Inputs;
-use crate::error::CompileError;
 use crate::nearby_files::is_include_root;
 
 /// The top directory of the tree.
@@ -66,7 +65,7 @@ impl ActionTemplate {
         job: &Job,
         commands: &[CommandTemplate],
         inputs: &Inputs,
-    ) -> Result<Option<Self>, CompileError> {
+    ) -> Result<Option<Self>, Error> {
         // A file that is sent under two names becomes two files there, and links are not sent.
         let source = &context.plan[job.source];
         let others = inputs.others.files.values().map(|(staged, _)| staged);
@@ -177,7 +176,7 @@ impl<'a> InputTree<'a> {
     fn send(
         &mut self,
         commands: &[CommandTemplate],
-    ) -> Result<Option<Vec<CommandTemplate>>, CompileError> {
+    ) -> Result<Option<Vec<CommandTemplate>>, Error> {
         let Some(loader) = self.libraries()? else { return Ok(None) };
         let mut dirs = BTreeSet::new();
         let mut sent = Vec::with_capacity(commands.len());
@@ -204,7 +203,7 @@ impl<'a> InputTree<'a> {
     /// Adds the libraries of the toolchain's programs, all in one directory. Returns the arguments
     /// that start a program with them and with none of the worker's own; `None` if two have the
     /// same name.
-    fn libraries(&mut self) -> Result<Option<Vec<TemplateArg>>, CompileError> {
+    fn libraries(&mut self) -> Result<Option<Vec<TemplateArg>>, Error> {
         let mut loader = None;
         for file in self.toolchain.files() {
             let Some(name) = file.file_name().and_then(|name| name.to_str()) else { continue };
@@ -244,7 +243,7 @@ impl<'a> InputTree<'a> {
         command: &CommandTemplate,
         loader: &[TemplateArg],
         dirs: &mut BTreeSet<PathBuf>,
-    ) -> Result<Option<Vec<TemplateArg>>, CompileError> {
+    ) -> Result<Option<Vec<TemplateArg>>, Error> {
         let mut args = loader.to_vec();
         let mut previous = "";
         for (at, arg) in command.args.iter().enumerate() {
@@ -279,7 +278,7 @@ impl<'a> InputTree<'a> {
         text: &str,
         previous: &str,
         dirs: &mut BTreeSet<PathBuf>,
-    ) -> Result<Option<String>, CompileError> {
+    ) -> Result<Option<String>, Error> {
         let path = Path::new(text);
         if text.contains("-prefix-map=") || text.starts_with("-I/") {
             return Ok(None);
@@ -307,7 +306,7 @@ impl<'a> InputTree<'a> {
 
     /// Adds a file below `dir` under its own name. Returns its path as commands see it, or `None`
     /// if it is no file.
-    fn add_named(&mut self, dir: &str, file: &Path) -> Result<Option<String>, CompileError> {
+    fn add_named(&mut self, dir: &str, file: &Path) -> Result<Option<String>, Error> {
         let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return Ok(None) };
         if !file.is_file() {
             return Ok(None);
@@ -325,7 +324,7 @@ impl<'a> InputTree<'a> {
     }
 
     /// Adds a header where its includers find it. Returns whether that is possible.
-    fn add_header(&mut self, header: &Path) -> Result<bool, CompileError> {
+    fn add_header(&mut self, header: &Path) -> Result<bool, Error> {
         let Some((place, passed)) = normal(header) else { return Ok(false) };
         let here = place.strip_prefix(HEADERS).unwrap_or(&place);
         // If a link was passed, `..` leads elsewhere.
@@ -337,7 +336,7 @@ impl<'a> InputTree<'a> {
     }
 
     /// Adds a file to the tree, unless another one has the path. Returns whether the tree has it.
-    fn add(&mut self, path: String, file: &Path) -> Result<bool, CompileError> {
+    fn add(&mut self, path: String, file: &Path) -> Result<bool, Error> {
         let digest = self.digest(file)?;
         if let Some(there) = self.files.get(&path) {
             return Ok(there.digest == digest);

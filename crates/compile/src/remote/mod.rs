@@ -5,5 +5,7 @@ mod action;
 mod runner;
 mod workers;
 
-pub use self::workers::{Action, ActionOutcome, Content, InputFile, InputRoot, RemoteWorkers};
+pub use self::workers::{
+    Action, ActionOutcome, Content, InputFile, InputRoot, RemoteError, RemoteWorkers,
+};
 pub(crate) use runner::{RemoteContext, RemoteOutcome};

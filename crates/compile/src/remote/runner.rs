@@ -3,19 +3,17 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use gfxpack_launch::DriverCommands;
-use gfxpack_model::{JobId, SourceId};
+use gfxpack_model::{Error, JobId, SourceId};
 use gfxpack_process::Usage;
 
 use super::action::ActionTemplate;
-use super::workers::RemoteWorkers;
-use crate::context::BuildContext;
+use super::workers::{RemoteError, RemoteWorkers};
+use crate::context::{BuildContext, get_or_make};
 use crate::declare::Declared;
-use crate::error::{CompileError, get_or_make};
 use crate::job::{self, FailureKind, Made, Outcome, Site};
-use crate::remote_error::RemoteError;
 
 /// How jobs run remotely, by source and by command list. `None` if they can't, or if the template failed to be made.
 type ActionTemplates = HashMap<(SourceId, usize), Arc<OnceLock<Option<Arc<ActionTemplate>>>>>;
@@ -49,7 +47,7 @@ impl<'a> RemoteContext<'a> {
         &self,
         index: JobId,
         commands: &Arc<DriverCommands>,
-    ) -> Result<Option<Arc<ActionTemplate>>, CompileError> {
+    ) -> Result<Option<Arc<ActionTemplate>>, Error> {
         let job = &self.context.plan[index];
         // Drivers keep their command lists, so an address identifies one.
         let key = (job.source, Arc::as_ptr(commands) as usize);
@@ -67,7 +65,7 @@ impl<'a> RemoteContext<'a> {
     }
 
     /// Runs a job of the plan to its end. The caller stores the object.
-    pub(crate) fn run(&self, index: JobId) -> Result<RemoteOutcome, CompileError> {
+    pub(crate) fn run(&self, index: JobId) -> Result<RemoteOutcome, Error> {
         let Self { workers, context, .. } = self;
         let job = &context.plan[index];
         let direct = context.declarer.direct(job);
@@ -83,7 +81,23 @@ impl<'a> RemoteContext<'a> {
         let started = Instant::now();
         let outcome = match workers.run(&action, context.cancel) {
             Ok(outcome) => outcome,
-            Err(error) => return without_answer(error, context.time_limit, started),
+            Err(RemoteError::Fatal(error)) => return Err(error),
+            Err(RemoteError::NotCached) => return Ok(RemoteOutcome::Here(None)),
+            Err(RemoteError::Lost(reason)) => {
+                let name = &job.key.kernel_name;
+                return Ok(RemoteOutcome::Here(Some(format!(
+                    "failed to run `{name}` remotely: {reason}; it is compiled here"
+                ))));
+            }
+            Err(RemoteError::TimedOut) => {
+                let outcome = Outcome {
+                    made: Made::nothing(FailureKind::TimedOut(context.time_limit)),
+                    duration: started.elapsed(),
+                    usage: Usage::default(),
+                    site: Site::Remote { worker: String::new(), cached: false },
+                };
+                return Ok(RemoteOutcome::Done(Box::new(outcome)));
+            }
         };
         let bytes = match job::checked(job, outcome.output.unwrap_or_default()) {
             Ok(bytes) if outcome.exit_code == 0 => bytes,
@@ -105,30 +119,5 @@ impl<'a> RemoteContext<'a> {
             site: Site::Remote { worker: outcome.worker, cached: outcome.cached },
         };
         Ok(RemoteOutcome::Done(Box::new(outcome)))
-    }
-}
-
-/// Decides about a job for which the remote service had no outcome.
-fn without_answer(
-    error: RemoteError,
-    time_limit: Duration,
-    started: Instant,
-) -> Result<RemoteOutcome, CompileError> {
-    match error {
-        RemoteError::Interrupted => Err(CompileError::Interrupted),
-        RemoteError::NotCached(_) => Ok(RemoteOutcome::Here(None)),
-        RemoteError::TimedOut(_) => {
-            let outcome = Outcome {
-                made: Made::nothing(FailureKind::TimedOut(time_limit)),
-                duration: started.elapsed(),
-                usage: Usage::default(),
-                site: Site::Remote { worker: String::new(), cached: false },
-            };
-            Ok(RemoteOutcome::Done(Box::new(outcome)))
-        }
-        RemoteError::Lost { .. } => {
-            Ok(RemoteOutcome::Here(Some(format!("{error}; it is compiled here"))))
-        }
-        RemoteError::Service { .. } => Err(CompileError::Remote(error)),
     }
 }

@@ -5,11 +5,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
+use gfxpack_model::{Digest, Error};
 use gfxpack_process::Cancel;
 
-use crate::remote_error::RemoteError;
+/// Why an action has no outcome.
+#[derive(Debug)]
+pub enum RemoteError {
+    /// The command did not end within its time limit.
+    TimedOut,
+    /// Only cached outcomes were asked for, and the service has none.
+    NotCached,
+    /// The service can never run this action, as it says; it may run others.
+    Lost(String),
+    /// The service can't be used, or the user asked to stop.
+    Fatal(Error),
+}
 
 /// Runs actions elsewhere, several at once.
 pub trait RemoteWorkers: fmt::Debug + Send + Sync {

@@ -13,7 +13,17 @@ use super::entry::{Entry, ObjectInfo, ObjectPurpose, read_entry, read_info};
 use super::paths::{
     EVICTABLE_DIRS, KEY_DIRS, LOCK, TEMP, VERSION, is_gone, object_path, refusal_path, sweep,
 };
-use crate::error::CompileError;
+
+/// A stored object was found damaged and has been removed.
+#[derive(Debug, Clone, Copy, thiserror::Error)]
+#[error("failed to use stored object `{0}`: its bytes are not those that were stored")]
+pub struct CorruptObject(pub Digest);
+
+impl From<CorruptObject> for Error {
+    fn from(corrupt: CorruptObject) -> Self {
+        Self::internal(corrupt, "run again: it is compiled anew").caused_by(corrupt)
+    }
+}
 
 /// Code objects by key, in a directory that any number of builds may share. Files are
 /// written whole and never changed. Damage is found by digest when the bytes are read. The
@@ -32,8 +42,8 @@ impl ObjectStore {
     /// nothing is evicted.
     ///
     /// # Errors
-    /// [`CompileError::File`] if the directory can't be made or written.
-    pub fn open(cache_dir: &Path) -> Result<Self, CompileError> {
+    /// If the directory can't be made or written.
+    pub fn open(cache_dir: &Path) -> Result<Self, Error> {
         let mut store = Self::open_to_look(cache_dir);
         let temp = store.dir.join(TEMP);
         fs::create_dir_all(&temp).map_err(Error::io("create", &temp))?;
@@ -63,8 +73,8 @@ impl ObjectStore {
     /// The store in a read-only directory, with a second one for new objects.
     ///
     /// # Errors
-    /// [`CompileError::File`] if the second one can't be created.
-    pub fn open_above(cache_dir: &Path, above: &Path) -> Result<Self, CompileError> {
+    /// If the second one can't be created.
+    pub fn open_above(cache_dir: &Path, above: &Path) -> Result<Self, Error> {
         let mut store = Self::open(above)?;
         store.below = Some(cache_dir.join(VERSION));
         Ok(store)
@@ -125,12 +135,7 @@ impl ObjectStore {
     /// Information about the object with this key.
     #[must_use]
     pub fn info(&self, key: Digest) -> Option<ObjectInfo> {
-        self.info_at(&object_path(key), key)
-    }
-
-    /// Information about the object in a file; `None` if the file belongs to another key.
-    pub(super) fn info_at(&self, path: &Path, key: Digest) -> Option<ObjectInfo> {
-        info_of(&self.open_file(path).ok()?, key)
+        info_of(&self.open_file(&object_path(key)).ok()?, key)
     }
 
     /// The purpose of a stored object; `None` if not known.
@@ -143,25 +148,21 @@ impl ObjectStore {
     /// The object with this key.
     ///
     /// # Errors
-    /// [`CompileError::CorruptObject`] if the bytes are not those that were stored, or are gone;
-    /// the entry is then removed, so that the next build makes it anew. [`CompileError::File`] if
+    /// [`CorruptObject`] if the bytes are not those that were stored, or are gone;
+    /// the entry is then removed, so that the next build makes it anew. If
     /// it can't be read.
-    pub fn read(&self, key: Digest) -> Result<Vec<u8>, CompileError> {
-        self.read_whole(key).map(|(_, bytes)| bytes)
-    }
-
-    pub(super) fn read_whole(&self, key: Digest) -> Result<(ObjectInfo, Vec<u8>), CompileError> {
+    pub fn read(&self, key: Digest) -> Result<Vec<u8>, Error> {
         let path = object_path(key);
         let bytes = match self.read_entry(&path) {
             // Evicted or removed since the lookup.
-            Err(error) if is_gone(&error) => return Err(CompileError::CorruptObject(key)),
+            Err(error) if is_gone(&error) => return Err(CorruptObject(key).into()),
             read => read.map_err(Error::io("read", self.dir.join(&path)))?,
         };
-        let Some(Entry { info, object, .. }) = Entry::parse(&bytes, key) else {
+        let Some(Entry { object, .. }) = Entry::parse(&bytes, key) else {
             self.drop_one(key, &path)?;
-            return Err(CompileError::CorruptObject(key));
+            return Err(CorruptObject(key).into());
         };
-        Ok((info, object.to_vec()))
+        Ok(object.to_vec())
     }
 
     /// Reads these objects in parallel, to remove damaged ones.
@@ -183,16 +184,44 @@ impl ObjectStore {
     /// Stores the object with this key.
     ///
     /// # Errors
-    /// [`CompileError::File`] if it can't be written; nothing half-written stays.
+    /// If it can't be written; nothing half-written stays.
     pub fn insert(
         &self,
         key: Digest,
         bytes: &[u8],
         about: &ObjectPurpose,
-    ) -> Result<ObjectInfo, CompileError> {
+    ) -> Result<ObjectInfo, Error> {
         let (info, header, about) = ObjectInfo::for_object(key, bytes, about);
         self.write(&object_path(key), &[&header, bytes, &about])?;
         Ok(info)
+    }
+
+    /// Copies an object from another store. Its bytes are checked on the way; `None` if the other
+    /// store does not have it, or has removed it because it was damaged.
+    ///
+    /// # Errors
+    /// If it can't be read or written.
+    pub fn adopt(&self, from: &Self, key: Digest) -> Result<Option<ObjectInfo>, Error> {
+        self.adopt_file(from, key, &object_path(key))
+    }
+
+    /// Copies the file of an object or a refusal.
+    pub(super) fn adopt_file(
+        &self,
+        from: &Self,
+        key: Digest,
+        path: &Path,
+    ) -> Result<Option<ObjectInfo>, Error> {
+        let raw = match from.read_entry(path) {
+            Err(error) if is_gone(&error) => return Ok(None),
+            raw => raw.map_err(Error::io("read", from.dir.join(path)))?,
+        };
+        let Some(Entry { info, .. }) = Entry::parse(&raw, key) else {
+            from.drop_one(key, path)?;
+            return Ok(None);
+        };
+        self.write(path, &[&raw])?;
+        Ok(Some(info))
     }
 
     pub(crate) fn write(&self, path: &Path, parts: &[&[u8]]) -> Result<(), Error> {
@@ -212,7 +241,7 @@ fn info_of(file: &File, key: Digest) -> Option<ObjectInfo> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_support::{about_it, fixture};
+    use super::super::test_support::{about_it, fixture, is_corrupt};
     use super::*;
 
     #[test]
@@ -230,7 +259,7 @@ mod tests {
         let f = fixture();
         f.store.insert(f.job, b"x", &about_it()).unwrap();
         f.store.remove(f.job);
-        assert!(matches!(f.store.read(f.job), Err(CompileError::CorruptObject(_))));
+        assert!(is_corrupt(&f.store.read(f.job)));
     }
 
     #[test]
@@ -246,7 +275,7 @@ mod tests {
         let at = bytes.windows(5).position(|five| five == b"below").unwrap();
         bytes[at] ^= 1;
         fs::write(&path, &bytes).unwrap();
-        assert!(matches!(store.read(f.job), Err(CompileError::CorruptObject(_))));
+        assert!(is_corrupt(&store.read(f.job)));
         assert_eq!(fs::read(&path).unwrap(), bytes);
         assert_eq!(store.lookup(f.job), None, "it is compiled again");
         store.insert(f.job, b"above", &about_it()).unwrap();
@@ -273,10 +302,10 @@ mod tests {
             match f.store.read(f.job) {
                 // Only damage that does not change the meaning may go unnoticed.
                 Ok(read) => assert_eq!(read, b"some object"),
-                Err(CompileError::CorruptObject(_)) => {
+                corrupt => {
+                    assert!(is_corrupt(&corrupt), "{corrupt:?}");
                     assert!(!f.store.dir.join(object_path(f.job)).exists());
                 }
-                Err(other) => panic!("{other}"),
             }
         }
     }
@@ -291,7 +320,7 @@ mod tests {
         let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
         fs::set_permissions(path.parent().unwrap(), mode(0o555)).unwrap();
         let looking = ObjectStore::open_to_look(f.dir.path());
-        assert!(matches!(looking.read(f.job), Err(CompileError::CorruptObject(_))));
+        assert!(is_corrupt(&looking.read(f.job)));
         let opened = ObjectStore::open(f.dir.path());
         assert!(opened.is_err() || rustix::process::geteuid().is_root(), "{opened:?}");
         fs::set_permissions(path.parent().unwrap(), mode(0o755)).unwrap();
@@ -305,7 +334,27 @@ mod tests {
         fs::create_dir_all(path(f.job).parent().unwrap()).unwrap();
         fs::copy(path(other), path(f.job)).unwrap();
         assert_eq!(f.store.lookup(f.job), None);
-        assert!(matches!(f.store.read(f.job), Err(CompileError::CorruptObject(_))));
+        assert!(is_corrupt(&f.store.read(f.job)));
         assert!(!path(f.job).exists() && f.store.lookup(other).is_some());
+    }
+
+    #[test]
+    fn an_object_is_adopted_whole_or_not_at_all() {
+        let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [from, to] = [&dirs[0], &dirs[1]].map(|dir| ObjectStore::open(dir.path()).unwrap());
+        let (key, other) = (Digest::of(b"key"), Digest::of(b"other"));
+        let info = from.insert(key, b"object", &about_it()).unwrap();
+        assert_eq!(to.adopt(&from, other).unwrap(), None);
+        assert_eq!(to.adopt(&from, key).unwrap(), Some(info.clone()));
+        assert_eq!(to.lookup(key), Some(info));
+        assert_eq!(to.read(key).unwrap(), b"object");
+        assert_eq!(to.about(key), Some(about_it()));
+
+        from.insert(other, b"object", &about_it()).unwrap();
+        let file = dirs[0].path().join(VERSION).join(object_path(other));
+        let text = String::from_utf8(fs::read(&file).unwrap()).unwrap();
+        fs::write(&file, text.replace("\nobject", "\nobiect")).unwrap();
+        assert_eq!(to.adopt(&from, other).unwrap(), None, "damaged");
+        assert!(to.info(other).is_none() && !file.exists());
     }
 }

@@ -1,13 +1,12 @@
 //! Kept refusals: failures that are the kernel's own fault. They are stored by key, in files of the
 //! same form as objects.
 
-use gfxpack_model::Digest;
+use gfxpack_model::{Digest, Error};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Entry, ObjectInfo, ObjectPurpose};
 use super::object_store::ObjectStore;
 use super::paths::refusal_path;
-use crate::error::CompileError;
 use crate::job::{Failure, FailureKind};
 
 /// This version of gfxpack; another one may judge differently.
@@ -26,18 +25,18 @@ impl ObjectStore {
     /// Stores a failure, which is the kernel's own fault.
     ///
     /// # Errors
-    /// [`CompileError::File`] if it can't be written.
+    /// If it can't be written.
     pub(crate) fn insert_refusal(
         &self,
         key: Digest,
         failure: &Failure,
         about: &ObjectPurpose,
-    ) -> Result<(), CompileError> {
+    ) -> Result<(), Error> {
         let Failure { kind, output, .. } = failure.clone();
         let refusal = KeptRefusal { judge: JUDGE.to_owned(), reason: kind, output };
         let bytes = serde_json::to_vec(&refusal).expect("plain data");
         let (_, header, about) = ObjectInfo::for_object(key, &bytes, about);
-        Ok(self.write(&refusal_path(key), &[&header, &bytes, &about])?)
+        self.write(&refusal_path(key), &[&header, &bytes, &about])
     }
 
     /// The kept failure with this key, if this version of gfxpack judged it.
@@ -52,8 +51,8 @@ impl ObjectStore {
     /// Copies a kept refusal from another store. Returns whether there is one.
     ///
     /// # Errors
-    /// [`CompileError::File`] if it can't be read or written.
-    pub fn adopt_refusal(&self, from: &Self, key: Digest) -> Result<bool, CompileError> {
+    /// If it can't be read or written.
+    pub fn adopt_refusal(&self, from: &Self, key: Digest) -> Result<bool, Error> {
         self.adopt_file(from, key, &refusal_path(key)).map(|info| info.is_some())
     }
 }

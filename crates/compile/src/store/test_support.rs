@@ -1,8 +1,8 @@
 //! An empty store for tests.
 
-use gfxpack_model::{Digest, KernelKey};
+use gfxpack_model::{Digest, Error, KernelKey};
 
-use super::{ObjectPurpose, ObjectStore};
+use super::{CorruptObject, ObjectPurpose, ObjectStore};
 
 pub(crate) struct Fixture {
     pub(crate) dir: tempfile::TempDir,
@@ -21,4 +21,8 @@ pub(crate) fn about_it() -> ObjectPurpose {
     let key = KernelKey::for_source("a.cl", " -DA", "gfx906");
     let arguments = ["-DA", "a.cl"].map(Into::into).to_vec();
     ObjectPurpose { key, target_id: "gfx906".parse().unwrap(), arguments }
+}
+
+pub(crate) fn is_corrupt(read: &Result<Vec<u8>, Error>) -> bool {
+    read.as_ref().is_err_and(|error| error.cause::<CorruptObject>().is_some())
 }

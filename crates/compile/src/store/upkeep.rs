@@ -6,13 +6,13 @@ use std::time::{Duration, SystemTime};
 
 use gfxpack_model::{Error, KernelKey};
 
+use gfxpack_process::interrupted;
 use rayon::prelude::*;
 use rustix::fs::{FlockOperation, flock};
 
 use super::entry::{Entry, read_entry};
 use super::object_store::ObjectStore;
 use super::paths::{EVICTABLE_DIRS, KEY_DIRS, LOCK, TEMP, is_gone, sweep};
-use crate::error::CompileError;
 
 /// Directories beside the store whose files may be evicted too: probe answers, and records of
 /// written files.
@@ -107,8 +107,8 @@ impl ObjectStore {
     /// should not be used afterwards.
     ///
     /// # Errors
-    /// [`CompileError::File`] if the store can't be written.
-    pub fn evict(&self, limits: &Limits) -> Result<Option<Evicted>, CompileError> {
+    /// If the store can't be written.
+    pub fn evict(&self, limits: &Limits) -> Result<Option<Evicted>, Error> {
         let path = self.dir.join(LOCK);
         if !path.exists() {
             return Ok(Some(Evicted::default()));
@@ -157,17 +157,13 @@ impl ObjectStore {
     /// objects.
     ///
     /// # Errors
-    /// [`CompileError::File`] if one can't be read or removed,
-    /// [`CompileError::Interrupted`].
-    pub fn verify(
-        &self,
-        go_on: &(dyn Fn() -> bool + Sync),
-    ) -> Result<(u64, Vec<Damaged>), CompileError> {
+    /// If one can't be read or removed, or `go_on` ended the search.
+    pub fn verify(&self, go_on: &(dyn Fn() -> bool + Sync)) -> Result<(u64, Vec<Damaged>), Error> {
         let files: Vec<StoredFile> =
             self.entries().into_iter().filter(|entry| KEY_DIRS.contains(&entry.kind)).collect();
-        let check = |entry: &StoredFile| -> Result<Option<Damaged>, CompileError> {
+        let check = |entry: &StoredFile| -> Result<Option<Damaged>, Error> {
             if !go_on() {
-                return Err(CompileError::Interrupted);
+                return Err(interrupted());
             }
             let bytes = match File::open(&entry.path).and_then(read_entry) {
                 Err(error) if is_gone(&error) => return Ok(None),
@@ -229,7 +225,7 @@ mod tests {
     use gfxpack_model::Digest;
 
     use super::super::paths::{object_path, refusal_path};
-    use super::super::test_support::about_it;
+    use super::super::test_support::{about_it, is_corrupt};
     use super::*;
     use crate::job::{Failure, FailureKind};
 
@@ -366,13 +362,13 @@ mod tests {
         assert_eq!((objects, damaged.len()), (4, 2));
         assert!(damaged.iter().any(|one| one.key == Some(about_it().key)), "{damaged:?}");
         assert_eq!(left(dir.path(), &jobs), [false, true, false, true]);
-        assert!(matches!(opened.verify(&|| false), Err(CompileError::Interrupted)));
+        assert!(opened.verify(&|| false).unwrap_err().is_interrupted());
         // Files larger than any memory.
         let huge = |path: &Path| File::create(path).unwrap().set_len(1 << 42).unwrap();
         let path = opened.dir.join(object_path(jobs[1]));
         huge(&path);
         assert_eq!(opened.about(jobs[1]), None);
-        assert!(matches!(opened.read(jobs[1]), Err(CompileError::CorruptObject(_))));
+        assert!(is_corrupt(&opened.read(jobs[1])));
         huge(&path);
         huge(&opened.dir.join("objects/core"));
         assert_eq!(opened.verify(&|| true).unwrap().1.len(), 2);

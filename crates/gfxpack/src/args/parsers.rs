@@ -61,7 +61,8 @@ pub(super) fn parse_template(text: &str) -> Result<String, String> {
 
 /// Which of several shards.
 pub(super) fn parse_shard(text: &str) -> Result<Shard, String> {
-    text.parse::<Shard>().map_err(|error| format!("{error}\nhint: {}", error.hint()))
+    text.parse::<Shard>()
+        .map_err(|error| format!("{error}\nhint: {}", error.hint().unwrap_or_default()))
 }
 
 /// The path of a file that is put in place when complete, so not `-`.

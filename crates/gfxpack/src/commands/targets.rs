@@ -4,7 +4,7 @@ use gfxpack_model::Language;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_pipeline::text::language_word;
 use gfxpack_pipeline::toolchains::{buildable, survey};
-use gfxpack_toolchain::ToolchainError;
+use gfxpack_toolchain::Missing;
 use serde_json::json;
 
 use super::toolchains;
@@ -28,9 +28,7 @@ pub(crate) fn run(args: &Targets, context: &Context) -> Result {
         // The list is useful even without a compiler. A compiler that was given must
         // work.
         Err(error)
-            if !args.buildable
-                && !args.toolchains
-                && matches!(error.cause(), Some(ToolchainError::NoHipcc)) =>
+            if !args.buildable && !args.toolchains && error.cause() == Some(&Missing::Hipcc) =>
         {
             output.warn(&format!("{error}; what can be built here is not known"));
             None

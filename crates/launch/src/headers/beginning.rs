@@ -8,13 +8,13 @@
 //! define or undefine, other pragmas than `#pragma once`, and what asks for other files or for what
 //! was compiled before.
 
-use gfxpack_model::Error;
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::mem;
 use std::path::{Component, Path, PathBuf};
 
+use gfxpack_model::Error;
 use gfxpack_process::watch::tidy_path;
 
 use super::precompiled::is_of_name;

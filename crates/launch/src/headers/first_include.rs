@@ -5,9 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_model::{SourceId, ToolchainId};
+use gfxpack_model::{Error, SourceId, ToolchainId};
 use gfxpack_process::watch::{Visible, tidy_path};
-use gfxpack_toolchain::ToolchainError;
 
 use super::beginning::{
     FirstInclude, HALF, MacroState, Question, RUNTIME, changed_names, harmless_again, including,
@@ -59,7 +58,7 @@ impl HeaderMaker<'_> {
     pub(super) fn including_first(
         &mut self,
         group: &HeaderGroup,
-    ) -> Result<Vec<(String, Vec<Member>)>, ToolchainError> {
+    ) -> Result<Vec<(String, Vec<Member>)>, Error> {
         let enough = group.members.len() >= MIN_HEADER_COMMANDS;
         let lists = LISTS.map(|list| (list, self.stored(group, list)));
         let may_pay = lists.iter().any(|(_, stored)| match stored {
@@ -106,14 +105,12 @@ impl HeaderMaker<'_> {
         group: &HeaderGroup,
         members: Vec<&'m Member>,
         macros: &mut AskedMacros,
-    ) -> Result<SourceBeginning<'m>, ToolchainError> {
+    ) -> Result<SourceBeginning<'m>, Error> {
         let mut asked = SourceBeginning { members, includes: Vec::new() };
         let scratch = scratch(self.options.scratch, "first-")?;
         let stage = self.options.file_system.real(scratch.path()).join("source");
         let Member { source, dirs, .. } = asked.members[0];
-        if !self.options.sources.lay_out(*source, &stage)? {
-            return Ok(asked);
-        }
+        self.options.sources.lay_out(*source, &stage)?;
         // Without the directory, the preprocessor would look for nothing in it.
         let is_dir = |dir: &PathBuf| self.options.sources.is_dir(*source, dir);
         let below = dirs.iter().filter(|dir| is_dir(dir)).map(|dir| tidy_path(dir));
@@ -142,7 +139,7 @@ impl HeaderMaker<'_> {
         asked: &SourceBeginning<'_>,
         macros: &MacroState,
         stage: &Path,
-    ) -> Result<Vec<FirstInclude>, ToolchainError> {
+    ) -> Result<Vec<FirstInclude>, Error> {
         let mut macros = macros.clone();
         macros.poison(asked.members.iter().flat_map(|member| &member.macros).cloned());
         let Member { commands, main, .. } = asked.members[0];
@@ -165,7 +162,7 @@ impl HeaderMaker<'_> {
 
     /// The predefined macros, with those poisoned that the driver's header and HIP's define or
     /// undefine; `None` if these could not be found out.
-    fn macros_of(&mut self, group: &HeaderGroup) -> Result<Option<AskedMacros>, ToolchainError> {
+    fn macros_of(&mut self, group: &HeaderGroup) -> Result<Option<AskedMacros>, Error> {
         let Some(recipe) = self.recipe(group, String::new()) else { return Ok(None) };
         let Some(printed) = self.print_all(group.toolchain, &recipe, RUNTIME)? else {
             return Ok(None);
@@ -180,7 +177,7 @@ impl HeaderMaker<'_> {
         toolchain: ToolchainId,
         recipe: &HeaderRecipe,
         first: &'static str,
-    ) -> Result<Option<String>, ToolchainError> {
+    ) -> Result<Option<String>, Error> {
         let scratch = scratch(self.options.scratch, "text-")?;
         let (dir, file) = (scratch.path(), scratch.path().join("i"));
         let text = including_all(first);

@@ -13,7 +13,6 @@ use gfxpack_process::watch::{
     FileSystemCache, Record, Recorder, Visible, WatchError, recorded, tidy_path,
 };
 use gfxpack_process::{Output, Usage};
-use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
 use super::precompiled::{PrecompiledHeader, are_plain, macro_name};
@@ -117,12 +116,12 @@ impl<'a> HeaderMaker<'a> {
     /// jobs, and the resources used.
     ///
     /// # Errors
-    /// [`ToolchainError`] if the disk is full or the build was cancelled. A header that can't be
+    /// If the disk is full or the build was cancelled. A header that can't be
     /// made for another reason is left out.
     pub(crate) fn make<'c>(
         mut self,
         commands: impl Iterator<Item = (Command<'c>, Direct)>,
-    ) -> Result<(Served, Usage), ToolchainError> {
+    ) -> Result<(Served, Usage), Error> {
         let mut served = Vec::new();
         for mut group in by_command(commands) {
             let first = self.while_unchanged(group.toolchain, |it| it.including_first(&group))?;
@@ -139,7 +138,7 @@ impl<'a> HeaderMaker<'a> {
     }
 
     /// Gives each member that may use the precompiled header this header.
-    fn serve(&mut self, group: &HeaderGroup, text: String) -> Result<Served, ToolchainError> {
+    fn serve(&mut self, group: &HeaderGroup, text: String) -> Result<Served, Error> {
         let recipe = self.recipe(group, text).filter(|_| !group.members.is_empty());
         let Some(recipe) = recipe else { return Ok(Vec::new()) };
         let header = self.while_unchanged(group.toolchain, |it| it.header(group, &recipe))?;
@@ -191,7 +190,7 @@ impl<'a> HeaderMaker<'a> {
         &mut self,
         group: &HeaderGroup,
         recipe: &HeaderRecipe,
-    ) -> Result<Option<PrecompiledHeader>, ToolchainError> {
+    ) -> Result<Option<PrecompiledHeader>, Error> {
         let HeaderGroup { toolchain: index, commands, members } = group;
         let (index, commands) = (*index, commands.list.as_slice());
         let mut header = match recipe.found(self.options.file_system) {
@@ -223,7 +222,7 @@ impl<'a> HeaderMaker<'a> {
         index: ToolchainId,
         commands: &[CommandTemplate],
         recipe: &HeaderRecipe,
-    ) -> Result<Option<PrecompiledHeader>, ToolchainError> {
+    ) -> Result<Option<PrecompiledHeader>, Error> {
         let (scratch, output, record) = self.while_unchanged(index, |headers| {
             let scratch = scratch(headers.options.scratch, "header-")?;
             let args = recipe.prepare(scratch.path())?;
@@ -266,7 +265,7 @@ impl<'a> HeaderMaker<'a> {
         commands: &[CommandTemplate],
         recipe: &HeaderRecipe,
         header: &PrecompiledHeader,
-    ) -> Result<bool, ToolchainError> {
+    ) -> Result<bool, Error> {
         let scratch = scratch(self.options.scratch, "probe-")?;
         let dir = scratch.path();
         let input = "probe.hip";
@@ -282,7 +281,7 @@ impl<'a> HeaderMaker<'a> {
             visible.dirs.extend(needs.dirs);
             visible.names.extend(needs.names);
         }
-        let mut build = |output: &Path, with: bool| -> Result<Option<Vec<u8>>, ToolchainError> {
+        let mut build = |output: &Path, with: bool| -> Result<Option<Vec<u8>>, Error> {
             let values = TemplateValues { input, defines: &[], output, deps_file, scratch: dir };
             for command in commands {
                 let with_header = Some(header).filter(|_| with).and_then(|it| it.apply(command));
@@ -301,8 +300,8 @@ impl<'a> HeaderMaker<'a> {
     fn while_unchanged<T>(
         &mut self,
         toolchain: ToolchainId,
-        mut make: impl FnMut(&mut Self) -> Result<T, ToolchainError>,
-    ) -> Result<T, ToolchainError> {
+        mut make: impl FnMut(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let toolchain = self.session.toolchain(toolchain);
         let digests = self.options.file_system.digests();
         toolchain.while_unchanged(Language::Hip, digests, || make(self))
@@ -315,7 +314,7 @@ impl<'a> HeaderMaker<'a> {
         recipe: &HeaderRecipe,
         args: Vec<OsString>,
         dir: &Path,
-    ) -> Result<Ran, ToolchainError> {
+    ) -> Result<Ran, Error> {
         let mut visible = recipe.inputs().visible.clone();
         visible.stage = self.options.file_system.real(dir);
         visible.names.push(recipe.source());
@@ -330,13 +329,13 @@ impl<'a> HeaderMaker<'a> {
         args: Vec<OsString>,
         (directory, own): (&Path, &Path),
         visible: &Visible,
-    ) -> Result<Ran, ToolchainError> {
+    ) -> Result<Ran, Error> {
         let (output, record) = recorded(Recorder::of_compiler(own, Some(visible)), |record| {
             self.starter.run(toolchain, args, (directory, own), record)
         })?;
         self.usage = self.usage.then(output.usage);
         if self.session.cancel.is_cancelled() {
-            return Err(ToolchainError::Interrupted);
+            return Err(gfxpack_process::interrupted());
         }
         Ok((output, record))
     }

@@ -1,14 +1,13 @@
 //! Which macros a header depends on, asked from the preprocessor: a source defines macros and includes
 //! the header, and the preprocessor warns of those that were neither expanded nor tested.
 
-use gfxpack_model::Error;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
+use gfxpack_model::Error;
 use gfxpack_process::Output;
-use gfxpack_toolchain::ToolchainError;
 use tempfile::TempDir;
 
 use super::beginning::{listed_name, words};
@@ -31,7 +30,7 @@ const OPTIONS: [&str; 5] = [
 ];
 
 /// Runs a command line in a directory of its own.
-type RunIn<'r> = &'r mut dyn FnMut(Vec<OsString>, &Path) -> Result<Output, ToolchainError>;
+type RunIn<'r> = &'r mut dyn FnMut(Vec<OsString>, &Path) -> Result<Output, Error>;
 
 /// Whether the headers of a recipe use macros with these names; without names for which this could
 /// not be found out.
@@ -40,7 +39,7 @@ pub(super) fn used_names(
     names: &[String],
     scratch: &dyn Fn() -> Result<TempDir, Error>,
     run: RunIn<'_>,
-) -> Result<BTreeMap<String, bool>, ToolchainError> {
+) -> Result<BTreeMap<String, bool>, Error> {
     let mut found = BTreeMap::new();
     let mut waiting: Vec<Vec<String>> = names.chunks(MAX_NAMES).map(<[_]>::to_vec).collect();
     for _ in 0..MAX_RUNS {

@@ -7,9 +7,9 @@ use gfxpack_compile::SourceSet;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::plan::TargetRequest;
-use gfxpack_plan::{InputError, InputFault};
 use gfxpack_process::ScratchDir;
 
+use crate::error::Error;
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::{Absences, Absent, Reason, SkipList};
 use crate::missing_from::{ExistingCount, ExistingKeys};
@@ -58,7 +58,7 @@ pub struct Inputs {
     pub absent: Absences,
     /// Errors in keys of lists. Programs write key lists, so the other keys are
     /// built nevertheless.
-    pub key_errors: Vec<InputError>,
+    pub key_errors: Vec<Error>,
     /// Warnings to print before anything runs.
     pub warnings: Vec<String>,
 }
@@ -77,16 +77,16 @@ pub(super) struct InputCollector {
     pub(super) excluded: Excluded,
     /// Paths in manifests at which nothing exists. People write manifests, so they
     /// should correct them.
-    pub(super) wrong_paths: Vec<InputError>,
+    pub(super) wrong_paths: Vec<Error>,
     /// Whether any input may have kernels; false if all inputs are empty key lists.
     pub(super) has_input: bool,
 }
 
 impl InputCollector {
     /// Records an error in a key, which is then absent.
-    pub(super) fn note_unusable(&mut self, key: &KeyRequest, fault: InputFault) -> Absent {
+    pub(super) fn note_unusable(&mut self, key: &KeyRequest, fault: Error) -> Absent {
         let absent = Absent::faulty(&key.key, &fault);
-        self.inputs.key_errors.push(key.location.error(fault));
+        self.inputs.key_errors.push(key.location.error(&fault));
         absent
     }
 

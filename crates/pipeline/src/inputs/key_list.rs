@@ -10,12 +10,12 @@ use gfxpack_harvest::key_begins;
 use gfxpack_harvest::log::Lines;
 use gfxpack_model::{KernelKey, processors};
 use gfxpack_plan::key_list::{KeyList, KeyReader, KeyRequest};
-use gfxpack_plan::{InputError, InputFault, arguments};
+use gfxpack_plan::{Location, arguments};
 use rayon::prelude::*;
 
 use super::collector::InputCollector;
 use super::source_search::{FoundSource, SourceSearch};
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::ledger::Absent;
 use crate::options::InputOptions;
 use crate::rayon_workers::RayonWorkers;
@@ -73,7 +73,7 @@ fn read_keys(path: &Path, name: &str) -> Result<KeyList> {
 /// What is known about a list's keys while targets are processed.
 struct KeyChecks<'a> {
     /// By key: what is wrong with its options.
-    bad_options: Vec<Option<InputFault>>,
+    bad_options: Vec<Option<Error>>,
     /// By key: its source, if it was checked.
     checked: Vec<Option<FoundSource>>,
     search: SourceSearch<'a>,
@@ -148,7 +148,7 @@ impl InputCollector {
     fn add_key_list(&mut self, name: &str, list: KeyList, search: SourceSearch<'_>) -> Result<()> {
         let KeyList { keys, unusable, .. } = list;
         let keys: Vec<Arc<KeyRequest>> = keys.into_iter().map(Arc::new).collect();
-        let all = keys.iter().map(|key| &*key.key).chain(unusable.iter().map(|(key, _)| key));
+        let all = keys.iter().map(|key| &*key.key).chain(unusable.iter().map(|(key, ..)| key));
         let devices: BTreeSet<&str> =
             all.filter_map(KernelKey::split_device).map(|(_, device)| device).collect();
         let mut checks = KeyChecks::new(&keys, search);
@@ -193,12 +193,12 @@ impl InputCollector {
     fn add_unusable_keys_of_target(
         &mut self,
         position: usize,
-        unusable: &[(KernelKey, InputError)],
+        unusable: &[(KernelKey, Location, Error)],
         reported: &mut [bool],
     ) -> usize {
         let target = self.requests[position].target.clone();
         let mut found = 0;
-        for ((key, error), reported) in unusable.iter().zip(reported) {
+        for ((key, location, fault), reported) in unusable.iter().zip(reported) {
             // A key without a processor may be for any.
             if key.split_device().is_some_and(|(_, device)| device != target.id().processor()) {
                 continue;
@@ -208,9 +208,9 @@ impl InputCollector {
                 continue;
             }
             if !std::mem::replace(reported, true) {
-                self.inputs.key_errors.push(error.clone());
+                self.inputs.key_errors.push(location.error(fault));
             }
-            self.inputs.absent.add(&target, Absent::faulty(key, &error.problem));
+            self.inputs.absent.add(&target, Absent::faulty(key, fault));
         }
         found
     }
@@ -241,7 +241,8 @@ impl InputCollector {
             Some(fault) => FoundSource::from(self.note_unusable(key, fault)),
             None => match self.find_source(key, &mut checks.search) {
                 FoundSource::NotFound => {
-                    let fault = InputFault::no_source(
+                    let fault = Error::new(
+                        ErrorKind::NotFound,
                         format!("failed to find source `{}`", key.source.display()),
                         "check the path, or give the directory that holds it (--source-dir)",
                     );

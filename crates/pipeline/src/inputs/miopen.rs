@@ -7,7 +7,7 @@ use gfxpack_compile::SourceDirs;
 use gfxpack_miopen::Sources;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_plan::key_list::KeyRequest;
-use gfxpack_plan::{InputFault, Location, arguments};
+use gfxpack_plan::{Location, arguments};
 use gfxpack_process::temporary_dir;
 
 use super::collector::InputCollector;
@@ -90,7 +90,7 @@ impl InputCollector {
             }
             Err(fault) => {
                 let absent = Absent::faulty(key, &fault);
-                self.inputs.key_errors.push(location.error(fault));
+                self.inputs.key_errors.push(location.error(&fault));
                 self.inputs.absent.add(&self.requests[position].target, absent);
             }
         }
@@ -98,7 +98,7 @@ impl InputCollector {
 }
 
 /// The request for a key, if its options are allowed.
-fn request(key: &KernelKey, location: Location) -> Result<KeyRequest, InputFault> {
+fn request(key: &KernelKey, location: Location) -> Result<KeyRequest> {
     let request = KeyRequest::new(Arc::new(key.clone()), location)?;
     arguments::parse(request.language, request.options())?;
     Ok(request)

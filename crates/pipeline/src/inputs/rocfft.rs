@@ -32,7 +32,7 @@ impl InputCollector {
                 let path = dir.join(&name);
                 let source =
                     self.inputs.sources.load(&path, &name, Language::Hip, &[], &[], Some(&dirs));
-                let source = source.map_err(|fault| location.error(fault))?;
+                let source = source.map_err(|fault| location.error(&fault))?;
                 self.inputs.library.licenses.entry(name.clone()).or_default().insert(license());
                 self.generated.insert(name.clone());
                 let request = KeyRequest {

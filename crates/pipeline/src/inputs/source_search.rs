@@ -7,10 +7,10 @@ use std::sync::Arc;
 use gfxpack_compile::SourceDirs;
 use gfxpack_miopen::is_left_out_by_debian;
 use gfxpack_model::SourceId;
-use gfxpack_plan::InputFault;
 use gfxpack_plan::key_list::KeyRequest;
 
 use super::collector::InputCollector;
+use crate::error::Result;
 use crate::ledger::{Absent, Reason};
 use crate::license_head::license_of;
 
@@ -82,7 +82,7 @@ impl InputCollector {
         key: &KeyRequest,
         name: &str,
         dirs: &[&SourceDirs],
-    ) -> Result<FoundSource, InputFault> {
+    ) -> Result<FoundSource> {
         for dirs in dirs {
             if let Some(path) = dirs.find(name)? {
                 let licenses = self.inputs.library.licenses.entry(name.to_owned()).or_default();

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::CompileError;
 use gfxpack_kdb::MiopenVersion;
 use gfxpack_model::{KernelKey, Target};
 
@@ -55,7 +54,7 @@ pub(crate) struct Rows<'a> {
     /// The MIOpen that looks for them.
     pub(crate) miopen_version: MiopenVersion,
     /// Returns the object of a row.
-    pub(crate) object: &'a (dyn Fn(usize) -> Result<Vec<u8>, CompileError> + Sync),
+    pub(crate) object: &'a (dyn Fn(usize) -> Result<Vec<u8>> + Sync),
     /// Called with the number of rows written and of all rows; the last call has
     /// all.
     pub(crate) progress: &'a (dyn Fn(u64, u64) + Sync),

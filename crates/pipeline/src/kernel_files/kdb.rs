@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::CompileError;
 use gfxpack_kdb::{
     Conflict, CopyOptions, ReadError, Reader, Row, VerifyOptions, WriteError, WriteOptions,
 };
@@ -62,8 +61,8 @@ impl FormatOperations for Kdb {
 /// Replaces the kdb writer's error by the store's own, if it wraps one.
 fn object_error(error: WriteError) -> Error {
     match error {
-        WriteError::Object { source, key } => match source.downcast::<CompileError>() {
-            Ok(error) => Error::from(*error),
+        WriteError::Object { source, key } => match source.downcast::<Error>() {
+            Ok(error) => *error,
             Err(source) => WriteError::Object { source, key }.into(),
         },
         other => other.into(),

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::CompileError;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_rocfft::{CacheKey, WriteError};
 
@@ -44,7 +43,7 @@ impl FormatOperations for RocfftCache {
         let object = |position: usize| {
             let object = (rows.object)(order[position].1)?;
             (rows.progress)(position as u64 + 1, keys.len() as u64);
-            Ok::<_, CompileError>(object)
+            Ok::<_, Error>(object)
         };
         let written = gfxpack_rocfft::write(path, &keys, object);
         written.map_err(object_error)?;
@@ -84,8 +83,8 @@ impl FormatOperations for RocfftCache {
 /// Replaces the writer's error by the store's own, if it wraps one.
 fn object_error(error: WriteError) -> Error {
     match error {
-        WriteError::Code { source, key } => match source.downcast::<CompileError>() {
-            Ok(error) => Error::from(*error),
+        WriteError::Code { source, key } => match source.downcast::<Error>() {
+            Ok(error) => *error,
             Err(source) => WriteError::Code { source, key }.into(),
         },
         other => other.into(),

@@ -6,7 +6,7 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{Failure, FailureKind};
-use gfxpack_plan::shard::{JobState, ReadError, ShardManifest};
+use gfxpack_plan::shard::{JobState, ShardManifest};
 use gfxpack_process::write_atomic_with;
 
 use crate::error::{self, Error, Result};
@@ -77,9 +77,9 @@ pub(super) fn write_manifest(manifest: &ShardManifest, dir: &Path) -> Result<Pat
 /// If it can't be read, or was changed.
 pub(super) fn read_manifest(path: &Path) -> Result<ShardManifest> {
     let file = File::open(path).map_err(io("read", path))?;
-    ShardManifest::read(&mut BufReader::new(file)).map_err(|error| match error {
-        ReadError::Damaged(reason) => damaged(path, reason),
-        ReadError::Io(cause) => io("read", path)(cause),
+    ShardManifest::read(&mut BufReader::new(file)).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => damaged(path, &error.to_string()),
+        _ => io("read", path)(error),
     })
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{CompileError, ObjectStore};
+use gfxpack_compile::{CorruptObject, ObjectStore};
 use gfxpack_model::{Digest, JobId};
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_plan::shard::{JobState, Shard, ShardEntry, ShardObject, ranges};
@@ -223,12 +223,11 @@ impl<'a> MergedObjects<'a> {
     }
 
     /// Reads a job's object, which must be the one in the manifest.
-    fn read(&self, job: JobId) -> Result<Vec<u8>, CompileError> {
+    fn read(&self, job: JobId) -> Result<Vec<u8>> {
         let known = self.known[job.0];
-        let ShardObject { key, sha256, .. } =
-            known.ok_or(CompileError::CorruptObject(self.plan[job].digest))?;
+        let ShardObject { key, sha256, .. } = known.ok_or(CorruptObject(self.plan[job].digest))?;
         let bytes = self.shard(job).store.read(key)?;
-        if Digest::of(&bytes) == sha256 { Ok(bytes) } else { Err(CompileError::CorruptObject(key)) }
+        if Digest::of(&bytes) == sha256 { Ok(bytes) } else { Err(CorruptObject(key).into()) }
     }
 
     /// The error for an object that could not be read.

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use gfxpack_compile::{
-    Cancel, CompileError, Event, ExecutorOptions, Failure, FileSystemCache, ObjectInfo,
+    Cancel, CorruptObject, Event, ExecutorOptions, Failure, FileSystemCache, ObjectInfo,
     ObjectStore, Summary,
 };
 use gfxpack_model::{Digest, JobId, KernelKey};
@@ -215,7 +215,7 @@ impl ShardRun<'_> {
             left = lost.into_iter().collect();
             left.sort_unstable();
         }
-        Err(CompileError::CorruptObject(plan[left[0]].digest).into())
+        Err(CorruptObject(plan[left[0]].digest).into())
     }
 }
 

@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_compile::{Cancel, Declarer, FileSystemCache, SourceSet, StoredContent};
 use gfxpack_model::{Digest, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_plan::plan::{Job, Plan};
-use gfxpack_plan::stored::{
-    self, Beside, FORMAT, Header, Jobs, StoredError, StoredToolchain, WriteError,
-};
+use gfxpack_plan::stored::{self, Beside, FORMAT, Header, Jobs, StoredToolchain};
 use gfxpack_process::is_not_found;
 use gfxpack_toolchain::{Search, Toolchain, Toolchains, different_names};
 use serde::{Deserialize, Serialize};
@@ -81,13 +79,9 @@ pub fn write(
     let temporary = tempfile::Builder::new().prefix(".jobs").tempfile_in(dir);
     let mut temporary = temporary.map_err(error::io("create", dir))?;
     let mut out = BufWriter::with_capacity(1 << 20, temporary.as_file_mut());
+    let mut write = |line: &[u8]| out.write_all(line).map_err(error::io("write", &path));
     let written =
-        stored::write_jobs(&planned, &sources, &requests, &clock, &mut out, &RayonWorkers);
-    let written = written.map_err(|error| match error {
-        WriteError::Input(error) => error.into(),
-        WriteError::Io(source) => error::io("write", &path)(source),
-        other => Error::from(other),
-    })?;
+        stored::write_jobs(&planned, &sources, &requests, &clock, &mut write, &RayonWorkers)?;
     out.flush().map_err(error::io("write", &path))?;
     drop(out);
     let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
@@ -168,13 +162,7 @@ impl Stored {
             };
             error::usage(message, "give the directory that `gfxpack plan --out` wrote")
         })?;
-        let header = Header::from_text(&text).map_err(|error| match &error {
-            StoredError::Damaged(reason) => error::usage(
-                format!("failed to read the plan `{}`: {reason}", path.display()),
-                error.hint(),
-            ),
-            _ => error.into(),
-        })?;
+        let header = Header::from_text(&text, &path.display().to_string())?;
         Ok(Self { dir: dir.to_owned(), header })
     }
 
@@ -188,7 +176,7 @@ impl Stored {
         let path = self.dir.join(JOBS);
         let lines = File::open(&path).map_err(error::io("read", &path))?;
         let mut lines = BufReader::with_capacity(1 << 20, lines);
-        Ok(stored::read(&self.header, &mut lines, wanted, &RayonWorkers)?)
+        stored::read(&self.header, &mut lines, wanted, &RayonWorkers)
     }
 
     /// Prepares a build of these jobs with the plan's toolchains.

@@ -115,17 +115,6 @@ enum Line {
     Failed(Digest, JobState, String),
 }
 
-/// Why a manifest can't be read.
-#[derive(Debug, thiserror::Error)]
-pub enum ReadError {
-    /// An error of the input.
-    #[error("failed to read a shard's manifest")]
-    Io(#[from] io::Error),
-    /// It is cut off or was changed.
-    #[error("a shard's manifest is damaged: {0}")]
-    Damaged(&'static str),
-}
-
 impl ShardManifest {
     /// The file name of a shard's manifest.
     #[must_use]
@@ -172,15 +161,15 @@ impl ShardManifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// [`ReadError`] if it can't be read, or was changed.
-    pub fn read(text: &mut dyn BufRead) -> Result<Self, ReadError> {
+    /// The error of `text`; [`io::ErrorKind::InvalidData`] if it is cut off or was changed.
+    pub fn read(text: &mut dyn BufRead) -> io::Result<Self> {
         let mut sha256 = Sha256::new();
         let mut next = Vec::new();
         whole_line(text, &mut next)?;
         let head: ManifestHead = serde_json::from_slice(&next)
-            .map_err(|_| ReadError::Damaged("it does not begin as a manifest does"))?;
+            .map_err(|_| damaged("it does not begin as a manifest does"))?;
         if head.format != FORMAT {
-            return Err(ReadError::Damaged("its format is not known to this version"));
+            return Err(damaged("its format is not known to this version"));
         }
         let mut jobs: Vec<ShardEntry> = Vec::new();
         for _ in 0..head.jobs {
@@ -190,12 +179,12 @@ impl ShardManifest {
         }
         sha256.update(&next);
         whole_line(text, &mut next)?;
-        let tail: ManifestTail = serde_json::from_slice(&next).map_err(|_| OTHER)?;
+        let tail: ManifestTail = serde_json::from_slice(&next).map_err(|_| other())?;
         if Digest::from_bytes(sha256.finalize().into()) != tail.sha256
             || !text.fill_buf()?.is_empty()
             || !jobs.is_sorted_by(|a, b| a.job < b.job)
         {
-            return Err(OTHER);
+            return Err(other());
         }
         let ManifestHead { plan, shard, places, .. } = head;
         Ok(Self { plan, shard, places, jobs })
@@ -205,7 +194,13 @@ impl ShardManifest {
 /// The most bytes of a line: a reason takes far less.
 const MAX_LINE: u64 = 16 << 20;
 
-const OTHER: ReadError = ReadError::Damaged("its bytes are not those that were written");
+fn damaged(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, reason)
+}
+
+fn other() -> io::Error {
+    damaged("its bytes are not those that were written")
+}
 
 fn line(value: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(value).expect("plain data");
@@ -213,13 +208,13 @@ fn line(value: &impl Serialize) -> Vec<u8> {
     line
 }
 
-fn whole_line(text: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<(), ReadError> {
+fn whole_line(text: &mut dyn BufRead, line: &mut Vec<u8>) -> io::Result<()> {
     line.clear();
     Read::take(&mut *text, MAX_LINE).read_until(b'\n', line)?;
-    if line.ends_with(b"\n") { Ok(()) } else { Err(ReadError::Damaged("it is cut off")) }
+    if line.ends_with(b"\n") { Ok(()) } else { Err(damaged("it is cut off")) }
 }
 
-fn ended(line: &[u8]) -> Result<ShardEntry, ReadError> {
+fn ended(line: &[u8]) -> io::Result<ShardEntry> {
     match serde_json::from_slice(line) {
         Ok(Line::Made(job, state, key, sha256, size)) if state.is_made() => {
             Ok(ShardEntry { job, state, result: Ok(ShardObject { key, sha256, size }) })
@@ -227,7 +222,7 @@ fn ended(line: &[u8]) -> Result<ShardEntry, ReadError> {
         Ok(Line::Failed(job, state, reason)) if !state.is_made() => {
             Ok(ShardEntry { job, state, result: Err(reason) })
         }
-        _ => Err(OTHER),
+        _ => Err(other()),
     }
 }
 

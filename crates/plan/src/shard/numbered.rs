@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use gfxpack_model::Error;
 use serde::{Deserialize, Serialize};
 
 /// One of several shards, written `3/8`; counted from 1.
@@ -11,19 +12,6 @@ use serde::{Deserialize, Serialize};
 pub struct Shard {
     pub(super) index: u32,
     pub(super) count: u32,
-}
-
-/// The text is no shard.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("failed to read shard `{0}`")]
-pub struct ShardError(String);
-
-impl ShardError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        "write which of how many, counted from 1, as 3/8"
-    }
 }
 
 impl Shard {
@@ -53,21 +41,24 @@ impl fmt::Display for Shard {
 }
 
 impl TryFrom<String> for Shard {
-    type Error = ShardError;
+    type Error = Error;
 
-    fn try_from(text: String) -> Result<Self, ShardError> {
+    fn try_from(text: String) -> Result<Self, Error> {
         text.parse()
     }
 }
 
 impl FromStr for Shard {
-    type Err = ShardError;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, ShardError> {
+    fn from_str(text: &str) -> Result<Self, Error> {
         let number =
             |text: &str| text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok());
         text.split_once('/')
             .and_then(|(index, count)| Self::new(number(index)??, number(count)??))
-            .ok_or_else(|| ShardError(text.to_owned()))
+            .ok_or_else(|| {
+                let hint = "write which of how many, counted from 1, as 3/8";
+                Error::usage(format!("failed to read shard `{text}`"), hint)
+            })
     }
 }

@@ -2,9 +2,9 @@
 //! header with correct digests.
 
 use gfxpack_model::compiler::is_of_clock;
-use gfxpack_model::relative_path;
+use gfxpack_model::{Error, relative_path};
 
-use super::lines::{Beside, Group, Header, Rows, StoredError, damaged};
+use super::lines::{Beside, Group, Header, Rows, damaged};
 use crate::arguments;
 use crate::clock::Clock;
 use crate::options;
@@ -12,7 +12,7 @@ use crate::plan::Source;
 
 /// Checks that a header refers only to its own content, names no path outside of the directories of
 /// staged sources, and gives compilers only arguments of a plan made by gfxpack.
-pub(super) fn check<A>(header: &Header<A>) -> Result<(), StoredError> {
+pub(super) fn check<A>(header: &Header<A>) -> Result<(), Error> {
     let groups = header.groups.iter().all(|group| {
         group.source.0 < header.sources.len() && group.toolchain.0 < header.toolchains.len()
     });
@@ -29,7 +29,7 @@ pub(super) fn check<A>(header: &Header<A>) -> Result<(), StoredError> {
         return Err(damaged("it refers to what is not in it"));
     }
     if let Some(source) = header.sources.iter().find(|source| !is_sound(source)) {
-        return Err(damaged(&format!(
+        return Err(damaged(format!(
             "source `{}` has a path that leads out of it, or is not in plain form",
             source.name
         )));
@@ -48,7 +48,7 @@ pub(super) fn check<A>(header: &Header<A>) -> Result<(), StoredError> {
         ));
     }
     match header.groups.iter().find(|group| !has_own_arguments(header, group)) {
-        Some(Group { kernel_name, .. }) => Err(damaged(&format!(
+        Some(Group { kernel_name, .. }) => Err(damaged(format!(
             "the arguments of `{kernel_name}` are not those that this gfxpack gives"
         ))),
         None => Ok(()),

@@ -1,10 +1,12 @@
 //! The lines of a stored plan.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
 use gfxpack_model::compiler::Program;
 use gfxpack_model::{
-    Digest, JobId, KernelFileFormat, Language, SourceId, Target, TargetId, ToolchainId,
+    Digest, Error, JobId, KernelFileFormat, Language, SourceId, Target, TargetId, ToolchainId,
 };
-use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -65,26 +67,32 @@ impl<A: Serialize + DeserializeOwned> Header<A> {
         Ok(text)
     }
 
-    /// Parses a header.
+    /// Parses a header, of the plan with this `name`.
     ///
     /// # Errors
-    /// [`StoredError`] if it has another format, or is damaged.
-    pub fn from_text(text: &[u8]) -> Result<Self, StoredError> {
+    /// If it has another format, or is damaged.
+    pub fn from_text(text: &[u8], name: &str) -> Result<Self, Error> {
         // Another format may have other fields.
         #[derive(Deserialize)]
         struct Version {
             format: u32,
         }
-        let wrong = |error: serde_json::Error| StoredError::Damaged(error.to_string());
-        let version: Version = serde_json::from_slice(text).map_err(wrong)?;
+        let wrong = |reason: &dyn fmt::Display| {
+            Error::usage(format!("failed to read the plan `{name}`: {reason}"), AGAIN)
+        };
+        let version: Version = serde_json::from_slice(text).map_err(|error| wrong(&error))?;
         if version.format != FORMAT {
-            return Err(StoredError::Format(version.format));
+            let format = version.format;
+            return Err(Error::usage(
+                format!("failed to read plan format {format}: only format {FORMAT} is known"),
+                "use the gfxpack that wrote it, or make the plan anew",
+            ));
         }
         let (before, end) = text.split_at(text.len().saturating_sub(ending(b"").len()));
         if end != ending(before) {
-            return Err(StoredError::Damaged("its header is not what was written".to_owned()));
+            return Err(wrong(&"its header is not what was written"));
         }
-        serde_json::from_slice(text).map_err(wrong)
+        serde_json::from_slice(text).map_err(|error| wrong(&error))
     }
 }
 
@@ -148,40 +156,10 @@ pub enum Rows {
     Other(JobId, String, String),
 }
 
-/// Why a stored plan can't be used.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoredError {
-    /// The version is not supported.
-    #[error("failed to read plan format {0}: only format {FORMAT} is known")]
-    Format(u32),
-    /// A part of it contradicts another one.
-    #[error("the plan is damaged: {0}")]
-    Damaged(String),
-    /// It could not be read.
-    #[error("failed to read the plan's jobs")]
-    Io(#[source] std::io::Error),
-}
+/// What to do about a damaged plan.
+const AGAIN: &str = "copy it again, or make it anew with `gfxpack plan --out`";
 
-pub(super) fn damaged(reason: &str) -> StoredError {
-    StoredError::Damaged(reason.to_owned())
-}
-
-impl StoredError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Format(_) => "use the gfxpack that wrote it, or make the plan anew",
-            Self::Damaged(_) => "copy it again, or make it anew with `gfxpack plan --out`",
-            Self::Io(_) => "check the directory",
-        }
-    }
-}
-
-impl From<StoredError> for gfxpack_model::Error {
-    fn from(error: StoredError) -> Self {
-        let (kind, hint) = (gfxpack_model::ErrorKind::Usage, error.hint());
-        Self::new(kind, &error, hint).caused_by(error)
-    }
+/// The error of a plan of which a part contradicts another one.
+pub(super) fn damaged(reason: impl fmt::Display) -> Error {
+    Error::usage(format!("the plan is damaged: {reason}"), AGAIN)
 }

@@ -8,8 +8,6 @@ mod read;
 mod tests;
 mod write;
 
-pub use self::lines::{
-    Beside, FORMAT, Group, Header, Rows, StoredError, StoredKdb, StoredToolchain,
-};
+pub use self::lines::{Beside, FORMAT, Group, Header, Rows, StoredKdb, StoredToolchain};
 pub use read::{Jobs, read};
-pub use write::{WriteError, Written, write_jobs};
+pub use write::{Written, write_jobs};

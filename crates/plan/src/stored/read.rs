@@ -1,13 +1,13 @@
 //! Reads a stored plan, or some of its jobs as a stream.
 
-use std::io::{BufRead, Read};
+use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
-use gfxpack_model::{Digest, JobId, KernelKey};
+use gfxpack_model::{Digest, Error, JobId, KernelKey};
 use sha2::{Digest as _, Sha256};
 
 use super::check::check;
-use super::lines::{Group, Header, Rows, StoredError, StoredToolchain, damaged};
+use super::lines::{Group, Header, Rows, StoredToolchain, damaged};
 use crate::arguments;
 use crate::key_list::KEYS_AT_ONCE;
 use crate::plan::{self, Job, KdbPlan, Plan, Row, SharedWords};
@@ -31,13 +31,13 @@ const DIGEST: std::ops::Range<usize> = 2..66;
 /// each job, and that of the plan if all of it is read.
 ///
 /// # Errors
-/// [`StoredError`] if the lines can't be read, or do not have their digests.
+/// If the lines can't be read, or do not have their digests.
 pub fn read<A>(
     header: &Header<A>,
     lines: &mut dyn BufRead,
     wanted: &Jobs<'_>,
     workers: &impl Workers,
-) -> Result<Plan, StoredError> {
+) -> Result<Plan, Error> {
     check(header)?;
     let reader = Reader::new(header);
     let mut sha256 = Sha256::new();
@@ -94,10 +94,12 @@ fn made<A>(header: &Header<A>, jobs: Vec<Job>, kdbs: Vec<KdbPlan>) -> Plan {
 }
 
 /// Reads a line. Returns whether there was one.
-fn next_line(lines: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<bool, StoredError> {
+fn next_line(lines: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<bool, Error> {
     line.clear();
-    let count =
-        Read::take(&mut *lines, MAX_LINE).read_until(b'\n', line).map_err(StoredError::Io)?;
+    let unreadable = |error: io::Error| {
+        Error::usage("failed to read the plan's jobs", "check the directory").caused_by(error)
+    };
+    let count = Read::take(&mut *lines, MAX_LINE).read_until(b'\n', line).map_err(unreadable)?;
     if count as u64 == MAX_LINE { Err(damaged("it has lines without end")) } else { Ok(count > 0) }
 }
 
@@ -108,7 +110,7 @@ fn are_distinct(jobs: &[Job]) -> bool {
     digests.windows(2).all(|pair| pair[0] != pair[1])
 }
 
-fn is_wanted(line: &[u8], wanted: &Jobs<'_>) -> Result<bool, StoredError> {
+fn is_wanted(line: &[u8], wanted: &Jobs<'_>) -> Result<bool, Error> {
     let Jobs::Only(chosen) = wanted else { return Ok(true) };
     let digest = line.get(DIGEST).and_then(|text| std::str::from_utf8(text).ok());
     let digest = digest.and_then(|text| text.parse().ok());
@@ -132,21 +134,21 @@ impl<'a> Reader<'a> {
     }
 
     /// The job, and its arguments, which it does not have yet.
-    fn job(&self, line: &[u8]) -> Result<(Job, Vec<String>), StoredError> {
+    fn job(&self, line: &[u8]) -> Result<(Job, Vec<String>), Error> {
         let (digest, number, kernel_args): (Digest, usize, String) =
-            serde_json::from_slice(line).map_err(|error| damaged(&format!("a job: {error}")))?;
+            serde_json::from_slice(line).map_err(|error| damaged(format!("a job: {error}")))?;
         let group = self
             .groups
             .get(number)
             .ok_or_else(|| damaged("a job names a group that is missing"))?;
         let key = Arc::new(KernelKey { kernel_name: group.kernel_name.clone(), kernel_args });
         let own = arguments::parse(group.language, key.options())
-            .map_err(|problem| damaged(&format!("the options of `{key}`: {problem}")))?;
+            .map_err(|problem| damaged(format!("the options of `{key}`: {problem}")))?;
         let arguments = [&group.before[..], &own, &group.after].concat();
         let compiler = self.toolchains[group.toolchain.0].toolchain.digest_for(group.language);
         let source = self.sources[group.source.0];
         if plan::job_digest(compiler, group.program, &arguments, source) != digest {
-            return Err(damaged(&format!("job `{digest}` is not what its digest says")));
+            return Err(damaged(format!("job `{digest}` is not what its digest says")));
         }
         let job = Job {
             digest,
@@ -162,7 +164,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn kdbs<A>(header: &Header<A>, jobs: &[Job]) -> Result<Vec<KdbPlan>, StoredError> {
+fn kdbs<A>(header: &Header<A>, jobs: &[Job]) -> Result<Vec<KdbPlan>, Error> {
     let one = |kdb: &super::lines::StoredKdb| {
         let mut rows: Vec<Row> = Vec::new();
         for stored in &kdb.rows {

@@ -2,31 +2,17 @@
 //! million jobs take little more memory than their keys.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{self, Write};
 use std::sync::Arc;
 
-use gfxpack_model::{Digest, JobId, KernelKey, SourceId};
+use gfxpack_model::{Digest, Error, JobId, KernelKey, SourceId};
 use sha2::{Digest as _, Sha256};
 
 use super::lines::{Group, Rows, StoredKdb};
 use crate::arguments::compile_target;
 use crate::clock::Clock;
 use crate::key_list::KeyRequest;
-use crate::location::InputError;
 use crate::plan::{self, Command, Commands, Job, PlanToolchain, Source, TargetRequest};
 use crate::workers::Workers;
-
-/// Why a plan could not be written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriteError {
-    /// A key's options can't be given to a compiler.
-    #[error(transparent)]
-    Input(#[from] InputError),
-    /// The jobs could not be written.
-    #[error("failed to write the plan's jobs")]
-    Io(#[source] io::Error),
-}
 
 /// The part of the header that describes the written jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,11 +31,11 @@ pub struct Written {
     pub samples: Vec<Job>,
 }
 
-/// Plans as [`plan::plan`] does and writes every job as a line. Jobs are in the order of the first
+/// Plans as [`plan::plan`] does, and has every job written as a line. Jobs are in the order of the first
 /// kdb's rows, so that the order of the given keys does not matter.
 ///
 /// # Errors
-/// [`WriteError`] if a key's options can't be given to a compiler, or the output can't be written.
+/// If a key's options can't be given to a compiler, and the errors of `write`.
 ///
 /// # Panics
 /// If a request refers to a missing toolchain or source.
@@ -58,12 +44,12 @@ pub fn write_jobs(
     sources: &[Source],
     requests: &[TargetRequest],
     clock: &Clock,
-    out: &mut dyn Write,
+    write: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
     workers: &impl Workers,
-) -> Result<Written, WriteError> {
+) -> Result<Written, Error> {
     let commands = Commands::new(toolchains, sources, clock, workers);
     let mut writer = Writer {
-        out,
+        write,
         sha256: Sha256::new(),
         groups: Groups::default(),
         samples: Vec::new(),
@@ -83,7 +69,7 @@ pub fn write_jobs(
             let job = JobId(number as usize);
             add(&mut rows, job, &key.key, &writer.jobs[job.0].1);
             numbers.push(number);
-            Ok::<(), WriteError>(())
+            Ok(())
         })?;
         let keys = order.iter().map(|(key, _)| &*key.key);
         let digests = numbers.iter().map(|number| writer.jobs[*number as usize].0);
@@ -95,7 +81,6 @@ pub fn write_jobs(
             rows,
         });
     }
-    writer.out.flush().map_err(WriteError::Io)?;
     Ok(Written {
         digest: plan::plan_digest(kdb_digests.into_iter()),
         jobs: writer.jobs.len(),
@@ -136,7 +121,7 @@ impl Groups {
 }
 
 struct Writer<'a> {
-    out: &'a mut dyn Write,
+    write: &'a mut dyn FnMut(&[u8]) -> Result<(), Error>,
     sha256: Sha256,
     groups: Groups,
     samples: Vec<Job>,
@@ -155,7 +140,7 @@ impl Writer<'_> {
         key: &KeyRequest,
         source: SourceId,
         request: &TargetRequest,
-    ) -> Result<u32, WriteError> {
+    ) -> Result<u32, Error> {
         let Command { digest, program, arguments, options } = command;
         if let Some(number) = self.by_digest.get(&digest) {
             return Ok(*number);
@@ -192,21 +177,10 @@ impl Writer<'_> {
         Ok(number)
     }
 
-    fn line(&mut self, digest: Digest, group: usize, arguments: &str) -> Result<(), WriteError> {
+    fn line(&mut self, digest: Digest, group: usize, arguments: &str) -> Result<(), Error> {
         let mut line = serde_json::to_vec(&(digest, group, arguments)).expect("plain data");
         line.push(b'\n');
         self.sha256.update(&line);
-        self.out.write_all(&line).map_err(WriteError::Io)
-    }
-}
-
-impl From<WriteError> for gfxpack_model::Error {
-    fn from(error: WriteError) -> Self {
-        let kind = gfxpack_model::ErrorKind::Internal;
-        let made = match &error {
-            WriteError::Input(cause) => Self::new(kind, &error, cause.hint()),
-            WriteError::Io(cause) => Self::new(kind, &error, gfxpack_model::io_hint(cause)),
-        };
-        made.caused_by(error)
+        (self.write)(&line)
     }
 }

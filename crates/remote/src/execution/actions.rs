@@ -7,9 +7,9 @@ use bazel_remote_apis::google::protobuf;
 use gfxpack_compile::{Action, ActionOutcome};
 use tonic::{Code, Status};
 
+use super::Service;
 use super::blobs::is_whole;
 use super::connection::Purpose;
-use super::service::Service;
 use super::tree::{Blob, Tree};
 
 /// The most output of a command that is kept. It is only logged, since a job that is refused

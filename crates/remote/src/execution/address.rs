@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use gfxpack_compile::RemoteError;
+use gfxpack_model::Error;
 
 /// The address of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,30 +17,26 @@ pub struct Address {
     text: String,
 }
 
-/// Why text is no address.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("it is no address of a service: {0}")]
-pub struct AddressError(&'static str);
-
 impl FromStr for Address {
-    type Err = AddressError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, AddressError> {
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = |reason| format!("it is no address of a service: {reason}");
         let (scheme, rest) =
-            text.split_once("://").ok_or(AddressError("grpc:// or grpcs:// is missing"))?;
+            text.split_once("://").ok_or_else(|| wrong("grpc:// or grpcs:// is missing"))?;
         let tls = match scheme {
             "grpc" => false,
             "grpcs" => true,
-            _ => return Err(AddressError("only grpc:// and grpcs:// are known")),
+            _ => return Err(wrong("only grpc:// and grpcs:// are known")),
         };
         let (host, instance) = rest.split_once('/').unwrap_or((rest, ""));
         let plain = |byte: u8| byte.is_ascii_graphic() && !b"?#@\\\"<>".contains(&byte);
         if host.is_empty() || !host.bytes().all(plain) {
-            return Err(AddressError("the host is missing, or has letters that no host has"));
+            return Err(wrong("the host is missing, or has letters that no host has"));
         }
         let port = host.rsplit_once(':').filter(|(_, port)| !port.contains(']'));
         if port.is_some_and(|(_, port)| port.parse::<u16>().is_err()) {
-            return Err(AddressError("the port is no number"));
+            return Err(wrong("the port is no number"));
         }
         let http = if tls { "https" } else { "http" };
         Ok(Self {
@@ -60,9 +56,8 @@ impl fmt::Display for Address {
 
 impl Address {
     /// The error of a service that can't be used.
-    pub(crate) fn unusable(&self, reason: impl fmt::Display, hint: &str) -> RemoteError {
-        let (service, reason) = (self.text.clone(), reason.to_string());
-        RemoteError::Service { service, reason, hint: hint.to_owned() }
+    pub(crate) fn unusable(&self, reason: impl fmt::Display, hint: &str) -> Error {
+        Error::internal(format!("failed to use `{self}`: {reason}"), hint)
     }
 
     /// A resource name: the instance, if there is one, and `rest`.

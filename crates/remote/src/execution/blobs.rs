@@ -15,14 +15,31 @@ use tonic::{Code, Status};
 use uuid::Uuid;
 
 use super::connection::{Connection, Purpose};
-use super::limits::ROOM_PER_BLOB;
 use super::tree::Blob;
+
 /// The size of a stream's messages.
 const CHUNK: usize = 1 << 20;
 /// The most digests in one query.
 const QUESTIONS: usize = 10_000;
 /// Larger blobs are refused: no object is that large.
 const MAX_READ: u64 = 2 << 30;
+
+/// The largest message that gRPC servers accept by default.
+const USUAL_BATCH: u64 = 4 << 20;
+
+/// Room in a message for everything but content: names, and the call itself.
+const ROOM: u64 = 64 << 10;
+
+/// The same for each blob.
+const ROOM_PER_BLOB: u64 = 256;
+
+/// The most bytes of blobs in one call.
+pub(super) fn batch_limit(cache: &api::CacheCapabilities) -> u64 {
+    // 0 means no limit of its own; the protocol's limit still applies.
+    let stated = u64::try_from(cache.max_batch_total_size_bytes).unwrap_or(0);
+    let batch = if stated == 0 { USUAL_BATCH } else { stated.min(USUAL_BATCH) };
+    batch.saturating_sub(ROOM).max(ROOM_PER_BLOB)
+}
 
 /// What is known about the service's store.
 #[derive(Default)]
@@ -327,7 +344,6 @@ fn read(content: &Content) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::execution::limits::{ROOM, USUAL_BATCH, batch_limit};
 
     #[test]
     fn streams_are_split_and_finished() {

@@ -2,14 +2,13 @@
 //! and the server's capabilities.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use bazel_remote_apis::build::bazel::remote::execution::v2 as api;
 use bazel_remote_apis::google::bytestream::byte_stream_client::ByteStreamClient;
 use bazel_remote_apis::google::longrunning::operations_client::OperationsClient;
-use gfxpack_compile::RemoteError;
-use gfxpack_model::with_causes;
+use gfxpack_model::{Error, with_causes};
 use prost::Message;
 use tonic::metadata::{
     AsciiMetadataKey, AsciiMetadataValue, BinaryMetadataKey, BinaryMetadataValue,
@@ -17,9 +16,9 @@ use tonic::metadata::{
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
 use uuid::Uuid;
 
+use super::RemoteOptions;
 use super::address::Address;
-use super::limits::batch_limit;
-use super::options::{RemoteOptions, Tls};
+use super::blobs::batch_limit;
 use super::retry::Retry;
 
 /// How long connecting may take.
@@ -58,8 +57,8 @@ pub(crate) struct Purpose {
 
 impl Connection {
     /// # Errors
-    /// [`RemoteError::Service`] if a header or a certificate is invalid.
-    pub(crate) fn new(options: &RemoteOptions) -> Result<Self, RemoteError> {
+    /// If a header or a certificate is invalid.
+    pub(crate) fn new(options: &RemoteOptions) -> Result<Self, Error> {
         let address = options.address.clone();
         let headers = options
             .headers
@@ -81,7 +80,7 @@ impl Connection {
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW);
         if address.tls {
-            endpoint = endpoint.tls_config(tls(&address, &options.tls)?).map_err(wrong)?;
+            endpoint = endpoint.tls_config(tls(options)?).map_err(wrong)?;
         }
         Ok(Self {
             channel: endpoint.connect_lazy(),
@@ -95,8 +94,8 @@ impl Connection {
     /// Queries the server's capabilities. Returns the most bytes of blobs in one call.
     ///
     /// # Errors
-    /// [`RemoteError::Service`] if the server can't be reached, or lacks a capability.
-    pub(crate) async fn learn(&self, cache_only: bool) -> Result<u64, RemoteError> {
+    /// If the server can't be reached, or lacks a capability.
+    pub(crate) async fn learn(&self, cache_only: bool) -> Result<u64, Error> {
         let request = api::GetCapabilitiesRequest { instance_name: self.address.instance.clone() };
         let purpose = Purpose::default();
         let answer = Retry::new(FIRST_WAIT.min(self.retry.wait_limit()))
@@ -130,7 +129,7 @@ impl Connection {
     }
 
     /// The error for a call that finally failed.
-    pub(crate) fn failed(&self, status: &tonic::Status) -> RemoteError {
+    pub(crate) fn failed(&self, status: &tonic::Status) -> Error {
         use tonic::Code;
         let hint = match status.code() {
             Code::Unauthenticated | Code::PermissionDenied => {
@@ -209,17 +208,18 @@ impl Connection {
     }
 }
 
-fn tls(address: &Address, tls: &Tls) -> Result<ClientTlsConfig, RemoteError> {
-    let read = |path: &PathBuf| {
+fn tls(options: &RemoteOptions) -> Result<ClientTlsConfig, Error> {
+    let read = |path: &Path| {
         let unreadable = |error| format!("`{}` can't be read: {error}", path.display());
-        fs::read(path).map_err(|error| address.unusable(unreadable(error), "check the path"))
+        let unusable = |error| options.address.unusable(unreadable(error), "check the path");
+        fs::read(path).map_err(unusable)
     };
     let mut config = ClientTlsConfig::new();
-    config = match &tls.ca {
+    config = match &options.ca {
         Some(ca) => config.ca_certificate(Certificate::from_pem(read(ca)?)),
         None => config.with_native_roots(),
     };
-    if let Some((certificate, key)) = &tls.identity {
+    if let Some((certificate, key)) = &options.identity {
         config = config.identity(Identity::from_pem(read(certificate)?, read(key)?));
     }
     Ok(config)

@@ -8,30 +8,50 @@ mod actions;
 mod address;
 mod blobs;
 mod connection;
-mod limits;
-mod options;
 mod retry;
 mod run;
-mod service;
 mod tree;
 
+use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use gfxpack_compile::{Action, ActionOutcome, Cancel, RemoteError, RemoteWorkers};
+use gfxpack_compile::{Action, ActionOutcome, Cancel, RemoteError, RemoteWorkers, interrupted};
+use gfxpack_model::{Digest, Error};
 
 use self::blobs::Blobs;
 use self::connection::Connection;
 use self::run::Running;
-use self::service::Service;
+use self::tree::Tree;
 use crate::background_runtime::BackgroundRuntime;
 
 pub use self::address::Address;
-pub use self::options::{RemoteOptions, Tls};
 
 /// How often a waiting job checks whether the build was cancelled.
 const TICK: Duration = Duration::from_millis(50);
+
+/// Options of a service.
+#[derive(Debug, Clone)]
+pub struct RemoteOptions {
+    /// The address.
+    pub address: Address,
+    /// The number of parallel actions, at least 1.
+    pub jobs: usize,
+    /// Headers of every call: authorization and the like.
+    pub headers: Vec<(String, String)>,
+    /// Certificate authorities for the server, in PEM, instead of the system's.
+    pub ca: Option<PathBuf>,
+    /// The client's certificate and its key, in PEM.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// Properties that workers must have.
+    pub platform: Vec<(String, String)>,
+    /// Whether to take only results of the action cache, and run nothing.
+    pub cache_only: bool,
+    /// How long to wait for a server that does not answer.
+    pub wait_limit: Duration,
+}
 
 /// A service that runs actions. The first action connects to it.
 pub struct RemoteExecution {
@@ -51,8 +71,8 @@ impl RemoteExecution {
     /// A client that is not connected yet.
     ///
     /// # Errors
-    /// [`RemoteError::Service`] if headers or certificates are invalid.
-    pub fn new(options: RemoteOptions) -> Result<Self, RemoteError> {
+    /// If headers or certificates are invalid.
+    pub fn new(options: RemoteOptions) -> Result<Self, Error> {
         let runtime = BackgroundRuntime::new("remote").map_err(|error| {
             options.address.unusable(error, "check that memory and threads are left")
         })?;
@@ -78,18 +98,37 @@ impl RemoteWorkers for RemoteExecution {
                 outcome = self.service.run(action, &running) => outcome,
                 () = cancelled(cancel) => {
                     running.cancel(&self.service.connection).await;
-                    Err(RemoteError::Interrupted)
+                    Err(RemoteError::Fatal(interrupted()))
                 }
             }
         })
     }
 }
 
+/// The state that all actions share.
+pub(crate) struct Service {
+    options: RemoteOptions,
+    connection: Connection,
+    blobs: Blobs,
+    trees: Mutex<HashMap<Digest, Arc<Tree>>>,
+}
+
 impl Service {
     async fn run(&self, action: &Action, running: &Running) -> Result<ActionOutcome, RemoteError> {
         let Self { connection, options, blobs, .. } = self;
-        blobs.limit.get_or_try_init(|| connection.learn(options.cache_only)).await?;
+        let learn = || connection.learn(options.cache_only);
+        blobs.limit.get_or_try_init(learn).await.map_err(RemoteError::Fatal)?;
         run::run(self, action, running).await
+    }
+
+    /// The tree of an input root, built once.
+    fn tree(&self, action: &Action) -> Arc<Tree> {
+        let known = self.trees.lock().expect("no panic inside").get(&action.root.digest).cloned();
+        known.unwrap_or_else(|| {
+            let tree = Arc::new(Tree::from_root(&action.root));
+            let mut trees = self.trees.lock().expect("no panic inside");
+            Arc::clone(trees.entry(action.root.digest).or_insert(tree))
+        })
     }
 }
 

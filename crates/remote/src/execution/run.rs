@@ -9,10 +9,10 @@ use gfxpack_compile::{Action, ActionOutcome, RemoteError};
 use prost::Message;
 use tonic::{Code, Status, Streaming};
 
+use super::Service;
 use super::actions::{self, ActionRequest, ExecutionEnd};
 use super::connection::{Connection, Purpose, error_text};
 use super::retry::{is_absence, is_passing};
-use super::service::Service;
 use super::tree::Tree;
 
 /// How long the server has to accept a cancellation.
@@ -68,15 +68,15 @@ pub(crate) async fn run(
             tracing::debug!(action.name, "{}; it is made again", error_text(&status));
             skip_cache = true;
         }
-        Err(status) => return Err(service.connection.failed(&status)),
+        Err(status) => return Err(RemoteError::Fatal(service.connection.failed(&status))),
     }
     if service.options.cache_only {
-        return Err(RemoteError::NotCached(action.name.clone()));
+        return Err(RemoteError::NotCached);
     }
     let mut attempts = service.connection.retry.attempts();
     loop {
         let failed = match attempt(service, &ask, &tree, skip_cache, running).await {
-            Ok(ExecutionEnd::TimedOut) => return Err(RemoteError::TimedOut(action.name.clone())),
+            Ok(ExecutionEnd::TimedOut) => return Err(RemoteError::TimedOut),
             Ok(ExecutionEnd::Done(result, cached)) => {
                 let outcome =
                     actions::outcome(service, action, *result, cached, &ask.purpose).await;
@@ -98,13 +98,13 @@ pub(crate) async fn run(
         };
         tracing::debug!(action.name, "an execution failed: {}", error_text(&failed));
         running.set("");
-        let status = worth_another_try(service, action, &tree, failed)?;
+        let status = worth_another_try(service, &tree, failed)?;
         if let Err(status) = attempts.failed(status).await {
             // An absent server is an error of the service, any other one an error of this action.
             return Err(if attempts.is_absence(&status) {
-                service.connection.failed(&status)
+                RemoteError::Fatal(service.connection.failed(&status))
             } else {
-                lost(action, &status)
+                RemoteError::Lost(error_text(&status))
             });
         }
     }
@@ -113,7 +113,6 @@ pub(crate) async fn run(
 /// Returns the error if the execution should not be repeated.
 fn worth_another_try(
     service: &Service,
-    action: &Action,
     tree: &Tree,
     failed: Status,
 ) -> Result<Status, RemoteError> {
@@ -124,15 +123,11 @@ fn worth_another_try(
             Ok(Status::internal(failed.message()))
         }
         Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented => {
-            Err(service.connection.failed(&failed))
+            Err(RemoteError::Fatal(service.connection.failed(&failed)))
         }
         code if is_passing(code) => Ok(failed),
-        _ => Err(lost(action, &failed)),
+        _ => Err(RemoteError::Lost(error_text(&failed))),
     }
-}
-
-fn lost(action: &Action, status: &Status) -> RemoteError {
-    RemoteError::Lost { name: action.name.clone(), reason: error_text(status) }
 }
 
 /// The cached result of an action; [`Code::NotFound`] if there is none.

@@ -54,7 +54,7 @@ fn toolchain(dir: &Path) -> Toolchain {
 }
 
 /// Checks the toolchain after `act`.
-fn unchanged_by(toolchain: &Toolchain, act: &dyn Fn()) -> Result<(), ToolchainError> {
+fn unchanged_by(toolchain: &Toolchain, act: &dyn Fn()) -> Result<(), Error> {
     let make = || {
         act();
         Ok(())
