@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_debian::{Archive, DebianError, Event, KEYS, Options, Progress, Proxies};
 use gfxpack_miopen::{MIOPEN, Problem};
+use gfxpack_model::Error;
 use gfxpack_rocfft::ROCFFT;
-use gfxpack_stock_library::{Library, LibraryError, LibrarySource, Product};
+use gfxpack_stock_library::{Library, LibrarySource, Product};
 use tempfile::TempDir;
 
 use crate::project::{binary, command};
@@ -68,15 +69,15 @@ fn debian(product: &'static Product, suite: &str, cache: &Path) -> Option<Librar
     let source = LibrarySource::Debian { suite: suite.to_owned(), version: None };
     match locate(product, &source, cache) {
         Ok(library) => Some(library),
-        Err(LibraryError::Debian(error)) if error.is_unreachable() => {
+        Err(error) => {
+            let cause = error.cause::<DebianError>();
+            let is_not_here = cause.is_some_and(|cause| {
+                cause.is_unreachable() || matches!(cause, DebianError::Architecture { .. })
+            });
+            assert!(is_not_here, "{error}");
             eprintln!("skipped: {error}");
             None
         }
-        Err(LibraryError::Debian(error @ DebianError::Architecture { .. })) => {
-            eprintln!("skipped: {error}");
-            None
-        }
-        Err(error) => panic!("{error}"),
     }
 }
 
@@ -95,7 +96,7 @@ pub fn locate(
     product: &'static Product,
     source: &LibrarySource,
     cache: &Path,
-) -> Result<Library, LibraryError> {
+) -> Result<Library, Error> {
     let options = Options {
         mirror: None,
         apt: PathBuf::from("/etc/apt"),

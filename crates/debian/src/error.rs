@@ -194,7 +194,18 @@ fn others(versions: &[String]) -> String {
 
 impl From<DebianError> for gfxpack_model::Error {
     fn from(error: DebianError) -> Self {
-        let (kind, hint) = (gfxpack_model::ErrorKind::Internal, error.hint());
+        use gfxpack_model::ErrorKind::{Internal, Interrupted, Unsound, Usage};
+        let kind = match &error {
+            DebianError::Interrupted => Interrupted,
+            DebianError::Signature { .. } | DebianError::Digest { .. } => Unsound,
+            DebianError::Signing(error) if error.is_usage() => Usage,
+            DebianError::BadMirror { .. }
+            | DebianError::NotFound { .. }
+            | DebianError::NoPackage { .. }
+            | DebianError::Lock { .. } => Usage,
+            _ => Internal,
+        };
+        let hint = error.hint();
         Self::new(kind, &error, hint).caused_by(error)
     }
 }

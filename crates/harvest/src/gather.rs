@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::{Counts, KeyRecord};
+use gfxpack_model::{Error, KernelKey, Result};
 use rayon::prelude::*;
 
-use crate::error::HarvestError;
 use crate::input::Input;
-use crate::options::Options;
+use crate::open::Options;
 use crate::read;
 use crate::report::FileReport;
 
@@ -76,8 +75,8 @@ impl Table {
 /// reports; what was read of such a file before the error is in the harvest.
 ///
 /// # Errors
-/// [`HarvestError::Interrupted`].
-pub fn harvest(inputs: &[Input], options: &Options<'_>) -> Result<Harvest, HarvestError> {
+/// Only that the caller asked to stop.
+pub fn harvest(inputs: &[Input], options: &Options<'_>) -> Result<Harvest> {
     let all = Mutex::new(Table::default());
     let one = |input: &Input| {
         let mut table = Table::default();
@@ -87,8 +86,8 @@ pub fn harvest(inputs: &[Input], options: &Options<'_>) -> Result<Harvest, Harve
     };
     // One input per task, since any may be the largest.
     let files: Vec<FileReport> = inputs.par_iter().with_max_len(1).map(one).collect();
-    if files.iter().any(|report| matches!(report.error, Some(HarvestError::Interrupted))) {
-        return Err(HarvestError::Interrupted);
+    if files.iter().filter_map(|report| report.error.as_ref()).any(Error::is_interrupted) {
+        return Err(Error::interrupted());
     }
     let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Harvest { files, keys: all.into_records() })

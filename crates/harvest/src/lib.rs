@@ -25,12 +25,10 @@
 //! ```
 
 mod commands;
-mod error;
 mod gather;
 mod input;
 pub mod log;
 mod open;
-mod options;
 mod read;
 mod report;
 pub mod run_log;
@@ -38,11 +36,10 @@ pub mod script;
 mod tuning_environment;
 
 pub use commands::{SeenCommand, commands};
-pub use error::HarvestError;
 pub use gather::{Harvest, harvest};
 pub use input::{Input, list};
-pub use open::read_text;
-pub use options::Options;
+pub use log::LineError;
+pub use open::{Options, packed_kdb, read_text};
 pub use read::key_begins;
 pub use report::{ContentKind, FileReport, Skipped, Skips};
 pub use tuning_environment::{Setting, settings, unsettings};

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 
-use crate::error::HarvestError;
-use crate::input::Input;
-use crate::options::Options;
+use gfxpack_model::{Error, Result};
+
+use crate::input::{Input, unreadable};
 
 /// Number of bytes that identify every kind of file.
 const MAGIC_BYTES: usize = 40;
@@ -26,6 +26,31 @@ const ZSTD_WINDOW_LOG: u32 = 27;
 /// Memory for unpacking a .xz file: slightly more than `xz -9` needs.
 const XZ_MEMORY_BYTES: u64 = 80 << 20;
 
+/// Options of a harvest.
+#[derive(Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// Called from any thread with the number of bytes read.
+    pub read: Option<&'a (dyn Fn(u64) + Sync)>,
+    /// Called often to ask whether to stop.
+    pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
+}
+
+impl Options<'_> {
+    /// Fails if the caller asks to stop.
+    pub(crate) fn check(&self) -> Result {
+        match self.cancelled {
+            Some(cancelled) if cancelled() => Err(Error::interrupted()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn count(&self, bytes: u64) {
+        if let Some(read) = self.read {
+            read(bytes);
+        }
+    }
+}
+
 /// The kind of an input.
 pub(crate) enum Opened<'a> {
     /// An SQLite file.
@@ -34,20 +59,14 @@ pub(crate) enum Opened<'a> {
     Text {
         stream: Box<dyn Read + 'a>,
         /// Makes the error of a failed read.
-        failed: Box<dyn Fn(io::Error) -> HarvestError>,
+        failed: Box<dyn Fn(io::Error) -> Error>,
     },
 }
 
 /// Opens an input.
-///
-/// # Errors
-/// [`HarvestError::Read`] or [`HarvestError::PackedKdb`].
-pub(crate) fn open<'a>(
-    input: &Input,
-    options: &'a Options<'a>,
-) -> Result<Opened<'a>, HarvestError> {
+pub(crate) fn open<'a>(input: &Input, options: &'a Options<'a>) -> Result<Opened<'a>> {
     let name = input.name();
-    let failed = |source| HarvestError::Read { name: name.clone(), source };
+    let failed = |source| unreadable(&name, source);
     let raw: Box<dyn Read + 'a> = match input {
         Input::Stdin => Box::new(io::stdin().lock()),
         Input::File { path, .. } => Box::new(File::open(path).map_err(failed)?),
@@ -56,7 +75,7 @@ pub(crate) fn open<'a>(
     if begin.starts_with(SQLITE) {
         return match input {
             Input::File { path, .. } if path.is_file() => Ok(Opened::Database),
-            _ => Err(HarvestError::PackedKdb { name }),
+            _ => Err(packed_kdb(&name)),
         };
     }
     let packed = BufReader::with_capacity(PIECE_BYTES, raw);
@@ -75,17 +94,30 @@ pub(crate) fn open<'a>(
         (Box::new(packed), None)
     };
     let failed = move |source| match codec {
-        Some(codec) => HarvestError::Damaged { name: name.clone(), codec, source },
-        None => HarvestError::Read { name: name.clone(), source },
+        Some(codec) => {
+            let what = format!("it is damaged, or ends early ({codec})");
+            let hint = "get the file again; --keep-going takes what can be read of it";
+            Error::usage(format!("failed to unpack `{name}`: {what}"), hint).caused_by(source)
+        }
+        None => unreadable(&name, source),
     };
     let (begin, stream) = peek(stream, MAGIC_BYTES).map_err(&failed)?;
     if begin.starts_with(SQLITE) {
-        return Err(HarvestError::PackedKdb { name: input.name() });
+        return Err(packed_kdb(&input.name()));
     }
     if begin.starts_with(LFS_POINTER) && !matches!(input, Input::File { named: false, .. }) {
-        return Err(HarvestError::LfsPointer { name: input.name() });
+        let what = "it is a pointer of Git LFS, not the file";
+        let hint = "fetch the file itself with `git lfs pull`";
+        return Err(Error::usage(format!("failed to read `{}`: {what}", input.name()), hint));
     }
     Ok(Opened::Text { stream: Box::new(stream), failed: Box::new(failed) })
+}
+
+/// The error for a kdb in a stream; SQLite needs a file.
+#[must_use]
+pub fn packed_kdb(name: &str) -> Error {
+    let message = format!("failed to read a kdb from `{name}`: it is packed, or no file");
+    Error::usage(message, "unpack it, and name the file")
 }
 
 /// The first bytes of a stream, and the whole stream.
@@ -113,13 +145,12 @@ impl<R: Read> Read for Counted<'_, R> {
 /// it is an SQLite file, which is not read.
 ///
 /// # Errors
-/// [`HarvestError::Read`], [`HarvestError::Damaged`],
-/// [`HarvestError::PackedKdb`] or [`HarvestError::Interrupted`].
+/// If it can't be read or unpacked, or the caller asked to stop.
 pub fn read_text(
     input: &Input,
     options: &Options<'_>,
     mut each: impl FnMut(&[u8]),
-) -> Result<bool, HarvestError> {
+) -> Result<bool> {
     let Opened::Text { stream, failed } = open(input, options)? else { return Ok(false) };
     pieces(stream, failed, |piece| {
         each(piece);
@@ -134,9 +165,9 @@ pub fn read_text(
 /// Errors of the stream or of `each`.
 pub(crate) fn pieces(
     mut stream: impl Read,
-    failed: impl Fn(io::Error) -> HarvestError,
-    mut each: impl FnMut(&[u8]) -> Result<(), HarvestError>,
-) -> Result<(), HarvestError> {
+    failed: impl Fn(io::Error) -> Error,
+    mut each: impl FnMut(&[u8]) -> Result,
+) -> Result {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         match stream.read(&mut piece) {

@@ -1,5 +1,7 @@
 //! A plan of rocFFT: a description of transforms.
 
+use gfxpack_harvest::LineError;
+
 /// The most values in all transforms of a plan together: with 16 bytes each, their buffer is still
 /// addressable.
 const MAX_VALUES: u64 = 1 << 58;
@@ -68,10 +70,10 @@ macro_rules! words {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            pub(crate) fn from_word(word: &str) -> Result<Self, PlanError> {
+            pub(crate) fn from_word(word: &str) -> Result<Self, LineError> {
                 match word {
                     $($word => Ok(Self::$variant),)*
-                    _ => Err(PlanError::word(word, $what)),
+                    _ => Err(unexpected(word, $what)),
                 }
             }
         }
@@ -124,50 +126,24 @@ words! {
     }
 }
 
-/// Why a line is no plan.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// An unexpected word.
-    #[error("failed to read `{word}`: {expected} expected")]
-    Word {
-        /// The word.
-        word: String,
-        /// The expected words.
-        expected: &'static str,
-    },
-    /// The line ends too early.
-    #[error("failed to read the plan: {0} expected at its end")]
-    End(&'static str),
-    /// rocfft-bench has no such option, or it was given twice.
-    #[error("failed to read `{0}`: rocfft-bench has no such option, or it is there twice")]
-    Option(String),
-    /// A property that these plans can't have.
-    #[error("failed to accept `{0}`: plans with that are not supported")]
-    Unsupported(String),
-    /// More values than can be addressed.
-    #[error("failed to accept the plan: its transforms have too many values")]
-    TooLarge,
+/// The forms of a plan's line.
+const FORMS: &str = "write lines like `c2c sp ip 1024x1024 batch 8 fwd`, or rocfft-bench's options, \
+                     `--length 1024 1024 -b 8`";
+/// A plan has more values than can be addressed.
+const TOO_LARGE: LineError = LineError::new(
+    "failed to accept the plan: its transforms have too many values",
+    "check lengths and batch",
+);
+
+/// The error of another word than one of those that are expected.
+pub(crate) fn unexpected(word: &str, expected: &str) -> LineError {
+    LineError { why: format!("failed to read `{word}`: {expected} expected").into(), hint: FORMS }
 }
 
-impl PlanError {
-    pub(crate) fn word(word: &str, expected: &'static str) -> Self {
-        Self::Word { word: word.to_owned(), expected }
-    }
-
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Word { .. } | Self::End(_) => {
-                "write lines like `c2c sp ip 1024x1024 batch 8 fwd`, or rocfft-bench's options, \
-                 `--length 1024 1024 -b 8`"
-            }
-            Self::Option(_) => "`rocfft-bench --help` lists its options",
-            Self::Unsupported(_) => "remove the line: a program compiles its kernels by itself",
-            Self::TooLarge => "check lengths and batch",
-        }
-    }
+/// The error of a line that ends before what is expected.
+pub(crate) fn ended(expected: &str) -> LineError {
+    let why = format!("failed to read the plan: {expected} expected at its end");
+    LineError { why: why.into(), hint: FORMS }
 }
 
 impl FftPlan {
@@ -219,10 +195,10 @@ impl FftPlan {
 
     /// Checks sizes, and drops a layout that is rocFFT's default. `given` is the known part of the
     /// layouts of input and output.
-    pub(crate) fn checked(mut self, given: [GivenLayout; 2]) -> Result<Self, PlanError> {
+    pub(crate) fn checked(mut self, given: [GivenLayout; 2]) -> Result<Self, LineError> {
         let values = self.lengths.iter().try_fold(self.batch, |n, length| n.checked_mul(*length));
         if values.is_none_or(|values| values > MAX_VALUES) {
-            return Err(PlanError::TooLarge);
+            return Err(TOO_LARGE);
         }
         let default = self.default_layout();
         let [input, output] = given;
@@ -236,7 +212,7 @@ impl FftPlan {
                     sum.checked_add(count.checked_mul(*step)?)
                 });
             if extent.is_none_or(|extent| extent > MAX_VALUES) {
-                return Err(PlanError::TooLarge);
+                return Err(TOO_LARGE);
             }
         }
         self.layout = Some(wanted).filter(|wanted| *wanted != default);
@@ -272,9 +248,9 @@ impl GivenLayout {
 }
 
 /// A whole number of at least 1.
-pub(crate) fn size(word: &str) -> Result<u64, PlanError> {
+pub(crate) fn size(word: &str) -> Result<u64, LineError> {
     let number = number(word).filter(|number| *number > 0);
-    number.ok_or_else(|| PlanError::word(word, "a number from 1"))
+    number.ok_or_else(|| unexpected(word, "a number from 1"))
 }
 
 /// A whole number.

@@ -7,7 +7,7 @@ use gfxpack_model::KernelKey;
 
 use super::options::Uses;
 use super::plan::{Phase, ProblemSet, Task};
-use super::session::LibraryFacts;
+use super::session::Session;
 use crate::failure::Failure;
 use crate::probe::{ProbeAnswer, Step};
 use crate::problem::Problem;
@@ -78,7 +78,6 @@ pub struct ProblemFailure {
 #[derive(Debug)]
 pub(crate) struct AnswerCollector<'a> {
     problem_set: &'a ProblemSet,
-    directories: &'a [PathBuf],
     uses: Uses,
     keys: HashMap<KernelKey, WantedKey>,
     failures: Failures,
@@ -97,10 +96,9 @@ struct WantedKey {
 }
 
 impl<'a> AnswerCollector<'a> {
-    pub(crate) fn new(problem_set: &'a ProblemSet, directories: &'a [PathBuf], uses: Uses) -> Self {
+    pub(crate) fn new(problem_set: &'a ProblemSet, uses: Uses) -> Self {
         Self {
             problem_set,
-            directories,
             uses,
             keys: HashMap::new(),
             failures: Failures::new(problem_set),
@@ -150,7 +148,7 @@ impl<'a> AnswerCollector<'a> {
     }
 
     /// All answers, sorted.
-    pub(crate) fn finish(self, facts: LibraryFacts) -> AskReport {
+    pub(crate) fn finish(self, session: &Session<'_>) -> AskReport {
         let mut keys: Vec<AskedKey> = self
             .keys
             .into_iter()
@@ -165,15 +163,16 @@ impl<'a> AnswerCollector<'a> {
             !directions(problem).iter().all(|d| recorded.is_some_and(|all| all.contains(d)))
         });
         let unrecorded = unrecorded.map(|(number, _)| number);
+        let (databases, unused_databases) = session.used_databases();
         AskReport {
-            version: facts.version,
+            version: session.version.clone(),
             problems: self.problem_set.problems.clone(),
             keys,
-            failures: self.failures.finish(self.directories),
-            databases: facts.databases,
-            unused_databases: facts.unused_databases,
-            models_left_out: facts.models_left_out,
-            finds_assembler: facts.finds_assembler,
+            failures: self.failures.finish(&session.options.databases),
+            databases,
+            unused_databases,
+            models_left_out: session.models_left_out,
+            finds_assembler: session.finds_assembler,
             unrecorded: if self.looked_up { unrecorded.collect() } else { Vec::new() },
             unanswered: self.unanswered.into_iter().collect(),
         }

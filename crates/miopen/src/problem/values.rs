@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 ///     "conv -n 2 -c 3 -H 32 -W 32 -k 32 -y 3 -x 3 -p 0 -q 0 -u 1 -v 1 -l 1 -j 1 -m conv -g 1 -F 1"
 /// );
 /// assert_eq!(problem.to_string().parse(), Ok(problem));
-/// # Ok::<(), gfxpack_miopen::ProblemError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Problem {
