@@ -103,7 +103,7 @@ fn a_kernel_that_nobody_can_compile_makes_the_library_ask_for_others() {
         let answers = answers.unwrap();
         assert_eq!(answers.failures, []);
         options.sources.insert("naive_conv.cpp".to_owned());
-        let keys = answers.keys.into_iter().filter(|asked| asked.wanted[0].uses.search);
+        let keys = answers.keys.into_iter().filter(|asked| asked.wanted[&0].search);
         keys.map(|asked| asked.key.to_string()).collect::<BTreeSet<_>>()
     };
     let (first, second) = (asked(), asked());

@@ -7,8 +7,8 @@ use memchr::memmem;
 use rayon::prelude::*;
 
 use crate::input::Input;
-use crate::log::{DriverCommand, Joined, Lines};
-use crate::open::{Options, read_text};
+use crate::log::DriverCommand;
+use crate::open::{Options, read_lines};
 use crate::report::{ContentKind, FileReport};
 
 /// A command, and how often it was seen.
@@ -74,7 +74,7 @@ fn read(
     report: &mut FileReport,
     options: &Options<'_>,
 ) -> Result {
-    let mut each = |number, line: &[u8], cut| {
+    let each = |number, line: &[u8], cut| {
         for command in DriverCommand::in_line(line, cut) {
             match command {
                 Ok(command) => {
@@ -85,20 +85,12 @@ fn read(
             }
         }
     };
-    let mut joined = Joined::default();
     let has_command = |line: &[u8]| {
         !line.starts_with(b"#") && memmem::find(line, DriverCommand::PROGRAM.as_bytes()).is_some()
     };
-    let mut join = |number, line: &[u8], cut| {
-        joined.push((number, line, cut), has_command, &mut each);
-    };
-    let mut lines = Lines::all();
-    if read_text(input, options, |piece| lines.push(piece, &mut join))? {
-        report.seen = lines.seen();
-        report.lines = lines.finish(&mut join);
-        joined.finish(&mut each);
-    } else {
-        report.kind = ContentKind::Other;
+    match read_lines(input, options, has_command, each)? {
+        Some((lines, seen)) => (report.lines, report.seen) = (lines, seen),
+        None => report.kind = ContentKind::Other,
     }
     Ok(())
 }

@@ -12,15 +12,6 @@ use crate::open::Options;
 use crate::read;
 use crate::report::FileReport;
 
-/// The result of a harvest.
-#[non_exhaustive]
-pub struct Harvest {
-    /// Report on each input, in the order of the inputs.
-    pub files: Vec<FileReport>,
-    /// The keys, in ascending order, each once.
-    pub keys: Vec<KeyRecord>,
-}
-
 /// Keys by their text: the name, a NUL, the arguments. Its order is that of
 /// [`KernelKey`].
 #[derive(Debug, Default)]
@@ -71,12 +62,16 @@ impl Table {
     }
 }
 
-/// Collects the keys of all inputs. Errors of single files are in their
-/// reports; what was read of such a file before the error is in the harvest.
+/// Collects the keys of all inputs: in ascending order, each once, and a report on each input, in
+/// their order. Errors of single files are in their reports; what was read of such a file before
+/// the error is in the harvest.
 ///
 /// # Errors
 /// Only that the caller asked to stop.
-pub fn harvest(inputs: &[Input], options: &Options<'_>) -> Result<Harvest> {
+pub fn harvest(
+    inputs: &[Input],
+    options: &Options<'_>,
+) -> Result<(Vec<KeyRecord>, Vec<FileReport>)> {
     let all = Mutex::new(Table::default());
     let one = |input: &Input| {
         let mut table = Table::default();
@@ -90,5 +85,5 @@ pub fn harvest(inputs: &[Input], options: &Options<'_>) -> Result<Harvest> {
         return Err(Error::interrupted());
     }
     let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Harvest { files, keys: all.into_records() })
+    Ok((all.into_records(), files))
 }

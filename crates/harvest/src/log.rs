@@ -30,7 +30,8 @@ use memchr::{memchr, memmem};
 
 pub(crate) use self::line_fault::BEGIN;
 pub use self::line_fault::{LineError, MAX_LINE_BYTES};
-pub use commands::{DriverCommand, Joined};
+pub use commands::DriverCommand;
+pub(crate) use commands::Joined;
 pub use lines::{Lines, Seen};
 pub(crate) use text::Text;
 

@@ -6,6 +6,7 @@ use std::io::{self, BufReader, Cursor, Read};
 use gfxpack_model::{Error, Result};
 
 use crate::input::{Input, unreadable};
+use crate::log::{Joined, Lines, Seen};
 
 /// Number of bytes that identify every kind of file.
 const MAGIC_BYTES: usize = 40;
@@ -141,22 +142,31 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// Passes the unpacked text of an input to `each` in pieces. Returns false if
-/// it is an SQLite file, which is not read.
+/// Passes the lines of an input, unpacked, to `each`; those of a command, which may begin in a line
+/// for which `begins` is true, are joined as a shell joins them. Returns how many lines there are,
+/// and what the text has; nothing if it is an SQLite file, which is not read.
 ///
 /// # Errors
 /// If it can't be read or unpacked, or the caller asked to stop.
-pub fn read_text(
+pub fn read_lines(
     input: &Input,
     options: &Options<'_>,
-    mut each: impl FnMut(&[u8]),
-) -> Result<bool> {
-    let Opened::Text { stream, failed } = open(input, options)? else { return Ok(false) };
+    begins: impl Fn(&[u8]) -> bool,
+    mut each: impl FnMut(u64, &[u8], bool),
+) -> Result<Option<(u64, Seen)>> {
+    let Opened::Text { stream, failed } = open(input, options)? else { return Ok(None) };
+    let (mut lines, mut joined) = (Lines::all(), Joined::default());
+    let mut join = |number, line: &[u8], cut| {
+        joined.push((number, line, cut), &begins, &mut each);
+    };
     pieces(stream, failed, |piece| {
-        each(piece);
+        lines.push(piece, &mut join);
         options.check()
     })?;
-    Ok(true)
+    let seen = lines.seen();
+    let count = lines.finish(&mut join);
+    joined.finish(&mut each);
+    Ok(Some((count, seen)))
 }
 
 /// Passes a stream to `each` in pieces.

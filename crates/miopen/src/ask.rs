@@ -14,7 +14,7 @@ use collect::AnswerCollector;
 use plan::{Phase, ProblemSet};
 use session::Session;
 
-pub use collect::{AskReport, AskedKey, KernelUse, ProblemFailure};
+pub use collect::{AskReport, AskedKey, ProblemFailure};
 pub(crate) use collect::{Failures, failures_of, uses_of};
 pub use options::{AskEvent, AskOptions, Uses};
 

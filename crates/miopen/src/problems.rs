@@ -8,8 +8,8 @@ mod text;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use gfxpack_harvest::log::{Joined, Lines, Seen};
-use gfxpack_harvest::{Input, Options, list, packed_kdb, read_text};
+use gfxpack_harvest::log::Seen;
+use gfxpack_harvest::{Input, Options, list, packed_kdb, read_lines};
 use gfxpack_model::{Error, ErrorKind, Result};
 use gfxpack_tuning::sqlite_keys;
 
@@ -61,16 +61,9 @@ fn read(
     problems: &mut BTreeSet<Problem>,
 ) -> Result<ProblemFile> {
     let mut text_problems = TextProblems::new(input.name(), problems);
-    let (mut lines, mut joined) = (Lines::all(), Joined::default());
-    let mut each = |number, line: &[u8], cut| text_problems.line(number, line, cut);
-    let mut join = |number, line: &[u8], cut| {
-        joined.push((number, line, cut), begins_command, &mut each);
-    };
+    let each = |number, line: &[u8], cut| text_problems.line(number, line, cut);
     // An error in a problem is reported when the stream ends; no more problems are added.
-    if read_text(input, options, |piece| lines.push(piece, &mut join))? {
-        let seen = lines.seen();
-        let lines = lines.finish(&mut join);
-        joined.finish(&mut each);
+    if let Some((lines, seen)) = read_lines(input, options, begins_command, each)? {
         return text_problems.finish(Some(lines), seen);
     }
     let Input::File { path, .. } = input else {

@@ -41,13 +41,8 @@ struct Candidate {
     path: PathBuf,
     /// Without the extension of a compressed file.
     name: String,
-    kind: CandidateKind,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum CandidateKind {
-    Database(DatabaseName),
-    Model,
+    /// `None` for a heuristic model.
+    kind: Option<DatabaseKind>,
 }
 
 impl StagedDatabases {
@@ -74,7 +69,7 @@ impl StagedDatabases {
             complete: to.join("complete"),
             find_db: None,
             files: Vec::new(),
-            has_models: candidates.iter().any(|candidate| candidate.kind == CandidateKind::Model),
+            has_models: candidates.iter().any(|candidate| candidate.kind.is_none()),
         };
         for directory in [&staged.directory, &staged.complete] {
             fs::create_dir_all(directory).map_err(MIOPEN.scratch(directory))?;
@@ -106,8 +101,7 @@ impl StagedDatabases {
             let real = path.canonicalize().map_err(unreadable)?;
             symlink(real, &complete).map_err(MIOPEN.scratch(&complete))?;
         }
-        let is_find = matches!(&candidate.kind, CandidateKind::Database(name) if name.kind == DatabaseKind::Find);
-        if is_find {
+        if candidate.kind == Some(DatabaseKind::Find) {
             // The step `hit` looks single problems up; a library would read the whole file.
             self.find_db = Some(complete.clone());
         } else {
@@ -174,8 +168,8 @@ fn candidates(from: &Path, target: &Target, models: bool) -> io::Result<Vec<Cand
         let Some(file_name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let name = file_name.strip_suffix(".bz2").unwrap_or(file_name).to_owned();
         let kind = match DatabaseName::from_path(Path::new(&name)) {
-            Some(database) if is_read(&database, target) => CandidateKind::Database(database),
-            None if models && is_model(&name, target) => CandidateKind::Model,
+            Some(database) if is_read(&database, target) => Some(database.kind),
+            None if models && is_model(&name, target) => None,
             _ => continue,
         };
         candidates.push(Candidate { path, name, kind });

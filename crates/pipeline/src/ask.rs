@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_compile::SourceDirs;
 use gfxpack_harvest::Options;
 use gfxpack_miopen::{
-    AskEvent, AskOptions, AskReport, AskedKey, DatabaseFile, KernelUse, Library, MIOPEN, Problem,
+    AskEvent, AskOptions, AskReport, AskedKey, DatabaseFile, Library, MIOPEN, Problem,
     ProblemFailure, Sources, Uses, ask, is_left_out_by_debian, network_names, read_problems,
 };
 use gfxpack_model::{KernelKey, Target, processors};
@@ -263,13 +263,10 @@ fn warn_of_databases(
 /// Merges the answers for one key that were given for two counts of compute units.
 fn merge(known: &mut AskedKey, other: AskedKey) {
     known.functions.extend(other.functions);
-    let mut wanted: BTreeMap<u32, Uses> =
-        known.wanted.iter().map(|one| (one.problem, one.uses)).collect();
-    for one in other.wanted {
-        let uses = wanted.entry(one.problem).or_default();
-        *uses = uses.or(one.uses);
+    for (problem, uses) in other.wanted {
+        let known = known.wanted.entry(problem).or_default();
+        *known = known.or(uses);
     }
-    known.wanted = wanted.into_iter().map(|(problem, uses)| KernelUse { problem, uses }).collect();
 }
 
 /// The exact targets that a target without compute units stands for.
@@ -395,7 +392,7 @@ pub fn coverage<'k>(
 ) -> Vec<ListCoverage> {
     let built: HashSet<&KernelKey> = built.collect();
     let one = |(list, problems): &(String, BTreeSet<u32>)| {
-        let wants = |key: &&AskedKey| key.wanted.iter().any(|one| problems.contains(&one.problem));
+        let wants = |key: &&AskedKey| key.wanted.keys().any(|one| problems.contains(one));
         let mut coverage = ListCoverage {
             list: list.clone(),
             target: target.clone(),

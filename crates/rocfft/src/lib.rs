@@ -17,7 +17,6 @@ mod file;
 mod key;
 mod lines;
 mod plan;
-mod plan_line;
 mod trace;
 
 pub use ask::{

@@ -195,7 +195,7 @@ fn shell_words(text: &str) -> Result<Vec<&str>, LineError> {
 /// Joins lines that a shell joins: a command, and what follows it after a `\` at the end of its
 /// line. Of the joined line, [`MAX_LINE_BYTES`] are kept.
 #[derive(Debug, Default)]
-pub struct Joined {
+pub(crate) struct Joined {
     line: Vec<u8>,
     /// The number of its first line.
     first: u64,
@@ -204,7 +204,7 @@ pub struct Joined {
 impl Joined {
     /// Calls `each` for the line, or for what it ends; `begins` says whether the line may be the
     /// beginning of a command.
-    pub fn push(
+    pub(crate) fn push(
         &mut self,
         (number, line, cut): (u64, &[u8], bool),
         begins: impl FnOnce(&[u8]) -> bool,
@@ -233,7 +233,7 @@ impl Joined {
     }
 
     /// Calls `each` for a line whose continuation is missing.
-    pub fn finish(self, each: &mut impl FnMut(u64, &[u8], bool)) {
+    pub(crate) fn finish(self, each: &mut impl FnMut(u64, &[u8], bool)) {
         if !self.line.is_empty() {
             each(self.first, &self.line, false);
         }

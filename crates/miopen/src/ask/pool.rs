@@ -119,7 +119,7 @@ impl<'a> Pool<'a> {
     /// problem that it worked on is lost.
     ///
     /// # Errors
-    /// [`AskError`] if the probe can't be started again.
+    /// If the probe can't be started again.
     pub(crate) fn ask(
         &self,
         connection: &mut Connection,
