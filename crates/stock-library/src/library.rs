@@ -60,9 +60,9 @@ impl Library {
                 Self::pinned(product, &lock, archive)
             }
             LibrarySource::Lock(path) => Self::pinned(product, &Lock::read(path)?, archive),
-            LibrarySource::Path(path) => {
-                let path = std::path::absolute(path).map_err(io_error(path))?;
-                if !path.metadata().map_err(io_error(&path))?.is_dir() {
+            LibrarySource::Path(given) => {
+                let path = std::path::absolute(given).map_err(io_error(given))?;
+                if !path.metadata().map_err(io_error(given))?.is_dir() {
                     return Self::at(product, &path, None);
                 }
                 let found = tree::library_at(product, &path);
