@@ -2,11 +2,12 @@
 //! and each key told again by the line that it would be written as.
 #![no_main]
 
-use gfxpack_harvest::log::{DriverCommand, Event, Lines, Log, LogError, LogRecord};
+use gfxpack_harvest::LineError;
+use gfxpack_harvest::log::{DriverCommand, Event, Lines, Log, LogRecord};
 use gfxpack_model::KernelKey;
 use libfuzzer_sys::fuzz_target;
 
-type Messages = Vec<(u64, Result<(Event, KernelKey), LogError>)>;
+type Messages = Vec<(u64, Result<(Event, KernelKey), LineError>)>;
 
 fn messages<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Messages {
     let mut messages = Vec::new();
@@ -22,7 +23,7 @@ fn messages<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Messages {
     messages
 }
 
-fn commands<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<(u64, Result<String, LogError>)> {
+fn commands<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<(u64, Result<String, LineError>)> {
     let mut found = Vec::new();
     let mut each = |number, line: &[u8], cut| {
         for command in DriverCommand::in_line(line, cut) {
@@ -59,7 +60,7 @@ fuzz_target!(|bytes: &[u8]| {
                 );
                 assert_eq!(messages([text.as_bytes()].into_iter()), [(1, Ok((Event::Saved, key)))]);
             }
-            Err(error) => assert!(!error.to_string().is_empty() && !error.hint().is_empty()),
+            Err(error) => assert!(!error.to_string().is_empty() && !error.hint.is_empty()),
         }
     }
 });

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{Row, WriteOptions, write};
 use gfxpack_miopen::{
-    AskOptions, AskReport, CheckReport, KernelUse, Library, Problem, Sources, Uses, ask, check,
+    AskOptions, AskReport, CheckReport, Library, Problem, Sources, Uses, ask, check,
 };
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_model::{KernelKey, Target};
@@ -148,7 +148,7 @@ fn databases_affect_arguments_and_each_directory_is_asked() {
     assert_eq!(asked.answers.databases.len(), 2);
     let recorded: Problem = PROBLEMS[0].parse().unwrap();
     let recorded = asked.answers.problems.iter().position(|problem| *problem == recorded).unwrap();
-    let is_hit = |wanted: &KernelUse| wanted.uses.hit && wanted.problem as usize == recorded;
+    let is_hit = |(problem, uses): (&u32, &Uses)| uses.hit && *problem as usize == recorded;
     let hits = asked.answers.keys.iter().filter(|asked| asked.wanted.iter().any(is_hit));
     let hits: BTreeSet<_> = hits.map(|asked| asked.key.kernel_name.as_str()).collect();
     // Without an assembler, the recorded solver does not apply.
@@ -190,7 +190,7 @@ fn missing_kernels_are_named() {
         let missed: BTreeSet<_> =
             report.outcomes.iter().flat_map(|outcome| &outcome.missed).collect();
         assert_eq!(missed, [&missing.key].into());
-        let wanting: Vec<u32> = missing.wanted.iter().map(|wanted| wanted.problem).collect();
+        let wanting: Vec<u32> = missing.wanted.keys().copied().collect();
         let missing_it: Vec<u32> = (0..)
             .zip(&report.outcomes)
             .filter(|(_, outcome)| !outcome.missed.is_empty())

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
+use gfxpack_model::{Error, Result};
 use memchr::memmem;
 use rayon::prelude::*;
 
-use crate::error::HarvestError;
 use crate::input::Input;
-use crate::log::{DriverCommand, Joined, Lines};
-use crate::open::read_text;
-use crate::options::Options;
+use crate::log::DriverCommand;
+use crate::open::{Options, read_lines};
 use crate::report::{ContentKind, FileReport};
 
 /// A command, and how often it was seen.
@@ -43,11 +42,11 @@ impl Unique {
 /// commands within them. Errors of single files are in their reports.
 ///
 /// # Errors
-/// [`HarvestError::Interrupted`].
+/// Only that the caller asked to stop.
 pub fn commands(
     inputs: &[Input],
     options: &Options<'_>,
-) -> Result<(Vec<SeenCommand>, Vec<FileReport>), HarvestError> {
+) -> Result<(Vec<SeenCommand>, Vec<FileReport>)> {
     let one = |input: &Input| {
         let mut unique = Unique::default();
         let mut report = FileReport::new(input.name());
@@ -58,8 +57,8 @@ pub fn commands(
     let mut reports = Vec::new();
     let read: Vec<_> = inputs.par_iter().with_max_len(1).map(one).collect();
     for (unique, report) in read {
-        if matches!(report.error, Some(HarvestError::Interrupted)) {
-            return Err(HarvestError::Interrupted);
+        if report.error.as_ref().is_some_and(Error::is_interrupted) {
+            return Err(Error::interrupted());
         }
         for SeenCommand { command, seen } in unique.list {
             all.add(command, seen);
@@ -74,32 +73,24 @@ fn read(
     unique: &mut Unique,
     report: &mut FileReport,
     options: &Options<'_>,
-) -> Result<(), HarvestError> {
-    let mut each = |number, line: &[u8], cut| {
+) -> Result {
+    let each = |number, line: &[u8], cut| {
         for command in DriverCommand::in_line(line, cut) {
             match command {
                 Ok(command) => {
                     report.used += 1;
                     unique.add(command, 1);
                 }
-                Err(error) => report.skipped.add(number, line, &error, error.hint()),
+                Err(error) => report.skipped.add(number, line, error),
             }
         }
     };
-    let mut joined = Joined::default();
     let has_command = |line: &[u8]| {
         !line.starts_with(b"#") && memmem::find(line, DriverCommand::PROGRAM.as_bytes()).is_some()
     };
-    let mut join = |number, line: &[u8], cut| {
-        joined.push((number, line, cut), has_command, &mut each);
-    };
-    let mut lines = Lines::all();
-    if read_text(input, options, |piece| lines.push(piece, &mut join))? {
-        report.seen = lines.seen();
-        report.lines = lines.finish(&mut join);
-        joined.finish(&mut each);
-    } else {
-        report.kind = ContentKind::Other;
+    match read_lines(input, options, has_command, each)? {
+        Some((lines, seen)) => (report.lines, report.seen) = (lines, seen),
+        None => report.kind = ContentKind::Other,
     }
     Ok(())
 }

@@ -3,24 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
-use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::{Counts, KeyRecord};
+use gfxpack_model::{Error, KernelKey, Result};
 use rayon::prelude::*;
 
-use crate::error::HarvestError;
 use crate::input::Input;
-use crate::options::Options;
+use crate::open::Options;
 use crate::read;
 use crate::report::FileReport;
-
-/// The result of a harvest.
-#[non_exhaustive]
-pub struct Harvest {
-    /// Report on each input, in the order of the inputs.
-    pub files: Vec<FileReport>,
-    /// The keys, in ascending order, each once.
-    pub keys: Vec<KeyRecord>,
-}
 
 /// Keys by their text: the name, a NUL, the arguments. Its order is that of
 /// [`KernelKey`].
@@ -72,12 +62,16 @@ impl Table {
     }
 }
 
-/// Collects the keys of all inputs. Errors of single files are in their
-/// reports; what was read of such a file before the error is in the harvest.
+/// Collects the keys of all inputs: in ascending order, each once, and a report on each input, in
+/// their order. Errors of single files are in their reports; what was read of such a file before
+/// the error is in the harvest.
 ///
 /// # Errors
-/// [`HarvestError::Interrupted`].
-pub fn harvest(inputs: &[Input], options: &Options<'_>) -> Result<Harvest, HarvestError> {
+/// Only that the caller asked to stop.
+pub fn harvest(
+    inputs: &[Input],
+    options: &Options<'_>,
+) -> Result<(Vec<KeyRecord>, Vec<FileReport>)> {
     let all = Mutex::new(Table::default());
     let one = |input: &Input| {
         let mut table = Table::default();
@@ -87,9 +81,9 @@ pub fn harvest(inputs: &[Input], options: &Options<'_>) -> Result<Harvest, Harve
     };
     // One input per task, since any may be the largest.
     let files: Vec<FileReport> = inputs.par_iter().with_max_len(1).map(one).collect();
-    if files.iter().any(|report| matches!(report.error, Some(HarvestError::Interrupted))) {
-        return Err(HarvestError::Interrupted);
+    if files.iter().filter_map(|report| report.error.as_ref()).any(Error::is_interrupted) {
+        return Err(Error::interrupted());
     }
     let all = all.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Harvest { files, keys: all.into_records() })
+    Ok((all.into_records(), files))
 }

@@ -1,10 +1,10 @@
 //! Lists the files in the given paths.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
+use gfxpack_model::{Error, Result};
 use walkdir::WalkDir;
-
-use crate::error::HarvestError;
 
 /// One input to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,18 +47,19 @@ impl Input {
 /// SQLite's companion files are left out.
 ///
 /// # Errors
-/// [`HarvestError::Read`] or [`HarvestError::StdinTwice`].
-pub fn list(paths: &[PathBuf]) -> Result<Vec<Input>, HarvestError> {
+/// If one does not exist or can't be read, or the standard input is given twice.
+pub fn list(paths: &[PathBuf]) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for path in paths {
         if path == Path::new("-") {
             if inputs.contains(&Input::Stdin) {
-                return Err(HarvestError::StdinTwice);
+                let hint = "name `-` once: the standard input can only be read once";
+                return Err(Error::usage("`-` is given twice", hint));
             }
             inputs.push(Input::Stdin);
             continue;
         }
-        let read = |source| HarvestError::Read { name: path.display().to_string(), source };
+        let read = |source| unreadable(&path.display().to_string(), source);
         let metadata = std::fs::metadata(path).map_err(read)?;
         if metadata.is_dir() {
             for entry in WalkDir::new(path).sort_by_file_name() {
@@ -75,6 +76,17 @@ pub fn list(paths: &[PathBuf]) -> Result<Vec<Input>, HarvestError> {
         inputs.push(Input::File { path: path.clone(), bytes: metadata.len(), named: true });
     }
     Ok(inputs)
+}
+
+/// The error for a file or directory that can't be read; `name` is what the user gave.
+pub(crate) fn unreadable(name: &str, source: io::Error) -> Error {
+    let hint = match source.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "check the permissions of the file and of the directories above it"
+        }
+        _ => "check the path",
+    };
+    Error::usage(format!("failed to read `{name}`"), hint).caused_by(source)
 }
 
 /// Source: SQLite, "Temporary Files Used By SQLite".

@@ -7,7 +7,7 @@
 //!
 //! - [`list`] finds the files in the given paths.
 //! - [`harvest()`] collects keys, [`commands()`] collects commands.
-//! - [`read_text()`] unpacks a text for other uses.
+//! - [`read_lines()`] unpacks a text for other uses.
 //! - [`run_log`] summarizes a program's log while the program runs.
 //! - [`script`] writes commands as a shell script that makes MIOpen tune.
 //! - [`settings()`] returns the environment in which a program makes MIOpen
@@ -19,18 +19,16 @@
 //! let directory = tempfile::tempdir()?;
 //! let log = directory.path().join("keys.jsonl");
 //! std::fs::write(&log, r#"{"kernel_name": "conv.cl.o", "kernel_args": " -DX=1 -mcpu=gfx906"}"#)?;
-//! let keys = harvest(&list(&[log])?, &Options::default())?.keys;
+//! let (keys, _) = harvest(&list(&[log])?, &Options::default())?;
 //! assert_eq!(keys[0].key.kernel_name, "conv.cl.o");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod commands;
-mod error;
 mod gather;
 mod input;
 pub mod log;
 mod open;
-mod options;
 mod read;
 mod report;
 pub mod run_log;
@@ -38,11 +36,10 @@ pub mod script;
 mod tuning_environment;
 
 pub use commands::{SeenCommand, commands};
-pub use error::HarvestError;
-pub use gather::{Harvest, harvest};
+pub use gather::harvest;
 pub use input::{Input, list};
-pub use open::read_text;
-pub use options::Options;
+pub use log::LineError;
+pub use open::{Options, packed_kdb, read_lines};
 pub use read::key_begins;
 pub use report::{ContentKind, FileReport, Skipped, Skips};
 pub use tuning_environment::{Setting, settings, unsettings};

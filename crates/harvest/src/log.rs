@@ -29,8 +29,9 @@ use gfxpack_model::KernelKey;
 use memchr::{memchr, memmem};
 
 pub(crate) use self::line_fault::BEGIN;
-pub use self::line_fault::{LogError, MAX_LINE_BYTES};
-pub use commands::{DriverCommand, Joined};
+pub use self::line_fault::{LineError, MAX_LINE_BYTES};
+pub use commands::DriverCommand;
+pub(crate) use commands::Joined;
 pub use lines::{Lines, Seen};
 pub(crate) use text::Text;
 
@@ -76,7 +77,7 @@ pub struct LogRecord<'a> {
     /// The message, as it is written.
     pub text: &'a [u8],
     /// The message, or why it can't be trusted.
-    pub message: Result<Message<'a>, LogError>,
+    pub message: Result<Message<'a>, LineError>,
 }
 
 impl Message<'_> {
@@ -142,8 +143,8 @@ pub(crate) fn parse_line(
         if let Some((event, rest)) = event(text) {
             let message = match (closed(rest), next, cut) {
                 (Some(whole), ..) => message(event, whole),
-                (None, Some(_), _) => Err(LogError::Interleaved),
-                (None, None, true) => Err(LogError::TooLong),
+                (None, Some(_), _) => Err(LineError::INTERLEAVED),
+                (None, None, true) => Err(LineError::too_long()),
                 (None, None, false) => message(event, rest),
             };
             each(LogRecord { line: number, text, message });
@@ -192,8 +193,8 @@ fn event(text: &[u8]) -> Option<(Event, &[u8])> {
 
 /// Parses `"X.cl.o"; args:  -DA=1 -mcpu=gfx906`; before MIOpen 3.3 without
 /// quotes, and in old releases as `X.cl ;args:  …` (ROCm/MIOpen#427).
-fn message(event: Event, text: &[u8]) -> Result<Message<'_>, LogError> {
-    let text = str::from_utf8(text).map_err(|_| LogError::NotUtf8)?;
+fn message(event: Event, text: &[u8]) -> Result<Message<'_>, LineError> {
+    let text = str::from_utf8(text).map_err(|_| LineError::NOT_UTF8)?;
     const NOW: &str = "; args: ";
     const BEFORE: &str = " ;args: ";
     let at = text.find(NOW);
@@ -203,7 +204,7 @@ fn message(event: Event, text: &[u8]) -> Result<Message<'_>, LogError> {
     let head = at.map_or(text, |at| &text[..at + NOW.len()]);
     let before = head.find(BEFORE).map(|at| (&text[..at], &text[at + BEFORE.len()..]));
     let without_suffix = before.is_some();
-    let (name, args) = before.or(now).ok_or(LogError::Args)?;
+    let (name, args) = before.or(now).ok_or(LineError::ARGS)?;
     let unquoted = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
     // MIOpen names a source that it has only in memory by its MD5 and size.
     let name = match unquoted.unwrap_or(name).split_once(" size=") {
@@ -213,13 +214,13 @@ fn message(event: Event, text: &[u8]) -> Result<Message<'_>, LogError> {
     // `&quot;`, in a page of HTML.
     let plain = |c: char| !c.is_control() && !matches!(c, '"' | '\'' | '/' | '\\' | '&');
     if name.is_empty() || !name.chars().all(plain) {
-        return Err(LogError::Name);
+        return Err(LineError::NAME);
     }
     // A key ends in its device; terminals leave blanks.
     let args = if args.contains(" -mcpu=") { args.trim_ascii_end() } else { args };
     let mlir = name.ends_with(".mlir.o") || name.ends_with(".mlir");
     if split_device(args).is_none() && !mlir {
-        return Err(LogError::Device);
+        return Err(LineError::DEVICE);
     }
     Ok(Message { event, name, args, without_suffix })
 }

@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 
-use crate::error::HarvestError;
-use crate::input::Input;
-use crate::options::Options;
+use gfxpack_model::{Error, Result};
+
+use crate::input::{Input, unreadable};
+use crate::log::{Joined, Lines, Seen};
 
 /// Number of bytes that identify every kind of file.
 const MAGIC_BYTES: usize = 40;
@@ -26,6 +27,31 @@ const ZSTD_WINDOW_LOG: u32 = 27;
 /// Memory for unpacking a .xz file: slightly more than `xz -9` needs.
 const XZ_MEMORY_BYTES: u64 = 80 << 20;
 
+/// Options of a harvest.
+#[derive(Clone, Copy, Default)]
+pub struct Options<'a> {
+    /// Called from any thread with the number of bytes read.
+    pub read: Option<&'a (dyn Fn(u64) + Sync)>,
+    /// Called often to ask whether to stop.
+    pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
+}
+
+impl Options<'_> {
+    /// Fails if the caller asks to stop.
+    pub(crate) fn check(&self) -> Result {
+        match self.cancelled {
+            Some(cancelled) if cancelled() => Err(Error::interrupted()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn count(&self, bytes: u64) {
+        if let Some(read) = self.read {
+            read(bytes);
+        }
+    }
+}
+
 /// The kind of an input.
 pub(crate) enum Opened<'a> {
     /// An SQLite file.
@@ -34,20 +60,14 @@ pub(crate) enum Opened<'a> {
     Text {
         stream: Box<dyn Read + 'a>,
         /// Makes the error of a failed read.
-        failed: Box<dyn Fn(io::Error) -> HarvestError>,
+        failed: Box<dyn Fn(io::Error) -> Error>,
     },
 }
 
 /// Opens an input.
-///
-/// # Errors
-/// [`HarvestError::Read`] or [`HarvestError::PackedKdb`].
-pub(crate) fn open<'a>(
-    input: &Input,
-    options: &'a Options<'a>,
-) -> Result<Opened<'a>, HarvestError> {
+pub(crate) fn open<'a>(input: &Input, options: &'a Options<'a>) -> Result<Opened<'a>> {
     let name = input.name();
-    let failed = |source| HarvestError::Read { name: name.clone(), source };
+    let failed = |source| unreadable(&name, source);
     let raw: Box<dyn Read + 'a> = match input {
         Input::Stdin => Box::new(io::stdin().lock()),
         Input::File { path, .. } => Box::new(File::open(path).map_err(failed)?),
@@ -56,7 +76,7 @@ pub(crate) fn open<'a>(
     if begin.starts_with(SQLITE) {
         return match input {
             Input::File { path, .. } if path.is_file() => Ok(Opened::Database),
-            _ => Err(HarvestError::PackedKdb { name }),
+            _ => Err(packed_kdb(&name)),
         };
     }
     let packed = BufReader::with_capacity(PIECE_BYTES, raw);
@@ -75,17 +95,30 @@ pub(crate) fn open<'a>(
         (Box::new(packed), None)
     };
     let failed = move |source| match codec {
-        Some(codec) => HarvestError::Damaged { name: name.clone(), codec, source },
-        None => HarvestError::Read { name: name.clone(), source },
+        Some(codec) => {
+            let what = format!("it is damaged, or ends early ({codec})");
+            let hint = "get the file again; --keep-going takes what can be read of it";
+            Error::usage(format!("failed to unpack `{name}`: {what}"), hint).caused_by(source)
+        }
+        None => unreadable(&name, source),
     };
     let (begin, stream) = peek(stream, MAGIC_BYTES).map_err(&failed)?;
     if begin.starts_with(SQLITE) {
-        return Err(HarvestError::PackedKdb { name: input.name() });
+        return Err(packed_kdb(&input.name()));
     }
     if begin.starts_with(LFS_POINTER) && !matches!(input, Input::File { named: false, .. }) {
-        return Err(HarvestError::LfsPointer { name: input.name() });
+        let what = "it is a pointer of Git LFS, not the file";
+        let hint = "fetch the file itself with `git lfs pull`";
+        return Err(Error::usage(format!("failed to read `{}`: {what}", input.name()), hint));
     }
     Ok(Opened::Text { stream: Box::new(stream), failed: Box::new(failed) })
+}
+
+/// The error for a kdb in a stream; SQLite needs a file.
+#[must_use]
+pub fn packed_kdb(name: &str) -> Error {
+    let message = format!("failed to read a kdb from `{name}`: it is packed, or no file");
+    Error::usage(message, "unpack it, and name the file")
 }
 
 /// The first bytes of a stream, and the whole stream.
@@ -109,23 +142,31 @@ impl<R: Read> Read for Counted<'_, R> {
     }
 }
 
-/// Passes the unpacked text of an input to `each` in pieces. Returns false if
-/// it is an SQLite file, which is not read.
+/// Passes the lines of an input, unpacked, to `each`; those of a command, which may begin in a line
+/// for which `begins` is true, are joined as a shell joins them. Returns how many lines there are,
+/// and what the text has; nothing if it is an SQLite file, which is not read.
 ///
 /// # Errors
-/// [`HarvestError::Read`], [`HarvestError::Damaged`],
-/// [`HarvestError::PackedKdb`] or [`HarvestError::Interrupted`].
-pub fn read_text(
+/// If it can't be read or unpacked, or the caller asked to stop.
+pub fn read_lines(
     input: &Input,
     options: &Options<'_>,
-    mut each: impl FnMut(&[u8]),
-) -> Result<bool, HarvestError> {
-    let Opened::Text { stream, failed } = open(input, options)? else { return Ok(false) };
+    begins: impl Fn(&[u8]) -> bool,
+    mut each: impl FnMut(u64, &[u8], bool),
+) -> Result<Option<(u64, Seen)>> {
+    let Opened::Text { stream, failed } = open(input, options)? else { return Ok(None) };
+    let (mut lines, mut joined) = (Lines::all(), Joined::default());
+    let mut join = |number, line: &[u8], cut| {
+        joined.push((number, line, cut), &begins, &mut each);
+    };
     pieces(stream, failed, |piece| {
-        each(piece);
+        lines.push(piece, &mut join);
         options.check()
     })?;
-    Ok(true)
+    let seen = lines.seen();
+    let count = lines.finish(&mut join);
+    joined.finish(&mut each);
+    Ok(Some((count, seen)))
 }
 
 /// Passes a stream to `each` in pieces.
@@ -134,9 +175,9 @@ pub fn read_text(
 /// Errors of the stream or of `each`.
 pub(crate) fn pieces(
     mut stream: impl Read,
-    failed: impl Fn(io::Error) -> HarvestError,
-    mut each: impl FnMut(&[u8]) -> Result<(), HarvestError>,
-) -> Result<(), HarvestError> {
+    failed: impl Fn(io::Error) -> Error,
+    mut each: impl FnMut(&[u8]) -> Result,
+) -> Result {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
         match stream.read(&mut piece) {

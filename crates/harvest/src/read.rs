@@ -1,29 +1,29 @@
 //! Reads the keys of one input: a log, a harvest, or a kdb.
 
 use std::ffi::OsStr;
-use std::fmt::Display;
 use std::path::Path;
 
 use gfxpack_kdb::{ReadError, Reader};
-use gfxpack_model::Target;
 use gfxpack_model::key_record::{Counts, KeyRecord};
+use gfxpack_model::{Error, Result, Target};
 use memchr::{memchr, memmem, memrchr};
 use serde_json::Deserializer;
 
-use crate::error::HarvestError;
 use crate::gather::Table;
 use crate::input::Input;
-use crate::log::{Event, Lines, Log, LogRecord, MARK, Text, parse_line};
-use crate::open::{Opened, PIECE_BYTES, open, peek, pieces};
-use crate::options::Options;
+use crate::log::{Event, LineError, Lines, Log, LogRecord, MARK, Text, parse_line};
+use crate::open::{Opened, Options, PIECE_BYTES, open, peek, pieces};
 use crate::report::{ContentKind, FileReport};
 
 const NAME: &[u8] = b"\"kernel_name\"";
-const RECORD: &str =
-    "failed to read the line: it is no JSON object with kernel_name and kernel_args";
-const RECORD_HINT: &str = "docs/harvest.md describes the lines";
-const NUL: &str = "failed to accept the key: it holds a NUL byte";
-const NUL_HINT: &str = "see whether the file is what its program wrote";
+const RECORD: LineError = LineError::new(
+    "failed to read the line: it is no JSON object with kernel_name and kernel_args",
+    "docs/harvest.md describes the lines",
+);
+const NUL: LineError = LineError::new(
+    "failed to accept the key: it holds a NUL byte",
+    "see whether the file is what its program wrote",
+);
 /// Rows of a kdb between two checks for cancellation.
 const ROWS_AT_ONCE: u64 = 1024;
 
@@ -45,7 +45,7 @@ struct Keys<'a> {
 }
 
 impl Keys<'_> {
-    fn read(&mut self, input: &Input) -> Result<(), HarvestError> {
+    fn read(&mut self, input: &Input) -> Result {
         let options = self.options;
         let Opened::Text { stream, failed } = open(input, options)? else {
             return self.kdb(input);
@@ -83,10 +83,10 @@ impl Keys<'_> {
     fn log_record(&mut self, record: &LogRecord<'_>) {
         let message = match &record.message {
             Ok(message) => message,
-            Err(error) => return self.skip(record.line, record.text, error, error.hint()),
+            Err(error) => return self.skip(record.line, record.text, error.clone()),
         };
         if message.args.contains('\0') {
-            return self.skip(record.line, record.text, &NUL, NUL_HINT);
+            return self.skip(record.line, record.text, NUL);
         }
         self.report.used += 1;
         let mut counts = Counts::default();
@@ -100,8 +100,8 @@ impl Keys<'_> {
         self.add([name, suffix, "\0", message.args], &counts, &[]);
     }
 
-    fn skip(&mut self, number: u64, line: &[u8], why: &dyn Display, hint: &'static str) {
-        self.report.skipped.add(number, line, why, hint);
+    fn skip(&mut self, number: u64, line: &[u8], error: LineError) {
+        self.report.skipped.add(number, line, error);
     }
 
     /// Adds a key, whose text is in parts: the name, a NUL, the arguments.
@@ -132,7 +132,7 @@ impl Keys<'_> {
                     rest = &rest[end..];
                 }
                 None => {
-                    self.skip(number, line, &RECORD, RECORD_HINT);
+                    self.skip(number, line, RECORD);
                     rest = &rest[name + NAME.len()..];
                 }
             }
@@ -140,20 +140,20 @@ impl Keys<'_> {
         if rest.len() == line.len() && memmem::find(line, MARK).is_some() {
             parse_line(number, line, cut, &mut |record| self.log_record(&record));
         } else if rest.len() == line.len() && !line.iter().all(|b| b"[], \t".contains(b)) {
-            self.skip(number, line, &RECORD, RECORD_HINT);
+            self.skip(number, line, RECORD);
         }
     }
 
     fn record(&mut self, (number, line): (u64, &[u8]), record: KeyRecord) {
         let KeyRecord { key, counts, targets } = record;
         if key.kernel_name.contains('\0') || key.kernel_args.contains('\0') {
-            return self.skip(number, line, &NUL, NUL_HINT);
+            return self.skip(number, line, NUL);
         }
         self.report.used += 1;
         self.add([&key.kernel_name, "\0", &key.kernel_args], &counts, &targets);
     }
 
-    fn kdb(&mut self, input: &Input) -> Result<(), HarvestError> {
+    fn kdb(&mut self, input: &Input) -> Result {
         let Input::File { path, bytes, named } = input else { return Ok(()) };
         let is_users = has_extension(path, "ukdb");
         self.report.kind = if is_users { ContentKind::Ukdb } else { ContentKind::Kdb };
@@ -173,7 +173,7 @@ impl Keys<'_> {
             self.report.lines += 1;
             if key.kernel_name.contains('\0') || key.kernel_args.contains('\0') {
                 let name = key.kernel_name.as_bytes();
-                self.report.skipped.add(self.report.lines, name, &NUL, NUL_HINT);
+                self.report.skipped.add(self.report.lines, name, NUL);
                 return Ok(());
             }
             self.report.used += 1;
@@ -181,7 +181,7 @@ impl Keys<'_> {
             if self.report.lines.is_multiple_of(ROWS_AT_ONCE) {
                 self.options.check()?;
             }
-            Ok::<(), HarvestError>(())
+            Ok::<(), Error>(())
         });
         self.options.count(*bytes);
         read

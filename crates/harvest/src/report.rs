@@ -1,9 +1,8 @@
 //! Reports on the files that were read.
 
-use std::fmt::Display;
+use gfxpack_model::Error;
 
-use crate::error::HarvestError;
-use crate::log::Seen;
+use crate::log::{LineError, Seen};
 
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,8 +61,8 @@ pub struct Skips(Vec<Skipped>);
 
 impl Skips {
     /// Counts a line. Reasons are of one kind if they differ in numbers and in what they quote.
-    pub fn add(&mut self, number: u64, line: &[u8], why: &dyn Display, hint: &'static str) {
-        let why = why.to_string();
+    pub fn add(&mut self, number: u64, line: &[u8], error: LineError) {
+        let (why, hint) = (error.why.into_owned(), error.hint);
         let same = |known: &Skipped| kind(&known.why).eq(kind(&why));
         match self.0.iter().position(same) {
             Some(place) => self.0[place].lines += 1,
@@ -129,7 +128,7 @@ pub struct FileReport {
     /// What a log has.
     pub seen: Seen,
     /// The error that ended reading.
-    pub error: Option<HarvestError>,
+    pub error: Option<Error>,
 }
 
 impl FileReport {

@@ -4,8 +4,6 @@ use std::ptr;
 use std::slice;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::notes::NoteSink;
-
 /// Room for the notes on one problem; only written pages take memory.
 const BYTES: usize = 256 << 20;
 /// The length of the notes is stored before them.
@@ -59,11 +57,10 @@ impl Arena {
         // SAFETY: this many bytes were written, and they are not written again before `clear`.
         unsafe { slice::from_raw_parts(self.start.add(HEADER), length) }
     }
-}
 
-impl NoteSink for Arena {
-    /// Only one thread of one process may append at a time.
-    fn append(&self, bytes: &[u8]) -> bool {
+    /// Appends notes; `false` if there is no room. Only one thread of one process may append at a
+    /// time.
+    pub(crate) fn append(&self, bytes: &[u8]) -> bool {
         let length = self.length().load(Ordering::Acquire);
         let end = length + bytes.len();
         if end > BYTES - HEADER {

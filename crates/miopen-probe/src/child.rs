@@ -9,21 +9,41 @@ use gfxpack_standin::KernelDatabases;
 
 use crate::arena::Arena;
 use crate::convolution::Convolution;
-use crate::library::Loaded;
+use crate::load::Loaded;
 use crate::notes;
 use crate::process::{ChildEnd, close, fork};
-use crate::step::Step;
-use crate::steps;
+use crate::protocol::number;
+use crate::steps::{self, Step};
 
 /// The directory that the library takes for the user's.
 const DIRECTORY: &str = "problem";
 
-/// A problem and how to compute it.
+/// A request: a problem and how to compute it.
 #[derive(Debug)]
 pub(crate) struct Task {
+    /// The process to fork from: 0, or the number of a stem.
+    pub(crate) stem: usize,
     pub(crate) steps: Vec<Step>,
     pub(crate) problem: Convolution,
     pub(crate) answers: Answers,
+}
+
+impl Task {
+    pub(crate) fn parse(fields: &[Vec<u8>]) -> Option<Self> {
+        let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
+        let [b"ask", stem, answers, steps, problem] = fields[..] else { return None };
+        Some(Self {
+            stem: number(stem)?,
+            steps: Step::parse_list(steps)?,
+            problem: Convolution::parse(problem)?,
+            answers: match answers {
+                b"all" => Answers::All,
+                b"compilable" => Answers::Compilable,
+                b"none" => Answers::None,
+                _ => return None,
+            },
+        })
+    }
 }
 
 /// The kernels that the stand-in has, besides those in real databases.
@@ -49,7 +69,7 @@ pub(crate) fn run(
     loaded.make_directory(DIRECTORY)?;
     let child = fork(|| {
         close(client);
-        notes::begin(arena);
+        notes::begin(Box::new(|notes| arena.append(notes)));
         if let Err(error) = env::set_current_dir(DIRECTORY) {
             notes::note(&[b"unanswered", error.to_string().as_bytes()]);
             return;

@@ -1,22 +1,23 @@
-//! Loads the library behind the stand-ins, and warms it up.
+//! Loads the library behind the stand-ins, and warms it up. Holds its objects.
 
 use core::ffi::{c_int, c_void};
 use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::ptr;
+use std::time::Duration;
 
 use gfxpack_standin::{KernelDatabases, SimulatedGpu};
 
 use crate::convolution::Convolution;
 use crate::find_db::FindDb;
-use crate::library::Loaded;
-use crate::miopen::{DirectionApi, MiOpen};
+use crate::miopen::{DirectionApi, MiOpen, Object};
 use crate::notes;
 use crate::protocol::{Answer, failed};
 use crate::settings::{Settings, Solvers};
-use crate::step::Step;
-use crate::steps;
+use crate::steps::{self, Step};
+use crate::withheld::Withheld;
 
 /// After this many numbers in a row that belong to no solver, there are no more; each costs an
 /// exception.
@@ -25,6 +26,26 @@ const UNUSED_SOLVER_IDS: u64 = 100;
 /// The problem for warming up: a filter of one element, which every version can compute.
 const WARM_UP: &[u8] = b"1 1 2 1 0 1 0 0 1 1 1 1 0 0 1 16 8 8 1024 64 8 1 16 16 1 1 16 1 1 1 \
     1 16 8 8 1024 64 8 1";
+
+/// Each step that needs a handle has one of its own, since a handle looks a kernel up only once.
+const HANDLES: usize = 3;
+
+/// A loaded library.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) api: MiOpen,
+    /// The functions for each direction, in their order.
+    pub(crate) directions: [DirectionApi; 3],
+    pub(crate) handles: Vec<Object>,
+    pub(crate) find_db: Option<FindDb>,
+    pub(crate) stems: Vec<(Vec<Step>, Convolution)>,
+    pub(crate) limit: Duration,
+    pub(crate) real_kernels: bool,
+    pub(crate) withheld: &'static Withheld,
+    /// Directories that the library created in the user's directory. It then assumes that they
+    /// exist, even in another user directory.
+    pub(crate) made: Vec<PathBuf>,
+}
 
 impl Loaded {
     /// Loads the library, and lets it read the files that it reads once.
@@ -38,7 +59,7 @@ impl Loaded {
             architecture: settings.architecture.clone(),
             compute_units: settings.compute_units,
         });
-        gfxpack_standin::set_recorder(notes::recorder());
+        gfxpack_standin::set_recorder(notes::record);
         let library = load_all(&settings).map_err(failed)?;
         let missing = |symbol: String| vec![b"missing".to_vec(), symbol.into_bytes()];
         let api = MiOpen::find(library, "").map_err(missing)?;
@@ -86,6 +107,42 @@ impl Loaded {
         }
         self.make_handles();
         Ok(())
+    }
+
+    /// Calls a function in a directory of its own, which the library takes for the user's.
+    pub(crate) fn in_directory(&self, name: &str, act: impl FnOnce()) -> io::Result<()> {
+        self.make_directory(name)?;
+        env::set_current_dir(name)?;
+        act();
+        env::set_current_dir("..")?;
+        fs::remove_dir_all(name)
+    }
+
+    /// Creates a directory that the library takes for the user's.
+    pub(crate) fn make_directory(&self, name: &str) -> io::Result<()> {
+        fs::create_dir(name)?;
+        self.made.iter().try_for_each(|made| fs::create_dir(Path::new(name).join(made)))
+    }
+
+    pub(crate) fn make_handles(&mut self) {
+        self.handles = (0..HANDLES).map(|_| self.new_handle()).collect();
+    }
+
+    /// A handle that has loaded no kernels.
+    pub(crate) fn new_handle(&self) -> Object {
+        let mut handle = ptr::null_mut();
+        // SAFETY: the handle is written to a valid place. If the library creates none, it is null,
+        // which the library refuses in every other call.
+        unsafe { (self.api.create)(&raw mut handle) };
+        handle
+    }
+
+    /// The library's version: `3.4.0`.
+    pub(crate) fn version(&self) -> String {
+        let [mut major, mut minor, mut patch] = [0; 3];
+        // SAFETY: the numbers are written to valid places.
+        unsafe { (self.api.version)(&raw mut major, &raw mut minor, &raw mut patch) };
+        format!("{major}.{minor}.{patch}")
     }
 }
 

@@ -8,7 +8,6 @@ mod arena;
 mod child;
 mod convolution;
 mod find_db;
-mod library;
 mod load;
 mod miopen;
 mod notes;
@@ -16,9 +15,7 @@ mod process;
 mod protocol;
 mod rocfft;
 mod settings;
-mod step;
 mod steps;
-mod symbols;
 mod withheld;
 mod worker;
 
@@ -30,7 +27,7 @@ use std::process::ExitCode;
 
 use gfxpack_model::probe_line::{fields, line};
 
-use crate::library::Loaded;
+use crate::load::Loaded;
 use crate::protocol::{Answer, failed};
 use crate::settings::Settings;
 

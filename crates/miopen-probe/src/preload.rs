@@ -20,21 +20,10 @@ use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::OnceLock;
 
 use gfxpack_standin::{KernelDatabases, SimulatedGpu};
 
-use crate::notes::NoteSink;
 use crate::withheld::Withheld;
-
-/// The file for notes.
-struct Notes(File);
-
-impl NoteSink for Notes {
-    fn append(&self, line: &[u8]) -> bool {
-        (&self.0).write_all(line).is_ok()
-    }
-}
 
 /// Run by the dynamic loader.
 #[used]
@@ -45,7 +34,6 @@ static START: extern "C" fn() = start;
 /// If the library is preloaded into a program by mistake, the program runs without a device, and
 /// nothing is recorded.
 extern "C" fn start() {
-    static NOTES: OnceLock<Notes> = OnceLock::new();
     let Some(gpu) = variable("GFXPACK_PRELOAD_DEVICE").and_then(|device| gpu(&device)) else {
         return;
     };
@@ -54,8 +42,8 @@ extern "C" fn start() {
     // SAFETY: requests a signal for the end of the thread that waits for this program.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     gfxpack_standin::simulate_gpu(gpu);
-    gfxpack_standin::set_recorder(notes::recorder());
-    notes::begin(NOTES.get_or_init(|| Notes(file)));
+    gfxpack_standin::set_recorder(notes::record);
+    notes::begin(Box::new(move |line| (&file).write_all(line).is_ok()));
     notes::step("driver", '-');
     if let Some(path) = variable("GFXPACK_PRELOAD_WITHHELD") {
         match withheld(Path::new(&path)) {

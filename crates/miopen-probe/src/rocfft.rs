@@ -25,15 +25,14 @@ use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gfxpack_model::probe_line::line;
-use gfxpack_standin::{Event, Recorder, SimulatedGpu};
+use gfxpack_standin::{Event, SimulatedGpu, interface};
 
 use crate::load;
 use crate::protocol::{Answer, failed, number};
 use crate::settings::Settings;
-use crate::symbols::interface;
 
 /// A plan, as `rocfft_plan_create` takes it.
 struct Plan {
@@ -61,19 +60,19 @@ const DIMENSIONS: usize = 3;
 interface! {
     /// Source: rocFFT, `rocfft.h`.
     RocFft {
-        setup: "rocfft_setup" = fn();
-        cleanup: "rocfft_cleanup" = fn();
-        version: "rocfft_get_version_string" = fn(*mut c_char, usize);
+        setup: "rocfft_setup" = fn() -> c_int;
+        cleanup: "rocfft_cleanup" = fn() -> c_int;
+        version: "rocfft_get_version_string" = fn(*mut c_char, usize) -> c_int;
         create: "rocfft_plan_create" = fn(
             *mut *mut c_void, c_int, c_int, c_int, usize, *const usize, usize, *const c_void
-        );
-        destroy: "rocfft_plan_destroy" = fn(*mut c_void);
-        describe: "rocfft_plan_description_create" = fn(*mut *mut c_void);
+        ) -> c_int;
+        destroy: "rocfft_plan_destroy" = fn(*mut c_void) -> c_int;
+        describe: "rocfft_plan_description_create" = fn(*mut *mut c_void) -> c_int;
         set_layout: "rocfft_plan_description_set_data_layout" = fn(
             *mut c_void, c_int, c_int, *const usize, *const usize, usize, *const usize, usize,
             usize, *const usize, usize
-        );
-        destroy_description: "rocfft_plan_description_destroy" = fn(*mut c_void);
+        ) -> c_int;
+        destroy_description: "rocfft_plan_description_destroy" = fn(*mut c_void) -> c_int;
     }
 }
 
@@ -82,8 +81,6 @@ struct Connection {
     socket: Mutex<UnixStream>,
     sources: PathBuf,
 }
-
-static CONNECTION: OnceLock<Connection> = OnceLock::new();
 
 /// The fields of a setting.
 type Line = Vec<Vec<u8>>;
@@ -119,8 +116,9 @@ pub(crate) fn run(socket: &UnixStream, own: &[Line], settings: &Settings) -> Res
     });
     gfxpack_standin::compile_to_stand_ins();
     let socket = Mutex::new(socket.try_clone().map_err(io)?);
-    let connection = CONNECTION.get_or_init(|| Connection { socket, sources });
-    gfxpack_standin::set_recorder(connection);
+    let connection = Arc::new(Connection { socket, sources });
+    let recorder = Arc::clone(&connection);
+    gfxpack_standin::set_recorder(move |event| recorder.record(event));
     let loaded = load::load_all(settings).map_err(failed)?;
     let api =
         RocFft::find(loaded, "").map_err(|symbol| vec![b"missing".to_vec(), symbol.into()])?;
@@ -153,9 +151,7 @@ impl Connection {
             std::process::exit(1);
         }
     }
-}
 
-impl Recorder for Connection {
     fn record(&self, event: Event<'_>) {
         match event {
             Event::Compiled { number, source, options } => {

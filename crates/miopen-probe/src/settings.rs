@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use crate::convolution::Convolution;
 use crate::protocol::number;
-use crate::step::Step;
+use crate::steps::Step;
 use crate::withheld::Withheld;
 
 /// The settings of this process.

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 
 use crate::convolution::{Convolution, Direction, Tensor};
-use crate::library::Loaded;
+use crate::load::Loaded;
 use crate::miopen::{ConvAlgoPerf, DirectionApi, MiOpen, Object, Solution, Status};
 use crate::notes::{note, step};
-use crate::step::Step;
+use crate::protocol::number;
 
 /// The size of the workspace in bytes: more than any solver needs.
 const WORKSPACE: usize = 64 << 30;
@@ -23,6 +23,41 @@ const MODE_NORMAL: c_int = 1;
 const MODE_HYBRID: c_int = 3;
 /// `miopenStatusBadParm`.
 const BAD_PARAMETER: Status = 3;
+
+/// A step for a problem, in each of its directions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// `search`: a search through all applicable solvers.
+    Search,
+    /// `immediate`: after a search, each of its solutions in immediate mode.
+    Immediate,
+    /// `hit`: after a search, the record of the find database instead of the search's.
+    Hit,
+    /// `mode-N`: like a program that searches in find mode N, twice.
+    Mode(c_int),
+    /// `unprepared`: like a program that does not search.
+    Unprepared,
+    /// `bias`: adding the bias, which no solver of convolutions does.
+    Bias,
+}
+
+impl Step {
+    /// Steps separated by commas.
+    pub(crate) fn parse_list(text: &[u8]) -> Option<Vec<Self>> {
+        text.split(|&byte| byte == b',').map(Self::parse).collect()
+    }
+
+    fn parse(text: &[u8]) -> Option<Self> {
+        Some(match text {
+            b"search" => Self::Search,
+            b"immediate" => Self::Immediate,
+            b"hit" => Self::Hit,
+            b"unprepared" => Self::Unprepared,
+            b"bias" => Self::Bias,
+            _ => Self::Mode(number(text.strip_prefix(b"mode-")?)?),
+        })
+    }
+}
 
 /// A problem as objects of MIOpen.
 struct Problem<'a> {

@@ -10,15 +10,12 @@ use std::time::Duration;
 use gfxpack_model::probe_line;
 
 use crate::arena::Arena;
-use crate::child::{self, Answers, Task};
-use crate::convolution::Convolution;
-use crate::library::Loaded;
+use crate::child::{self, Task};
+use crate::load::Loaded;
 use crate::notes::FULL;
 use crate::process::{
     Child, ChildEnd, Ready, close, fork, ignore_children, receive_socket, wait_for,
 };
-use crate::protocol::number;
-use crate::step::Step;
 use crate::steps;
 
 /// Forks a worker for each socket that is sent over this one, until it is closed.
@@ -61,31 +58,6 @@ struct Stem {
     process: Child,
 }
 
-/// A parsed request.
-#[derive(Debug)]
-struct Request {
-    stem: usize,
-    task: Task,
-}
-
-impl Request {
-    fn parse(fields: &[Vec<u8>]) -> Option<Self> {
-        let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
-        let [b"ask", stem, answers, steps, problem] = fields[..] else { return None };
-        let task = Task {
-            steps: Step::parse_list(steps)?,
-            problem: Convolution::parse(problem)?,
-            answers: match answers {
-                b"all" => Answers::All,
-                b"compilable" => Answers::Compilable,
-                b"none" => Answers::None,
-                _ => return None,
-            },
-        };
-        Some(Self { stem: number(stem)?, task })
-    }
-}
-
 /// Serves a socket in a directory of its own.
 fn work(directory: &str, socket: &UnixStream, loaded: &Loaded, stems: usize) -> io::Result<()> {
     fs::create_dir(directory)?;
@@ -97,10 +69,10 @@ fn work(directory: &str, socket: &UnixStream, loaded: &Loaded, stems: usize) -> 
     while reader.read_until(b'\n', &mut line)? > 0 {
         let mut fields = probe_line::fields(&line);
         line.clear();
-        match Request::parse(&fields) {
+        match Task::parse(&fields) {
             None => fail(socket, "the request can't be read")?,
-            Some(Request { stem: 0, task }) => answer(loaded, arena, &task, socket)?,
-            Some(Request { stem, .. }) => match stems.get_mut(stem - 1) {
+            Some(task) if task.stem == 0 => answer(loaded, arena, &task, socket)?,
+            Some(Task { stem, .. }) => match stems.get_mut(stem - 1) {
                 None => fail(socket, "there is no such stem")?,
                 Some(place) => {
                     fields[1] = b"0".to_vec();

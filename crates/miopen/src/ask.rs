@@ -6,30 +6,29 @@ pub(crate) mod plan;
 mod pool;
 pub(crate) mod session;
 
-use crate::error::AskError;
-use crate::probe::Answers;
+use gfxpack_model::Result;
+use gfxpack_stock_library::Library;
+
 use crate::problem::Problem;
 use collect::AnswerCollector;
-use gfxpack_stock_library::Library;
 use plan::{Phase, ProblemSet};
-use session::{Lookup, Session};
+use session::Session;
 
-pub use collect::{AskReport, AskedKey, KernelUse, ProblemFailure};
+pub use collect::{AskReport, AskedKey, ProblemFailure};
 pub(crate) use collect::{Failures, failures_of, uses_of};
-pub use options::{AskEvent, AskOptions, Uses, UsesError};
-
-/// The stand-in finds every kernel.
-const EVERY_KERNEL: Lookup<'_> = Lookup { kernels: None, answers: Answers::All };
+pub use options::{AskEvent, AskOptions, Uses};
 
 /// Asks a libMIOpen for the kernels of these problems on that target: with each directory of
-/// databases, and without any, and if it finds no assembler itself, with one and without. Problems that want kernels which nobody can compile
-/// ([`AskOptions::sources`], [`AskOptions::refused`]) are asked again without these.
+/// databases, and without any, and if it finds no assembler itself, with one and without. Problems
+/// that want kernels which nobody can compile ([`AskOptions::sources`], [`AskOptions::refused`]) are
+/// asked again without these.
 ///
 /// The result depends only on library, databases, problems, target and uses: neither on the order
 /// of problems nor on the number of workers.
 ///
 /// # Errors
-/// [`AskError`] if the library can't be asked at all; errors of single problems are in
+/// If the library can't be asked at all, on this device if the cause is a
+/// [`DeviceFault`](gfxpack_stock_library::DeviceFault). Errors of single problems are in
 /// [`AskReport::failures`].
 pub fn ask(
     library: &Library,
@@ -37,15 +36,15 @@ pub fn ask(
     options: &AskOptions,
     cancel: &dyn Fn() -> bool,
     on_event: &mut dyn FnMut(AskEvent<'_>),
-) -> Result<AskReport, AskError> {
+) -> Result<AskReport> {
     let problem_set = ProblemSet::new(problems);
-    let mut session = Session::new(library, options, cancel)?;
-    let phases: Vec<_> = phases(&session).into_iter().map(|phase| (phase, EVERY_KERNEL)).collect();
-    let mut collector = AnswerCollector::new(&problem_set, &options.databases, options.uses);
+    let mut session = Session::new(library, options, None, cancel)?;
+    let phases = phases(&session);
+    let mut collector = AnswerCollector::new(&problem_set, options.uses);
     session.run_all(&problem_set, &phases, on_event, &mut |phase, task, answer| {
         collector.add(phase, task, answer);
     })?;
-    Ok(collector.finish(session.library_facts()))
+    Ok(collector.finish(&session))
 }
 
 /// The phases of asking: without databases, with each directory that has some, and after primers.

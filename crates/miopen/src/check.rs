@@ -4,17 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use gfxpack_model::{KernelKey, Target};
+use gfxpack_model::{Error, KernelKey, Result, Target};
+use gfxpack_stock_library::{Library, sha256};
 
 use crate::ask::plan::{Phase, ProblemSet};
-use crate::ask::session::{LibraryFacts, Lookup, Session};
+use crate::ask::session::Session;
 use crate::ask::{AskEvent, AskOptions, Failures, ProblemFailure, Uses, failures_of, uses_of};
-use crate::error::AskError;
 use crate::failure::Failure;
-use crate::probe::{Answers, ProbeAnswer};
+use crate::probe::ProbeAnswer;
 use crate::problem::Problem;
-use crate::stage::DatabaseFile;
-use gfxpack_stock_library::{Library, sha256};
+use crate::stage::{DatabaseFile, unreadable};
 
 /// The kernels that a library finds in kernel databases.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +73,7 @@ impl CheckReport {
 /// any. Kernels for other uses than the given ones may be missing.
 ///
 /// # Errors
-/// [`AskError`] if the library can't be run.
+/// If the library can't be run.
 pub fn check(
     library: &Library,
     problems: &[Problem],
@@ -82,83 +81,90 @@ pub fn check(
     options: &AskOptions,
     cancel: &dyn Fn() -> bool,
     on_event: &mut dyn FnMut(AskEvent<'_>),
-) -> Result<CheckReport, AskError> {
+) -> Result<CheckReport> {
     let kernels = readable(kernels, &options.target)?;
     let problem_set = ProblemSet::new(problems);
-    let mut session = Session::new(library, options, cancel)?;
-    let phases: Vec<_> = phases(&session)
-        .into_iter()
-        .map(|(phase, answers)| (phase, Lookup { kernels: Some(&kernels), answers }))
-        .collect();
-    let mut outcomes = OutcomeCollector::new(&problem_set, options);
+    let mut session = Session::new(library, options, Some(&kernels), cancel)?;
+    let phases = phases(&session);
+    let mut outcomes = OutcomeCollector {
+        options,
+        outcomes: vec![Outcome::default(); problem_set.problems.len()],
+        failures: Failures::new(&problem_set),
+    };
     session.run_all(&problem_set, &phases, on_event, &mut |phase, task, answer| {
         outcomes.add(phase, task.problem, answer);
     })?;
     let kernels = kernels.iter().map(|path| {
-        let sha256 = sha256(path)
-            .map_err(|source| AskError::Database { path: path.clone(), source: source.into() })?;
+        let sha256 = sha256(path).map_err(|source| unreadable(path, source))?;
         Ok(DatabaseFile { path: path.clone(), sha256 })
     });
-    let kernels = kernels.collect::<Result<_, AskError>>()?;
-    Ok(outcomes.finish(session.library_facts(), kernels, &options.databases))
+    let (databases, unused_databases) = session.used_databases();
+    Ok(CheckReport {
+        version: session.version.clone(),
+        outcomes: outcomes.outcomes,
+        failures: outcomes.failures.finish(&options.databases),
+        kernels: kernels.collect::<Result<_>>()?,
+        databases,
+        unused_databases,
+        problems: problem_set.problems,
+    })
 }
 
-/// The phases, each with the kernels that the stand-in has.
-fn phases(session: &Session<'_>) -> Vec<(Phase, Answers)> {
+/// The phases of a round trip.
+fn phases(session: &Session<'_>) -> Vec<Phase> {
     let uses = session.options.uses;
     let databases = session.staged.iter().enumerate().filter_map(|(number, staged)| {
         staged.as_ref().map(|staged| (Some(number), staged.find_db.is_some()))
     });
     let mut phases = Vec::new();
     for (database, has_find_db) in [(None, false)].into_iter().chain(databases) {
-        phases.push((Phase::exhaustive(database, uses, has_find_db), Answers::All));
+        phases.push(Phase::exhaustive(database, uses, has_find_db));
         // Programs combine several uses.
         if uses.search && uses.immediate {
-            phases.push((Phase::natural(database), Answers::None));
+            phases.push(Phase::natural(database));
         }
     }
     if !session.finds_assembler {
-        let own: Vec<_> =
-            phases.iter().map(|(phase, answers)| (phase.with_own_assembler(), *answers)).collect();
+        let own: Vec<_> = phases.iter().map(Phase::with_own_assembler).collect();
         phases.extend(own);
     }
-    phases.extend([Phase::bias(), Phase::primed()].map(|phase| (phase, Answers::All)));
+    phases.extend([Phase::bias(), Phase::primed()]);
     phases
 }
 
 /// The kernel databases that a library reads on such a device.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `GetDb` in binary_cache.cpp.
-fn readable(kernels: &[PathBuf], target: &Target) -> Result<Vec<PathBuf>, AskError> {
-    let names = [target.kdb_file_name(), format!("{}.kdb", target.id().db_id())];
+fn readable(kernels: &[PathBuf], target: &Target) -> Result<Vec<PathBuf>> {
+    let names @ [exact, device_wide] =
+        &[target.kdb_file_name(), format!("{}.kdb", target.id().db_id())];
     let named = |name: &String| {
         kernels.iter().find(|path| path.file_name().is_some_and(|file| file == name.as_str()))
     };
     let readable: Vec<PathBuf> = names.iter().filter_map(named).cloned().collect();
     if readable.is_empty() {
-        return Err(AskError::NoKernelDatabase { target: target.clone() });
+        let hint = if exact == device_wide {
+            format!("give a kdb called {exact}, as MIOpen looks for it")
+        } else {
+            format!(
+                "give a kdb called {exact}, as MIOpen looks for it, or {device_wide}, which it \
+                 reads if there is no {exact}"
+            )
+        };
+        let what = format!("a kernel database that `{target}` reads among those given");
+        return Err(Error::usage(format!("failed to find {what}"), hint));
     }
     Ok(readable)
 }
 
 /// The outcomes so far.
 struct OutcomeCollector<'a> {
-    problem_set: &'a ProblemSet,
     options: &'a AskOptions,
     outcomes: Vec<Outcome>,
     failures: Failures,
 }
 
-impl<'a> OutcomeCollector<'a> {
-    fn new(problem_set: &'a ProblemSet, options: &'a AskOptions) -> Self {
-        Self {
-            problem_set,
-            options,
-            outcomes: vec![Outcome::default(); problem_set.problems.len()],
-            failures: Failures::new(problem_set),
-        }
-    }
-
+impl OutcomeCollector<'_> {
     fn add(&mut self, phase: &Phase, problem: u32, answer: ProbeAnswer) {
         let mut failures = failures_of(phase, &answer);
         failures.retain(|failure| !matches!(failure, Failure::Compiled(_)));
@@ -188,23 +194,6 @@ impl<'a> OutcomeCollector<'a> {
                 outcome.lacking.entry(key.clone()).or_default().extend(lookups.lacks);
             }
             outcome.found.insert(key);
-        }
-    }
-
-    fn finish(
-        self,
-        facts: LibraryFacts,
-        kernels: Vec<DatabaseFile>,
-        directories: &[PathBuf],
-    ) -> CheckReport {
-        CheckReport {
-            version: facts.version,
-            problems: self.problem_set.problems.clone(),
-            outcomes: self.outcomes,
-            failures: self.failures.finish(directories),
-            kernels,
-            databases: facts.databases,
-            unused_databases: facts.unused_databases,
         }
     }
 }

@@ -11,11 +11,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use gfxpack_model::{Error, Result};
 use gfxpack_stock_library::{CANCELLED, DeadlineReader, ProbeDirectory, spawn};
 
-use crate::error::AskError;
 use crate::failure::Failure;
-use crate::probe::{Answers, ProbeAnswer};
+use crate::library::MIOPEN;
+use crate::probe::{Answers, ProbeAnswer, cancelled_error};
 use crate::setup::{Setup, check_needs};
 
 /// The library to preload, beside the probe.
@@ -45,31 +46,34 @@ impl<'a> Driver<'a> {
     /// `None` if the library comes without MIOpenDriver.
     ///
     /// # Errors
-    /// [`AskError`].
-    pub(crate) fn prepare(setup: Setup<'a>) -> Result<Option<Self>, AskError> {
+    /// If something that it needs is missing, or a file can't be written.
+    pub(crate) fn prepare(setup: Setup<'a>) -> Result<Option<Self>> {
         let Some(program) = setup.library.driver.as_deref() else { return Ok(None) };
-        let preload = setup.probe.with_file_name(PRELOAD);
+        let preload = setup.options.probe.with_file_name(PRELOAD);
         if !preload.is_file() {
-            return Err(AskError::NoPreload { path: preload });
+            return Err(Error::usage(
+                format!("failed to find `{}`, which MIOpenDriver is run with", preload.display()),
+                "it comes with gfxpack's packages, and `cargo build` makes it beside gfxpack: copy \
+                 it too",
+            ));
         }
         check_needs(program, &setup.library.search_path, &preload)?;
         let directory = setup.create_directory(Some(program))?;
         let withheld = directory.path().join(WITHHELD);
-        fs::write(&withheld, setup.withheld).map_err(AskError::scratch(&withheld))?;
+        fs::write(&withheld, setup.withheld).map_err(MIOPEN.scratch(&withheld))?;
         Ok(Some(Self { setup, program, preload, directory, runs: AtomicUsize::new(0) }))
     }
 
     /// Computes one problem, in a process of its own.
     ///
     /// # Errors
-    /// [`AskError::Cancelled`] if `cancelled` returns true meanwhile, [`AskError::Probe`] if files
-    /// can't be written.
+    /// If `cancelled` returns true meanwhile, or files can't be written.
     pub(crate) fn run(
         &self,
         line: &str,
         answers: Answers,
         cancelled: &(dyn Fn() -> bool + Sync),
-    ) -> Result<ProbeAnswer, AskError> {
+    ) -> Result<ProbeAnswer> {
         let answer = self.run_once(line, answers, cancelled)?;
         let Some((other, mark)) = other_name(line).filter(|_| answer.keys.is_empty()) else {
             return Ok(answer);
@@ -86,32 +90,33 @@ impl<'a> Driver<'a> {
         line: &str,
         answers: Answers,
         cancelled: &(dyn Fn() -> bool + Sync),
-    ) -> Result<ProbeAnswer, AskError> {
+    ) -> Result<ProbeAnswer> {
         let number = self.runs.fetch_add(1, Ordering::Relaxed);
         let run_dir = self.directory.path().join(format!("run-{number}"));
-        fs::create_dir(&run_dir).map_err(AskError::scratch(&run_dir))?;
+        fs::create_dir(&run_dir).map_err(MIOPEN.scratch(&run_dir))?;
         let mut command = self.command(&run_dir);
         if answers == Answers::Compilable {
             command.env("GFXPACK_PRELOAD_WITHHELD", self.directory.path().join(WITHHELD));
         }
         command.args(line.split_ascii_whitespace()).args(ONCE).stdin(Stdio::null());
-        let time_limit = self.setup.time_limit.min(TIME_LIMIT);
+        let time_limit = self.setup.options.time_limit.min(TIME_LIMIT);
         // The program ends with the thread that waits for it.
         let ended = self.directory.confined(|| run(command, time_limit, cancelled));
         let early_end = match ended {
             Ok((Some(status), output)) => early_end(status, &output),
             Ok((None, _)) => Some(Failure::Overdue),
-            Err(error) if error.kind() == CANCELLED => return Err(AskError::Cancelled),
+            Err(error) if error.kind() == CANCELLED => return Err(cancelled_error()),
             Err(error) => Some(Failure::Probe(format!("MIOpenDriver did not run: {error}"))),
         };
         let mut answer = match File::open(run_dir.join("notes")) {
             // Notes end without a marker.
-            Ok(notes) => ProbeAnswer::read(&mut BufReader::new(notes))
-                .map_err(AskError::scratch(&run_dir))?,
+            Ok(notes) => {
+                ProbeAnswer::read(&mut BufReader::new(notes)).map_err(MIOPEN.scratch(&run_dir))?
+            }
             Err(_) => ProbeAnswer::default(),
         };
         answer.early_end = early_end;
-        fs::remove_dir_all(&run_dir).map_err(AskError::scratch(&run_dir))?;
+        fs::remove_dir_all(&run_dir).map_err(MIOPEN.scratch(&run_dir))?;
         Ok(answer)
     }
 

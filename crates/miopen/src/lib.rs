@@ -8,7 +8,6 @@
 mod ask;
 mod check;
 mod driver;
-mod error;
 mod failure;
 mod library;
 mod networks;
@@ -19,22 +18,13 @@ mod setup;
 mod sources;
 mod stage;
 
-pub use ask::{
-    AskEvent, AskOptions, AskReport, AskedKey, KernelUse, ProblemFailure, Uses, UsesError, ask,
-};
+pub use ask::{AskEvent, AskOptions, AskReport, AskedKey, ProblemFailure, Uses, ask};
 pub use check::{CheckReport, Outcome, check};
-pub use error::AskError;
 pub use failure::Failure;
-pub use gfxpack_stock_library::{
-    ElfError, Library, LibraryError, LibrarySource, LibrarySourceError, Needs, ProbeError,
-    installed_file, is_stood_in, library_at, pythons,
-};
+pub use gfxpack_stock_library::{Library, LibrarySource, installed_file, library_at, pythons};
 pub use library::{MIOPEN, cache_version, installed_cache_version};
-pub use networks::{NetworkError, NetworkName, Selection, network_names, network_problems};
-pub use problem::{Convolution, DataType, Directions, Layout, MAX_SIZE, Problem, ProblemError};
-pub use problems::{
-    KeyError, LineError, MAX_PROBLEMS, ProblemFile, Problems, ProblemsError, ReadOptions,
-    read_problems,
-};
-pub use sources::{Sources, SourcesError, is_left_out_by_debian};
+pub use networks::{NetworkName, Selection, network_names, network_problems};
+pub use problem::{Convolution, DataType, Directions, Layout, MAX_SIZE, Problem};
+pub use problems::{MAX_PROBLEMS, ProblemFile, Problems, read_problems};
+pub use sources::{Sources, is_left_out_by_debian};
 pub use stage::DatabaseFile;

@@ -11,6 +11,10 @@ use gfxpack_stock_library::{ElfFile, Product, installed_file};
 /// `ExecutionContext::ExecutionContext` (`LogRange` of the library's versions).
 const VERSION_MARK: &[u8] = b", MIOpen version ";
 
+/// What to do about a library that is not as any known version is.
+pub(crate) const NOT_SUPPORTED: &str =
+    "this version of MIOpen is not supported yet; use another one";
+
 /// libMIOpen.
 pub static MIOPEN: Product = Product {
     name: "libMIOpen",
@@ -25,6 +29,12 @@ pub static MIOPEN: Product = Product {
     databases: &["share/miopen/db", "usr/share/miopen/db", "opt/rocm/share/miopen/db"],
     version,
     version_of_tree: |roots| roots.iter().find_map(|root| header_version(root)),
+    scratch_hint: "make room on that disk, or choose a directory that you may write to with \
+                   --cache-dir",
+    probe_hint: "install gfxpack-miopen-probe of the same version beside gfxpack",
+    load_hint: "check that it is an undamaged libMIOpen for this machine, and that the libraries it \
+                needs are there (`ldd` lists them)",
+    function_hint: NOT_SUPPORTED,
 };
 
 /// The directory below `~/.cache/miopen` in which the installed library stores kernels: `3.4.0.`.

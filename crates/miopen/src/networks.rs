@@ -4,6 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use gfxpack_model::{Error, Result};
+
 use crate::problem::{Convolution, DataType, Directions, Layout, Problem};
 
 /// What follows a line that inference has not.
@@ -51,30 +53,6 @@ pub struct Selection {
     pub directions: Directions,
 }
 
-/// There is no list of a network.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("failed to find the network `{name}`")]
-pub struct NetworkError {
-    name: String,
-    /// The most similar name.
-    nearest: Option<&'static str>,
-}
-
-impl NetworkError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> String {
-        match self.nearest {
-            Some(name) => format!("`{name}` is there; `gfxpack problems --list` lists all"),
-            None => {
-                "`gfxpack problems --list` lists all; --problems FILE reads a log or a list, and \
-                     `-- python train.py` records a program"
-                    .to_owned()
-            }
-        }
-    }
-}
-
 /// All networks, sorted by name.
 pub fn network_names() -> impl Iterator<Item = NetworkName> {
     LISTS.iter().map(|(name, list)| {
@@ -87,17 +65,22 @@ pub fn network_names() -> impl Iterator<Item = NetworkName> {
 /// The problems of a network, each once. Case, `-` and `_` in the name do not matter.
 ///
 /// # Errors
-/// [`NetworkError`].
-pub fn network_problems(
-    name: &str,
-    selection: &Selection,
-) -> Result<BTreeSet<Problem>, NetworkError> {
+/// If there is no list of that network.
+pub fn network_problems(name: &str, selection: &Selection) -> Result<BTreeSet<Problem>> {
     let wanted = plain(name);
     let Some((_, list)) = LISTS.iter().find(|(name, _)| plain(name) == wanted) else {
         let distance = |name: &str| strsim::levenshtein(&plain(name), &wanted);
         let nearest = LISTS.iter().map(|(name, _)| *name).min_by_key(|name| distance(name));
         let nearest = nearest.filter(|name| distance(name) <= 1 + wanted.len() / 3);
-        return Err(NetworkError { name: name.to_owned(), nearest });
+        let hint = match nearest {
+            Some(name) => format!("`{name}` is there; `gfxpack problems --list` lists all"),
+            None => {
+                "`gfxpack problems --list` lists all; --problems FILE reads a log or a list, and \
+                     `-- python train.py` records a program"
+                    .to_owned()
+            }
+        };
+        return Err(Error::usage(format!("failed to find the network `{name}`"), hint));
     };
     let mut problems = BTreeSet::new();
     for line in list.lines().filter(|line| !line.starts_with('#')) {
@@ -164,13 +147,6 @@ impl Selection {
 /// A name without case and punctuation.
 fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_ascii_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
-}
-
-impl From<NetworkError> for gfxpack_model::Error {
-    fn from(error: NetworkError) -> Self {
-        let (kind, hint) = (gfxpack_model::ErrorKind::Usage, error.hint());
-        Self::new(kind, &error, hint).caused_by(error)
-    }
 }
 
 #[cfg(test)]
@@ -240,9 +216,9 @@ mod tests {
         let forward = selection(Directions::FORWARD);
         let error = network_problems("resnet51", &forward).expect_err("no such network");
         assert_eq!(error.to_string(), "failed to find the network `resnet51`");
-        assert!(error.hint().starts_with("`resnet50` is there"), "{}", error.hint());
+        assert!(error.hint().unwrap().starts_with("`resnet50` is there"), "{error:?}");
         let error = network_problems("gpt", &forward).expect_err("no such network");
-        assert!(!error.hint().contains("is there"), "{}", error.hint());
-        assert!(error.hint().contains("--problems FILE"), "{}", error.hint());
+        let hint = error.hint().unwrap();
+        assert!(hint.contains("--problems FILE") && !hint.contains("is there"), "{hint}");
     }
 }

@@ -9,10 +9,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use gfxpack_model::probe_line::line;
+use gfxpack_model::{Error, ErrorKind, Result};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 pub(crate) use answer::{ProbeAnswer, Step};
@@ -20,9 +20,7 @@ pub(crate) use protocol::worded;
 
 use gfxpack_stock_library::{CANCELLED, DeadlineReader, ProbeProcess};
 
-use crate::error::AskError;
 use crate::failure::Failure;
-use crate::library::MIOPEN;
 use crate::setup::Setup;
 
 /// Longer than any library takes to load and read its databases.
@@ -30,17 +28,6 @@ const START_LIMIT: Duration = Duration::from_secs(600);
 /// The probe itself ends problems that take too long; after this additional time it is assumed to
 /// be dead.
 const GRACE: Duration = Duration::from_secs(60);
-
-/// The settings of a probe.
-#[derive(Debug, Clone)]
-pub(crate) struct ProbeSettings<'a> {
-    pub(crate) setup: Setup<'a>,
-    /// The find database of the step `hit`.
-    pub(crate) find_db: Option<PathBuf>,
-    pub(crate) solvers: Solvers,
-    /// Convolutions that processes compute first; other processes are forked from these.
-    pub(crate) stems: &'a [String],
-}
 
 /// The solvers that a search tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +47,11 @@ pub(crate) enum Answers {
     /// All but those that [`AskOptions::withholds`](crate::AskOptions).
     Compilable,
     None,
+}
+
+/// The error of a request that the caller cancelled.
+pub(crate) fn cancelled_error() -> Error {
+    Error::without_hint(ErrorKind::Interrupted, "cancelled")
 }
 
 /// A running probe.
@@ -93,16 +85,13 @@ impl Probe {
     /// Starts a probe, which loads the library.
     ///
     /// # Errors
-    /// [`AskError`]; [`AskError::Cancelled`] if `cancelled` returns true meanwhile.
-    pub(crate) fn start(
-        settings: &ProbeSettings<'_>,
-        cancelled: &dyn Fn() -> bool,
-    ) -> Result<Self, AskError> {
-        let setup = &settings.setup;
+    /// If the library can't be loaded, or `cancelled` returns true meanwhile.
+    pub(crate) fn start(setup: &Setup<'_>, cancelled: &dyn Fn() -> bool) -> Result<Self> {
+        let probe = &setup.options.probe;
         let directory = setup.create_directory(None)?;
-        let command = setup.command(&directory, setup.probe, None);
-        let mut process = ProbeProcess::start(&MIOPEN, setup.probe, command, directory)?;
-        let hello = settings.send(&process).and_then(|()| {
+        let command = setup.command(&directory, probe, None);
+        let mut process = ProbeProcess::start(probe, command, directory)?;
+        let hello = send(setup, &process).and_then(|()| {
             let deadline = Instant::now() + START_LIMIT;
             let patient = DeadlineReader::new(&process.socket, deadline, cancelled)?;
             let mut line = Vec::new();
@@ -110,17 +99,17 @@ impl Probe {
             Ok(line)
         });
         match hello {
-            Err(error) if error.kind() == CANCELLED => Err(AskError::Cancelled),
+            Err(error) if error.kind() == CANCELLED => Err(cancelled_error()),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                Err(process.load_error("it takes too long").into())
+                Err(process.not_loaded("it takes too long"))
             }
             // If the probe has ended, there is no message.
             hello => {
                 let Some(version) = process.version(&hello.unwrap_or_default())? else {
                     let status = process.wait()?;
-                    return Err(process.early_end(status).into());
+                    return Err(process.early_end(status));
                 };
-                Ok(Self { process, version, time_limit: setup.time_limit })
+                Ok(Self { process, version, time_limit: setup.options.time_limit })
             }
         }
     }
@@ -150,15 +139,15 @@ impl Worker {
     /// [`Failure::Overdue`] and [`Failure::Probe`] the worker can't be used any more.
     ///
     /// # Errors
-    /// [`AskError::Cancelled`] if `cancelled` returns true meanwhile.
+    /// Only if `cancelled` returns true meanwhile.
     pub(crate) fn ask(
         &mut self,
         request: &Request<'_>,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<ProbeAnswer, AskError> {
+    ) -> Result<ProbeAnswer> {
         match self.try_ask(request, cancelled) {
             Ok(answer) => Ok(answer),
-            Err(error) if error.kind() == CANCELLED => Err(AskError::Cancelled),
+            Err(error) if error.kind() == CANCELLED => Err(cancelled_error()),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 Ok(ProbeAnswer::ended(Failure::Overdue))
             }
@@ -194,25 +183,23 @@ impl Worker {
     }
 }
 
-impl ProbeSettings<'_> {
-    /// Tells the probe which library to load, and what to do then.
-    fn send(&self, probe: &ProbeProcess) -> io::Result<()> {
-        let setup = &self.setup;
-        let mut lines = line(&["kernels", if setup.real_kernels { "real" } else { "answered" }]);
-        let solvers = match self.solvers {
-            Solvers::All => "all",
-            Solvers::Natural => "natural",
-            Solvers::Only(name) => name,
-        };
-        lines.extend(line(&["solvers", solvers]));
-        if let Some(find_db) = &self.find_db {
-            lines.extend(line(&[b"find-db", find_db.as_os_str().as_bytes()]));
-        }
-        lines.extend(setup.withheld);
-        lines.extend(line(&["limit", &setup.time_limit.as_secs().max(1).to_string()]));
-        for stem in self.stems {
-            lines.extend(line(&["stem", "search", stem]));
-        }
-        probe.load(setup.library, &setup.architecture, setup.compute_units, &lines)
+/// Tells the probe which library to load, and what to do then.
+fn send(setup: &Setup<'_>, probe: &ProbeProcess) -> io::Result<()> {
+    let Setup { options, phase, .. } = setup;
+    let mut lines = line(&["kernels", if setup.real_kernels { "real" } else { "answered" }]);
+    let solvers = match phase.solvers {
+        Solvers::All => "all",
+        Solvers::Natural => "natural",
+        Solvers::Only(name) => name,
+    };
+    lines.extend(line(&["solvers", solvers]));
+    if let Some(find_db) = &setup.find_db {
+        lines.extend(line(&[b"find-db", find_db.as_os_str().as_bytes()]));
     }
+    lines.extend(setup.withheld);
+    lines.extend(line(&["limit", &options.time_limit.as_secs().max(1).to_string()]));
+    for stem in &phase.stems {
+        lines.extend(line(&["stem", "search", stem]));
+    }
+    probe.load(setup.library, &setup.architecture, setup.compute_units, &lines)
 }

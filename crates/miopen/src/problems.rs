@@ -1,7 +1,6 @@
 //! Reads problems from files: MIOpenDriver's lines in logs and lists, performance and find
 //! databases in text and in SQLite.
 
-mod error;
 mod keys;
 mod problem_file;
 mod text;
@@ -9,15 +8,18 @@ mod text;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use gfxpack_harvest::log::{Joined, Lines, Seen};
-use gfxpack_harvest::{HarvestError, Input, Options, list, read_text};
+use gfxpack_harvest::log::Seen;
+use gfxpack_harvest::{Input, Options, list, packed_kdb, read_lines};
+use gfxpack_model::{Error, ErrorKind, Result};
 use gfxpack_tuning::sqlite_keys;
 
 use crate::problem::Problem;
 use text::{TextProblems, begins_command};
 
 pub use self::problem_file::ProblemFile;
-pub use error::{KeyError, LineError, MAX_PROBLEMS, ProblemsError};
+
+/// The most distinct problems: MIOpen's databases of all devices together have about 700,000.
+pub const MAX_PROBLEMS: usize = 1 << 21;
 
 /// The problems of some files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -29,36 +31,23 @@ pub struct Problems {
     pub files: Vec<ProblemFile>,
 }
 
-/// Options of reading files.
-#[derive(Clone, Copy, Default)]
-pub struct ReadOptions<'a> {
-    /// Called with the number of bytes that were read.
-    pub read: Option<&'a (dyn Fn(u64) + Sync)>,
-    /// Called often; reading ends if it returns true.
-    pub cancelled: Option<&'a (dyn Fn() -> bool + Sync)>,
-    /// Whether a line that can't be read is an error.
-    pub strict: bool,
-}
-
 /// Reads problems from files, which may be packed by gzip, zstd or xz; `-` is the standard input,
 /// and a directory means all files below it. Memory is used only for the problems, each of which is
 /// stored once.
 ///
 /// Records of databases that are for no convolution, or for one that can't be computed, are skipped
-/// and counted: MIOpen never looks these up. Lines that can't be read are counted too.
+/// and counted: MIOpen never looks these up. Lines that can't be read are counted too, or with
+/// `strict` are errors.
 ///
 /// # Errors
-/// [`ProblemsError`]: a file that can't be read, a file of which no line can be read, a file without
-/// problems, or more than [`MAX_PROBLEMS`].
-pub fn read_problems(
-    paths: &[PathBuf],
-    options: ReadOptions<'_>,
-) -> Result<Problems, ProblemsError> {
+/// A file that can't be read, a file of which no line can be read, a file without problems, or more
+/// than [`MAX_PROBLEMS`].
+pub fn read_problems(paths: &[PathBuf], options: &Options<'_>, strict: bool) -> Result<Problems> {
     let mut all = Problems::default();
     for input in list(paths)? {
         let file = read(&input, options, &mut all.problems)?;
         let named = matches!(input, Input::Stdin | Input::File { named: true, .. });
-        if (named && file.used == 0) || options.strict {
+        if (named && file.used == 0) || strict {
             file.check()?;
         }
         all.files.push(file);
@@ -68,29 +57,20 @@ pub fn read_problems(
 
 fn read(
     input: &Input,
-    options: ReadOptions<'_>,
+    options: &Options<'_>,
     problems: &mut BTreeSet<Problem>,
-) -> Result<ProblemFile, ProblemsError> {
-    let mut streams = Options::default();
-    streams.read = options.read;
-    streams.cancelled = options.cancelled;
+) -> Result<ProblemFile> {
     let mut text_problems = TextProblems::new(input.name(), problems);
-    let (mut lines, mut joined) = (Lines::all(), Joined::default());
-    let mut each = |number, line: &[u8], cut| text_problems.line(number, line, cut);
-    let mut join = |number, line: &[u8], cut| {
-        joined.push((number, line, cut), begins_command, &mut each);
-    };
+    let each = |number, line: &[u8], cut| text_problems.line(number, line, cut);
     // An error in a problem is reported when the stream ends; no more problems are added.
-    if read_text(input, &streams, |piece| lines.push(piece, &mut join))? {
-        let seen = lines.seen();
-        let lines = lines.finish(&mut join);
-        joined.finish(&mut each);
+    if let Some((lines, seen)) = read_lines(input, options, begins_command, each)? {
         return text_problems.finish(Some(lines), seen);
     }
     let Input::File { path, .. } = input else {
-        return Err(HarvestError::PackedKdb { name: input.name() }.into());
+        return Err(packed_kdb(&input.name()));
     };
-    sqlite_keys(path, |key| text_problems.row(key))?;
+    sqlite_keys(path, |key| text_problems.row(key))
+        .map_err(|error| Error::from(error).of_kind(ErrorKind::Usage))?;
     text_problems.finish(None, Seen::Text)
 }
 

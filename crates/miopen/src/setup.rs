@@ -1,34 +1,32 @@
 //! The setup of the probe and of MIOpenDriver: a directory of their own, empty libraries in place
 //! of those of the GPU, and a clean environment.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
-use gfxpack_stock_library::{
-    ElfError, ElfFile, Library, Needs, ProbeDirectory, ProbeError, is_sqlite,
-};
+use gfxpack_model::{Error, Result};
+use gfxpack_stock_library::{ElfFile, Library, Needs, ProbeDirectory, is_sqlite};
 
-use crate::error::AskError;
+use crate::ask::AskOptions;
+use crate::ask::plan::Phase;
+use crate::library::{MIOPEN, NOT_SUPPORTED};
 
-/// The setup of the library.
+/// One start of the library: for a phase, with these databases.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup<'a> {
     pub(crate) library: &'a Library,
-    /// The probe's executable.
-    pub(crate) probe: &'a Path,
-    /// The directory for temporary files if they can't be in memory.
-    pub(crate) scratch: &'a Path,
+    pub(crate) options: &'a AskOptions,
+    pub(crate) phase: &'a Phase,
     /// The device, in HIP's form.
     pub(crate) architecture: String,
     pub(crate) compute_units: u32,
     /// The directory of system databases.
     pub(crate) databases: Option<PathBuf>,
-    /// Whether the library finds an assembler; otherwise, the one that it finds itself, if any.
-    pub(crate) assembler: bool,
+    /// The find database of the step `hit`.
+    pub(crate) find_db: Option<PathBuf>,
     /// Whether kernels are looked up by the real SQLite.
     pub(crate) real_kernels: bool,
-    pub(crate) time_limit: Duration,
     /// The lines that say which kernels nobody can compile.
     pub(crate) withheld: &'a [u8],
 }
@@ -37,12 +35,10 @@ impl Setup<'_> {
     /// Creates a directory for the probe, or for a program that needs libraries of its own.
     ///
     /// # Errors
-    /// [`ProbeError::Elf`] or [`ProbeError::Scratch`].
-    pub(crate) fn create_directory(
-        &self,
-        program: Option<&Path>,
-    ) -> Result<ProbeDirectory, ProbeError> {
-        let directory = ProbeDirectory::create(self.library, program, self.scratch)?;
+    /// If the library can't be read, or the directory not be written.
+    pub(crate) fn create_directory(&self, program: Option<&Path>) -> Result<ProbeDirectory> {
+        let scratch = &self.options.scratch;
+        let directory = ProbeDirectory::create(&MIOPEN, self.library, program, scratch)?;
         directory.create_dir("no-databases")?;
         Ok(directory)
     }
@@ -65,7 +61,7 @@ impl Setup<'_> {
             .env("MIOPEN_LOG_LEVEL", "1")
             // Threads would cost more than they save, since compiling takes no time.
             .env("MIOPEN_COMPILE_PARALLEL_LEVEL", "1");
-        if self.assembler {
+        if self.phase.assembler {
             // The file must only exist.
             command.env("MIOPEN_EXPERIMENTAL_GCN_ASM_PATH", preload.unwrap_or(program));
         }
@@ -77,31 +73,33 @@ impl Setup<'_> {
 /// `stand_ins`, a program or library.
 ///
 /// # Errors
-/// [`AskError`]: something is missing, or can't be read.
-pub(crate) fn check_needs(
-    file: &Path,
-    search_path: &[PathBuf],
-    stand_ins: &Path,
-) -> Result<(), AskError> {
-    let needs = Needs::of_file(file, search_path)?;
+/// Something is missing, or can't be read.
+pub(crate) fn check_needs(file: &Path, search_path: &[PathBuf], stand_ins: &Path) -> Result {
+    let needs = Needs::of_file(file, search_path).map_err(|error| MIOPEN.unreadable(error))?;
     let missing = needs.missing.into_iter().filter(|soname| !is_sqlite(soname));
     let sonames: Vec<String> = missing.collect();
     if !sonames.is_empty() {
-        return Err(AskError::MissingLibraries { sonames });
+        return Err(Error::internal(
+            format!("failed to find what libMIOpen needs: {}", sonames.join(", ")),
+            "unpack these libraries into the same tree, or install them",
+        ));
     }
-    let defined = match ElfFile::open(stand_ins).and_then(|file| file.shared_object()) {
-        Ok(object) => object.defined,
-        Err(ElfError::Io { source, .. }) => {
-            return Err(ProbeError::Start { probe: stand_ins.to_owned(), source }.into());
-        }
-        Err(error) => return Err(error.into()),
+    File::open(stand_ins).map_err(MIOPEN.not_started(stand_ins))?;
+    let read = |file: &Path| {
+        let object = ElfFile::open(file).and_then(|file| file.shared_object());
+        object.map_err(|error| MIOPEN.unreadable(error))
     };
+    let defined = read(stand_ins)?.defined;
     // The stand-in also has SQLite's functions, whether or not there is a real one.
-    let undefined = ElfFile::open(file)?.shared_object()?.undefined;
-    let sqlite = undefined.into_iter().map(|symbol| symbol.name);
+    let sqlite = read(file)?.undefined.into_iter().map(|symbol| symbol.name);
     let sqlite = sqlite.filter(|name| name.starts_with("sqlite3_"));
     let mut wanted = needs.symbols;
     wanted.extend(sqlite);
     let symbols: Vec<String> = wanted.difference(&defined).cloned().collect();
-    if symbols.is_empty() { Ok(()) } else { Err(AskError::MissingSymbols { symbols }) }
+    if symbols.is_empty() {
+        return Ok(());
+    }
+    let symbols = symbols.join(", ");
+    let message = format!("this libMIOpen needs functions that gfxpack can't replace: {symbols}");
+    Err(Error::internal(message, NOT_SUPPORTED))
 }

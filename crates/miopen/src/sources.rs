@@ -8,9 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use gfxpack_stock_library::{ElfError, ElfFile, Library};
+use gfxpack_model::{Error, Result, io_hint};
+use gfxpack_stock_library::{ElfFile, Library};
 
 const PREFIX: &str = "MIOPEN_KERNEL_";
 const INCLUDE: &str = "_INCLUDE";
@@ -46,33 +47,12 @@ pub struct Sources {
     pub by_hiprtc: bool,
 }
 
-/// Why sources can't be read or written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SourcesError {
-    /// The library cannot be read.
-    #[error(transparent)]
-    Elf(#[from] ElfError),
-    /// A text is shorter than its symbol says.
-    #[error("failed to read the text `{symbol}` out of `{file}`")]
-    Text {
-        /// The library.
-        file: PathBuf,
-        /// The symbol.
-        symbol: String,
-    },
-    /// A file or directory cannot be written.
-    #[error("failed to write `{path}`")]
-    Write {
-        /// The path.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-}
-
-fn replace(path: &Path, text: &[u8]) -> Result<(), SourcesError> {
-    fs::write(path, text).map_err(|source| SourcesError::Write { path: path.to_owned(), source })
+/// The error for a file or directory that can't be written.
+fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |source| {
+        let message = format!("failed to write `{}`", path.display());
+        Error::internal(message, io_hint(&source)).caused_by(source)
+    }
 }
 
 /// Whether Debian leaves a source out of its package of MIOpen: assembly, and files that it
@@ -88,14 +68,18 @@ impl Sources {
     /// The sources in a library; empty if its symbols were stripped.
     ///
     /// # Errors
-    /// [`SourcesError`] for a library that can't be read or is damaged.
-    pub fn in_library(library: &Library) -> Result<Self, SourcesError> {
+    /// For a library that can't be read or is damaged.
+    pub fn in_library(library: &Library) -> Result<Self> {
         let open = ElfFile::open(&library.file)?;
         let symbols: BTreeMap<String, Vec<u8>> = open.data_symbols(PREFIX)?.into_iter().collect();
         let names = FileNames::among(&open.constants()?);
-        let damaged = |stem: &str| SourcesError::Text {
-            file: library.file.clone(),
-            symbol: format!("{PREFIX}{stem}"),
+        let damaged = |stem: &str| {
+            let file = library.file.display();
+            let hint = "check that the libMIOpen is undamaged and may be read, or fetch it again";
+            Error::internal(
+                format!("failed to read the text `{PREFIX}{stem}` out of `{file}`"),
+                hint,
+            )
         };
         let object = open.shared_object()?;
         let by_hiprtc = object.undefined.iter().any(|symbol| symbol.name == HIPRTC);
@@ -135,12 +119,12 @@ impl Sources {
     /// if it is missing.
     ///
     /// # Errors
-    /// [`SourcesError::Write`].
-    pub fn write(&self, dir: &Path) -> Result<(), SourcesError> {
-        fs::create_dir_all(dir)
-            .map_err(|source| SourcesError::Write { path: dir.to_owned(), source })?;
+    /// The error of the file system.
+    pub fn write(&self, dir: &Path) -> Result {
+        fs::create_dir_all(dir).map_err(unwritable(dir))?;
         for (name, text) in self.kernels.iter().chain(&self.includes) {
-            replace(&dir.join(name), text)?;
+            let path = dir.join(name);
+            fs::write(&path, text).map_err(unwritable(&path))?;
         }
         Ok(())
     }
@@ -150,12 +134,13 @@ impl Sources {
     /// here it is added.
     ///
     /// # Errors
-    /// [`SourcesError::Write`].
-    pub fn write_to_compile(&self, dir: &Path) -> Result<(), SourcesError> {
+    /// The error of the file system.
+    pub fn write_to_compile(&self, dir: &Path) -> Result {
         self.write(dir)?;
         let hip = |(name, _): &(&String, &Vec<u8>)| self.by_hiprtc && ending(name) == "cpp";
         for (name, text) in self.kernels.iter().filter(hip) {
-            replace(&dir.join(name), &[RUNTIME_HEADER, text].concat())?;
+            let path = dir.join(name);
+            fs::write(&path, [RUNTIME_HEADER, text].concat()).map_err(unwritable(&path))?;
         }
         Ok(())
     }
@@ -277,16 +262,6 @@ fn expanded(text: &[u8], read: &impl Fn(&str) -> Option<Vec<u8>>, depth: usize) 
 /// The lines that are not empty.
 fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end).filter(|line| !line.is_empty())
-}
-
-impl From<SourcesError> for gfxpack_model::Error {
-    fn from(error: SourcesError) -> Self {
-        let hint = match &error {
-            SourcesError::Write { source, .. } => gfxpack_model::io_hint(source),
-            _ => "check that the libMIOpen is undamaged and may be read, or fetch it again",
-        };
-        Self::internal(&error, hint).caused_by(error)
-    }
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use bzip2::read::MultiBzDecoder;
-use gfxpack_model::{Digest, Target};
+use gfxpack_model::{Digest, Error, Result, Target};
 use gfxpack_stock_library::sha256;
 use gfxpack_tuning::{DatabaseKind, DatabaseName, DatabaseOwner, sqlite_lines};
 
-use crate::error::AskError;
+use crate::library::MIOPEN;
 
 /// A database that was passed to the library.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,13 +41,8 @@ struct Candidate {
     path: PathBuf,
     /// Without the extension of a compressed file.
     name: String,
-    kind: CandidateKind,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum CandidateKind {
-    Database(DatabaseName),
-    Model,
+    /// `None` for a heuristic model.
+    kind: Option<DatabaseKind>,
 }
 
 impl StagedDatabases {
@@ -57,17 +52,15 @@ impl StagedDatabases {
     /// SQLite, as MIOpen's sources have it, is also converted to text, as MIOpen's build does.
     ///
     /// # Errors
-    /// [`AskError::Database`] or [`AskError::Probe`].
+    /// If a database can't be read, or a file not be written.
     pub(crate) fn lay_out(
         from: &Path,
         target: &Target,
         models: bool,
         to: &Path,
-    ) -> Result<Option<Self>, AskError> {
-        let candidates = candidates(from, target, models).map_err(|source| AskError::Database {
-            path: from.to_owned(),
-            source: source.into(),
-        })?;
+    ) -> Result<Option<Self>> {
+        let candidates =
+            candidates(from, target, models).map_err(|source| unreadable(from, source))?;
         if candidates.is_empty() {
             return Ok(None);
         }
@@ -76,10 +69,10 @@ impl StagedDatabases {
             complete: to.join("complete"),
             find_db: None,
             files: Vec::new(),
-            has_models: candidates.iter().any(|candidate| candidate.kind == CandidateKind::Model),
+            has_models: candidates.iter().any(|candidate| candidate.kind.is_none()),
         };
         for directory in [&staged.directory, &staged.complete] {
-            fs::create_dir_all(directory).map_err(AskError::scratch(directory))?;
+            fs::create_dir_all(directory).map_err(MIOPEN.scratch(directory))?;
         }
         let text = format!("{}.db.txt", target.db_basename());
         let has_text = candidates.iter().any(|candidate| candidate.name == text);
@@ -95,27 +88,25 @@ impl StagedDatabases {
     }
 
     /// Adds a file to the directories. Returns its path, decompressed.
-    fn take(&mut self, candidate: &Candidate) -> Result<PathBuf, AskError> {
+    fn take(&mut self, candidate: &Candidate) -> Result<PathBuf> {
         let path = &candidate.path;
-        let unreadable =
-            |source: io::Error| AskError::Database { path: path.clone(), source: source.into() };
+        let unreadable = |source: io::Error| unreadable(path, source);
         let compressed = path.extension().is_some_and(|extension| extension == "bz2");
         let complete = self.complete.join(&candidate.name);
         if compressed {
             let mut input = MultiBzDecoder::new(File::open(path).map_err(unreadable)?);
-            let mut output = File::create(&complete).map_err(AskError::scratch(&complete))?;
+            let mut output = File::create(&complete).map_err(MIOPEN.scratch(&complete))?;
             io::copy(&mut input, &mut output).map_err(unreadable)?;
         } else {
             let real = path.canonicalize().map_err(unreadable)?;
-            symlink(real, &complete).map_err(AskError::scratch(&complete))?;
+            symlink(real, &complete).map_err(MIOPEN.scratch(&complete))?;
         }
-        let is_find = matches!(&candidate.kind, CandidateKind::Database(name) if name.kind == DatabaseKind::Find);
-        if is_find {
+        if candidate.kind == Some(DatabaseKind::Find) {
             // The step `hit` looks single problems up; a library would read the whole file.
             self.find_db = Some(complete.clone());
         } else {
             let searching = self.directory.join(&candidate.name);
-            symlink(&complete, &searching).map_err(AskError::scratch(&searching))?;
+            symlink(&complete, &searching).map_err(MIOPEN.scratch(&searching))?;
         }
         let sha256 = sha256(path).map_err(unreadable)?;
         self.files.push(DatabaseFile { path: path.clone(), sha256 });
@@ -123,46 +114,50 @@ impl StagedDatabases {
     }
 
     /// Converts a performance database in SQLite to text.
-    fn convert(&self, sqlite: &Path, name: &str) -> Result<(), AskError> {
+    fn convert(&self, sqlite: &Path, name: &str) -> Result {
         let path = self.complete.join(name);
-        let mut output = BufWriter::new(File::create(&path).map_err(AskError::scratch(&path))?);
+        let mut output = BufWriter::new(File::create(&path).map_err(MIOPEN.scratch(&path))?);
         let mut written = Ok(());
         sqlite_lines(sqlite, |line| {
             if written.is_ok() {
                 written = writeln!(output, "{line}");
             }
         })
-        .map_err(|source| AskError::Database { path: sqlite.to_owned(), source: source.into() })?;
-        written.and_then(|()| output.flush()).map_err(AskError::scratch(&path))?;
+        .map_err(|source| unreadable(sqlite, source))?;
+        written.and_then(|()| output.flush()).map_err(MIOPEN.scratch(&path))?;
         let searching = self.directory.join(name);
-        symlink(&path, &searching).map_err(AskError::scratch(&searching))
+        symlink(&path, &searching).map_err(MIOPEN.scratch(&searching))
     }
 }
 
 /// Creates a directory with links to all files of another one, and to these.
 ///
 /// # Errors
-/// [`AskError::Probe`] or [`AskError::Database`].
-pub(crate) fn link_together(
-    from: Option<&Path>,
-    files: &[PathBuf],
-    to: &Path,
-) -> Result<(), AskError> {
-    fs::create_dir_all(to).map_err(AskError::scratch(to))?;
+/// If a file can't be read or written.
+pub(crate) fn link_together(from: Option<&Path>, files: &[PathBuf], to: &Path) -> Result {
+    fs::create_dir_all(to).map_err(MIOPEN.scratch(to))?;
     let mut all: Vec<PathBuf> = files.to_vec();
     if let Some(from) = from {
-        for entry in fs::read_dir(from).map_err(AskError::scratch(from))? {
-            all.push(entry.map_err(AskError::scratch(from))?.path());
+        for entry in fs::read_dir(from).map_err(MIOPEN.scratch(from))? {
+            all.push(entry.map_err(MIOPEN.scratch(from))?.path());
         }
     }
     for path in all {
-        let unreadable =
-            |source: io::Error| AskError::Database { path: path.clone(), source: source.into() };
-        let real = path.canonicalize().map_err(unreadable)?;
+        let real = path.canonicalize().map_err(|source| unreadable(&path, source))?;
         let link = to.join(path.file_name().unwrap_or_default());
-        symlink(real, &link).map_err(AskError::scratch(&link))?;
+        symlink(real, &link).map_err(MIOPEN.scratch(&link))?;
     }
     Ok(())
+}
+
+/// The error for a database that can't be read.
+pub(crate) fn unreadable(
+    path: &Path,
+    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> Error {
+    let message = format!("failed to read the database `{}`", path.display());
+    let hint = "check that it is undamaged, and that this user may read it";
+    Error::internal(message, hint).caused_by(source)
 }
 
 /// The files of the directory for the target, by name.
@@ -173,8 +168,8 @@ fn candidates(from: &Path, target: &Target, models: bool) -> io::Result<Vec<Cand
         let Some(file_name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let name = file_name.strip_suffix(".bz2").unwrap_or(file_name).to_owned();
         let kind = match DatabaseName::from_path(Path::new(&name)) {
-            Some(database) if is_read(&database, target) => CandidateKind::Database(database),
-            None if models && is_model(&name, target) => CandidateKind::Model,
+            Some(database) if is_read(&database, target) => Some(database.kind),
+            None if models && is_model(&name, target) => None,
             _ => continue,
         };
         candidates.push(Candidate { path, name, kind });

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::SourceDirs;
+use gfxpack_harvest::Options;
 use gfxpack_miopen::{
-    AskError, AskEvent, AskOptions, AskReport, AskedKey, DatabaseFile, KernelUse, Library, MIOPEN,
-    Problem, ProblemFailure, ReadOptions, Sources, Uses, ask, is_left_out_by_debian, network_names,
-    read_problems,
+    AskEvent, AskOptions, AskReport, AskedKey, DatabaseFile, Library, MIOPEN, Problem,
+    ProblemFailure, Sources, Uses, ask, is_left_out_by_debian, network_names, read_problems,
 };
 use gfxpack_model::{KernelKey, Target, processors};
 use gfxpack_process::temporary_dir;
+use gfxpack_stock_library::DeviceFault;
 use serde::Serialize;
 
 use crate::error::{self, Error, ErrorKind::Incomplete, Result};
@@ -38,7 +39,7 @@ pub struct MiopenAnswer {
     /// Problems that MIOpen failed on.
     pub failures: Vec<(Target, ProblemFailure)>,
     /// Targets that MIOpen could not be asked for.
-    pub unasked: Vec<(Target, AskError)>,
+    pub unasked: Vec<(Target, Error)>,
     /// The sources that the library carries.
     pub sources: Sources,
     /// Names of the sources that kernels can be compiled from ([`AskOptions::sources`]).
@@ -93,7 +94,7 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
             options.sources = compilable.clone();
             options.refused = skip_list.of(target);
             let answers = match answers(&library, &problems, &options, progress) {
-                Err(error) if error.is_of_target() => {
+                Err(error) if error.cause::<DeviceFault>().is_some() => {
                     unasked.push((one, error));
                     continue;
                 }
@@ -121,7 +122,7 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
         }
     }
     if keys.is_empty() && !unasked.is_empty() {
-        return Err(unasked.remove(0).1.into());
+        return Err(unasked.remove(0).1);
     }
     let facts = MiopenFacts {
         version,
@@ -214,7 +215,7 @@ fn answers(
     problems: &[Problem],
     options: &AskOptions,
     progress: &dyn Progress,
-) -> std::result::Result<AskReport, AskError> {
+) -> Result<AskReport> {
     let cancelled = || progress.cancel().is_cancelled();
     let event = &mut show_progress(progress, "asking");
     let answers = ask(library, problems, options, &cancelled, event)?;
@@ -263,13 +264,10 @@ fn warn_of_databases(
 /// Merges the answers for one key that were given for two counts of compute units.
 fn merge(known: &mut AskedKey, other: AskedKey) {
     known.functions.extend(other.functions);
-    let mut wanted: BTreeMap<u32, Uses> =
-        known.wanted.iter().map(|one| (one.problem, one.uses)).collect();
-    for one in other.wanted {
-        let uses = wanted.entry(one.problem).or_default();
-        *uses = uses.or(one.uses);
+    for (problem, uses) in other.wanted {
+        let known = known.wanted.entry(problem).or_default();
+        *known = known.or(uses);
     }
-    known.wanted = wanted.into_iter().map(|(problem, uses)| KernelUse { problem, uses }).collect();
 }
 
 /// The exact targets that a target without compute units stands for.
@@ -312,12 +310,12 @@ pub fn read(paths: &[PathBuf], strict: bool, progress: &dyn Progress) -> Result<
     let step = Step::new(progress, "reading", Unit::Bytes, 0);
     let add = |bytes| step.add(bytes);
     let cancelled = || progress.cancel().is_cancelled();
-    let options = ReadOptions { read: Some(&add), cancelled: Some(&cancelled), strict };
+    let options = Options { read: Some(&add), cancelled: Some(&cancelled) };
     let mut all: BTreeSet<Problem> = BTreeSet::new();
     let mut by_list = Vec::new();
     for path in paths {
         check_is_file(path)?;
-        let read = read_problems(std::slice::from_ref(path), options)?;
+        let read = read_problems(std::slice::from_ref(path), &options, strict)?;
         for file in &read.files {
             if let Some((line, why)) = &file.first_passed_over {
                 progress.note(&format!(
@@ -395,7 +393,7 @@ pub fn coverage<'k>(
 ) -> Vec<ListCoverage> {
     let built: HashSet<&KernelKey> = built.collect();
     let one = |(list, problems): &(String, BTreeSet<u32>)| {
-        let wants = |key: &&AskedKey| key.wanted.iter().any(|one| problems.contains(&one.problem));
+        let wants = |key: &&AskedKey| key.wanted.keys().any(|one| problems.contains(one));
         let mut coverage = ListCoverage {
             list: list.clone(),
             target: target.clone(),

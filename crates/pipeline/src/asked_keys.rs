@@ -41,9 +41,9 @@ pub fn key_lines(answer: &MiopenAnswer) -> Vec<KeyLine<'_>> {
             let together = by_key.entry(&key.key).or_default();
             together.targets.push(target.db_basename());
             together.functions.extend(key.functions.iter().map(String::as_str));
-            for one in &key.wanted {
-                together.uses = together.uses.or(one.uses);
-                together.problems.insert(one.problem);
+            for (problem, uses) in &key.wanted {
+                together.uses = together.uses.or(*uses);
+                together.problems.insert(*problem);
             }
         }
     }

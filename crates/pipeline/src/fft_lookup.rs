@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::Cancel;
 use gfxpack_model::{Digest, KernelFileFormat, Target};
-use gfxpack_rocfft::{CacheKey, CachePaths, ReadError, Reader, check_row, verify};
+use gfxpack_rocfft::{CacheKey, CachePaths, Reader, check_row, verify};
 use gfxpack_stock_library::Library;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::error::{Error, Result, in_full};
+use crate::error::{Result, in_full};
 use crate::rocfft;
 use crate::text::counted;
 
@@ -60,7 +60,7 @@ impl FftLibrary {
     pub fn ask(library: Library, target: &Target, cancel: &Cancel) -> Result<Self> {
         let plan = "c2c sp ip 64 fwd".parse().expect("a plan");
         let answer = rocfft::with_options(&library, target, cancel, |options| {
-            gfxpack_rocfft::ask(&[plan], options, |_| Ok::<(), Error>(()))
+            gfxpack_rocfft::ask(&[plan], options, |_| Ok(()))
         })?;
         let shares_file = rocfft::shares_file(&library)?;
         let (hip_version, generator_sum) = (answer.hip_version, answer.generator_sum);
@@ -133,7 +133,7 @@ impl FftLibrary {
                 } else if key.kernel_name == kernel {
                     others.push(self.difference(&key, &wanted));
                 }
-                Ok::<(), ReadError>(())
+                Ok(())
             })?;
             reader.get(&wanted)
         });
@@ -176,7 +176,7 @@ impl FftLibrary {
     /// # Errors
     /// If the file can't be read.
     pub fn faults(&self, file: &Path, target: &Target) -> Result<Vec<String>> {
-        let report = verify(file, Some(target.id().processor())).map_err(Error::from)?;
+        let report = verify(file, Some(target.id().processor()))?;
         Ok(report.findings.iter().map(ToString::to_string).collect())
     }
 }

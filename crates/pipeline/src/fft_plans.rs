@@ -6,7 +6,7 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use gfxpack_process::{ScratchDir, temporary_dir};
-use gfxpack_rocfft::{FftPlan, ListError, LoggedKernels, LoggedPlans, read_rtc_log, read_trace};
+use gfxpack_rocfft::{FftPlan, LoggedKernels, LoggedPlans, read_rtc_log, read_trace};
 use serde_json::{Value, json};
 
 use crate::error::{self, Result};
@@ -64,10 +64,10 @@ impl FftLogs {
     pub(crate) fn read(&self) -> Result<FftRun> {
         fn of_file<T: Default>(
             path: &Path,
-            read: impl FnOnce(&str, BufReader<File>) -> Result<T, ListError>,
+            read: impl FnOnce(&str, BufReader<File>) -> Result<T>,
         ) -> Result<T> {
             match File::open(path) {
-                Ok(file) => Ok(read(&path.display().to_string(), BufReader::new(file))?),
+                Ok(file) => read(&path.display().to_string(), BufReader::new(file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
                 Err(source) => Err(error::io("read", path)(source)),
             }

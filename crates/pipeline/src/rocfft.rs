@@ -189,7 +189,7 @@ where
 /// file's name.
 pub(crate) fn shares_file(library: &Library) -> Result<bool> {
     let constants = ElfFile::open(&library.file).and_then(|file| file.constants());
-    let constants = constants.map_err(gfxpack_rocfft::AskError::from)?;
+    let constants = constants.map_err(|error| ROCFFT.unreadable(error))?;
     let shared = KernelFileFormat::RocfftCache.shared_file_name();
     let has = |name: &str| memchr::memmem::find(&constants, format!("{name}\0").as_bytes());
     Ok(shared.and_then(has).is_some())

@@ -52,7 +52,7 @@ pub fn locate(
     let progress = FetchProgress { progress, step: RefCell::default() };
     let archive = Archive::new(cache, archive_options(options), &progress);
     let source = options.source.as_ref().unwrap_or(&LibrarySource::Installed);
-    Ok(Library::locate(product, source, options.rocm_path.as_deref(), &archive)?)
+    Library::locate(product, source, options.rocm_path.as_deref(), &archive)
 }
 
 /// Chooses the packages of a Debian suite, and downloads them into `cache`.
@@ -65,7 +65,7 @@ pub fn choose(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -
     };
     let progress = FetchProgress { progress, step: RefCell::default() };
     let archive = Archive::new(cache, archive_options(options), &progress);
-    Ok(Library::choose(&MIOPEN, &archive, suite, version.as_deref())?)
+    Library::choose(&MIOPEN, &archive, suite, version.as_deref())
 }
 
 fn archive_options(options: &LibraryOptions) -> Options {

@@ -4,9 +4,11 @@
 
 use std::fmt;
 
+use gfxpack_harvest::LineError;
+
 use crate::plan::{
-    ArrayLayout, DataLayout, Direction, FftPlan, GivenLayout, Placement, PlanError, Precision,
-    Transform, number, size,
+    ArrayLayout, DataLayout, Direction, FftPlan, GivenLayout, Placement, Precision, Transform,
+    ended, number, size, unexpected,
 };
 
 /// Options with a value that do not affect which kernels are needed.
@@ -37,7 +39,7 @@ struct Options {
 }
 
 /// Parses the words of a line for which [`begins`] is true.
-pub(crate) fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<FftPlan, PlanError> {
+pub(crate) fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<FftPlan, LineError> {
     let mut words = words.skip_while(|word| !word.starts_with('-')).peekable();
     let mut options = Options::default();
     while let Some(word) = words.next() {
@@ -55,7 +57,9 @@ pub(crate) fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<FftPlan,
             values.push(value);
         }
         if !options.take(option, &values)? {
-            return Err(PlanError::Option(word.to_owned()));
+            let what = "rocfft-bench has no such option, or it is there twice";
+            let why = format!("failed to read `{word}`: {what}").into();
+            return Err(LineError { why, hint: "`rocfft-bench --help` lists its options" });
         }
     }
     options.plan()
@@ -67,8 +71,8 @@ fn is_flag(word: &str) -> bool {
 
 impl Options {
     /// Handles an option. Returns whether it exists and was not given before.
-    fn take(&mut self, option: &str, values: &[&str]) -> Result<bool, PlanError> {
-        let value = |expected| values.first().copied().ok_or(PlanError::End(expected));
+    fn take(&mut self, option: &str, values: &[&str]) -> Result<bool, LineError> {
+        let value = |expected| values.first().copied().ok_or_else(|| ended(expected));
         let sizes = || {
             value("a number from 1")?;
             values.iter().map(|word| size(word)).collect::<Result<Vec<_>, _>>()
@@ -88,7 +92,9 @@ impl Options {
             }
             "--length" => self.lengths.replace(sizes()?).is_none(),
             _ if UNSUPPORTED.contains(&option) => {
-                return Err(PlanError::Unsupported(option.to_owned()));
+                let why = format!("failed to accept `{option}`: plans with that are not supported");
+                let hint = "remove the line: a program compiles its kernels by itself";
+                return Err(LineError { why: why.into(), hint });
             }
             _ if IGNORED.contains(&option) => value("a value").map(|_| true)?,
             _ if IGNORED_FLAGS.contains(&option) => true,
@@ -114,12 +120,12 @@ impl Options {
         })
     }
 
-    fn plan(self) -> Result<FftPlan, PlanError> {
+    fn plan(self) -> Result<FftPlan, LineError> {
         let (transform, direction) = self.kind.unwrap_or((Transform::C2c, Direction::Forward));
-        let lengths = self.lengths.ok_or(PlanError::End("`--length`"))?;
+        let lengths = self.lengths.ok_or_else(|| ended("`--length`"))?;
         for (array, option) in self.arrays.iter().zip(["--istride", "--ostride"]) {
             if array.strides.as_ref().is_some_and(|strides| strides.len() != lengths.len()) {
-                return Err(PlanError::word(option, "as many strides as lengths after"));
+                return Err(unexpected(option, "as many strides as lengths after"));
             }
         }
         let plan = FftPlan {
@@ -182,31 +188,31 @@ fn split(word: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn transform(word: &str) -> Result<(Transform, Direction), PlanError> {
+fn transform(word: &str) -> Result<(Transform, Direction), LineError> {
     match word {
         "0" => Ok((Transform::C2c, Direction::Forward)),
         "1" => Ok((Transform::C2c, Direction::Inverse)),
         "2" => Ok((Transform::R2c, Direction::Forward)),
         "3" => Ok((Transform::C2r, Direction::Inverse)),
-        _ => Err(PlanError::word(word, "a number from 0 to 3")),
+        _ => Err(unexpected(word, "a number from 0 to 3")),
     }
 }
 
-pub(crate) fn precision_of(word: &str) -> Result<Precision, PlanError> {
+pub(crate) fn precision_of(word: &str) -> Result<Precision, LineError> {
     match word {
         "half" => Ok(Precision::Half),
         "single" => Ok(Precision::Single),
         "double" => Ok(Precision::Double),
-        _ => Err(PlanError::word(word, "`single`, `double` or `half`")),
+        _ => Err(unexpected(word, "`single`, `double` or `half`")),
     }
 }
 
-fn array_type(word: &str) -> Result<u8, PlanError> {
+fn array_type(word: &str) -> Result<u8, LineError> {
     let found = number(word).and_then(|kind| u8::try_from(kind).ok());
     let found = found.filter(|kind| *kind < ARRAY_TYPES);
-    found.ok_or_else(|| PlanError::word(word, "a number from 0 to 4"))
+    found.ok_or_else(|| unexpected(word, "a number from 0 to 4"))
 }
 
-fn from_zero(word: &str) -> Result<u64, PlanError> {
-    number(word).ok_or_else(|| PlanError::word(word, "a number"))
+fn from_zero(word: &str) -> Result<u64, LineError> {
+    number(word).ok_or_else(|| unexpected(word, "a number"))
 }

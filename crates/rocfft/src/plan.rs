@@ -1,4 +1,11 @@
-//! A plan of rocFFT: a description of transforms.
+//! A plan of rocFFT, a description of transforms, and its line of text.
+
+use std::fmt;
+use std::str::FromStr;
+
+use gfxpack_harvest::LineError;
+
+use crate::bench_line;
 
 /// The most values in all transforms of a plan together: with 16 bytes each, their buffer is still
 /// addressable.
@@ -68,10 +75,10 @@ macro_rules! words {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            pub(crate) fn from_word(word: &str) -> Result<Self, PlanError> {
+            pub(crate) fn from_word(word: &str) -> Result<Self, LineError> {
                 match word {
                     $($word => Ok(Self::$variant),)*
-                    _ => Err(PlanError::word(word, $what)),
+                    _ => Err(unexpected(word, $what)),
                 }
             }
         }
@@ -124,50 +131,24 @@ words! {
     }
 }
 
-/// Why a line is no plan.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PlanError {
-    /// An unexpected word.
-    #[error("failed to read `{word}`: {expected} expected")]
-    Word {
-        /// The word.
-        word: String,
-        /// The expected words.
-        expected: &'static str,
-    },
-    /// The line ends too early.
-    #[error("failed to read the plan: {0} expected at its end")]
-    End(&'static str),
-    /// rocfft-bench has no such option, or it was given twice.
-    #[error("failed to read `{0}`: rocfft-bench has no such option, or it is there twice")]
-    Option(String),
-    /// A property that these plans can't have.
-    #[error("failed to accept `{0}`: plans with that are not supported")]
-    Unsupported(String),
-    /// More values than can be addressed.
-    #[error("failed to accept the plan: its transforms have too many values")]
-    TooLarge,
+/// The forms of a plan's line.
+const FORMS: &str = "write lines like `c2c sp ip 1024x1024 batch 8 fwd`, or rocfft-bench's options, \
+                     `--length 1024 1024 -b 8`";
+/// A plan has more values than can be addressed.
+const TOO_LARGE: LineError = LineError::new(
+    "failed to accept the plan: its transforms have too many values",
+    "check lengths and batch",
+);
+
+/// The error of another word than one of those that are expected.
+pub(crate) fn unexpected(word: &str, expected: &str) -> LineError {
+    LineError { why: format!("failed to read `{word}`: {expected} expected").into(), hint: FORMS }
 }
 
-impl PlanError {
-    pub(crate) fn word(word: &str, expected: &'static str) -> Self {
-        Self::Word { word: word.to_owned(), expected }
-    }
-
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        match self {
-            Self::Word { .. } | Self::End(_) => {
-                "write lines like `c2c sp ip 1024x1024 batch 8 fwd`, or rocfft-bench's options, \
-                 `--length 1024 1024 -b 8`"
-            }
-            Self::Option(_) => "`rocfft-bench --help` lists its options",
-            Self::Unsupported(_) => "remove the line: a program compiles its kernels by itself",
-            Self::TooLarge => "check lengths and batch",
-        }
-    }
+/// The error of a line that ends before what is expected.
+pub(crate) fn ended(expected: &str) -> LineError {
+    let why = format!("failed to read the plan: {expected} expected at its end");
+    LineError { why: why.into(), hint: FORMS }
 }
 
 impl FftPlan {
@@ -219,10 +200,10 @@ impl FftPlan {
 
     /// Checks sizes, and drops a layout that is rocFFT's default. `given` is the known part of the
     /// layouts of input and output.
-    pub(crate) fn checked(mut self, given: [GivenLayout; 2]) -> Result<Self, PlanError> {
+    pub(crate) fn checked(mut self, given: [GivenLayout; 2]) -> Result<Self, LineError> {
         let values = self.lengths.iter().try_fold(self.batch, |n, length| n.checked_mul(*length));
         if values.is_none_or(|values| values > MAX_VALUES) {
-            return Err(PlanError::TooLarge);
+            return Err(TOO_LARGE);
         }
         let default = self.default_layout();
         let [input, output] = given;
@@ -236,11 +217,74 @@ impl FftPlan {
                     sum.checked_add(count.checked_mul(*step)?)
                 });
             if extent.is_none_or(|extent| extent > MAX_VALUES) {
-                return Err(PlanError::TooLarge);
+                return Err(TOO_LARGE);
             }
         }
         self.layout = Some(wanted).filter(|wanted| *wanted != default);
         Ok(self)
+    }
+}
+
+impl FromStr for FftPlan {
+    type Err = LineError;
+
+    /// Parses a line of four words, optionally followed by `batch N` and a direction, or options of
+    /// rocfft-bench with or without the program's name.
+    fn from_str(line: &str) -> Result<Self, LineError> {
+        let mut words = line.split_whitespace().peekable();
+        if words.peek().is_some_and(|word| bench_line::begins(word)) {
+            return bench_line::parse(words);
+        }
+        let mut next = |expected| words.next().ok_or_else(|| ended(expected));
+        let transform = Transform::from_word(next("`c2c`, `r2c` or `c2r`")?)?;
+        let precision = Precision::from_word(next("`half`, `sp` or `dp`")?)?;
+        let placement = Placement::from_word(next("`ip` or `op`")?)?;
+        let given_lengths = next("lengths like `1024x1024`")?;
+        let lengths = given_lengths.split('x').map(size).collect::<Result<Vec<_>, _>>()?;
+        if lengths.len() > 3 {
+            return Err(unexpected(given_lengths, "one to three lengths"));
+        }
+        let (mut batch, mut direction) = (None, None);
+        while let Some(word) = words.next() {
+            if word == "batch" && batch.is_none() {
+                batch = Some(size(words.next().ok_or_else(|| ended("a number from 1"))?)?);
+            } else if direction.is_none() && word != "batch" {
+                direction = Some(Direction::from_word(word)?);
+            } else {
+                return Err(unexpected(word, "the end"));
+            }
+        }
+        let direction = match (transform, direction) {
+            (Transform::C2c, given) => given.unwrap_or(Direction::Both),
+            (Transform::R2c, None | Some(Direction::Forward)) => Direction::Forward,
+            (Transform::C2r, None | Some(Direction::Inverse)) => Direction::Inverse,
+            (_, Some(given)) => {
+                let expected = "the direction of a real transform, `r2c fwd` or `c2r inv`,";
+                return Err(unexpected(given.name(), expected));
+            }
+        };
+        let batch = batch.unwrap_or(1);
+        Self { transform, direction, precision, placement, lengths, batch, layout: None }
+            .checked(Default::default())
+    }
+}
+
+impl fmt::Display for FftPlan {
+    /// The canonical line, which is parsed as the same plan.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(layout) = &self.layout {
+            return bench_line::write(self, layout, f);
+        }
+        let lengths: Vec<_> = self.lengths.iter().map(u64::to_string).collect();
+        let (precision, placement) = (self.precision.name(), self.placement.name());
+        write!(f, "{} {precision} {placement} {}", self.transform.name(), lengths.join("x"))?;
+        if self.batch > 1 {
+            write!(f, " batch {}", self.batch)?;
+        }
+        if self.transform == Transform::C2c && self.direction != Direction::Both {
+            write!(f, " {}", self.direction.name())?;
+        }
+        Ok(())
     }
 }
 
@@ -272,9 +316,9 @@ impl GivenLayout {
 }
 
 /// A whole number of at least 1.
-pub(crate) fn size(word: &str) -> Result<u64, PlanError> {
+pub(crate) fn size(word: &str) -> Result<u64, LineError> {
     let number = number(word).filter(|number| *number > 0);
-    number.ok_or_else(|| PlanError::word(word, "a number from 1"))
+    number.ok_or_else(|| unexpected(word, "a number from 1"))
 }
 
 /// A whole number.

@@ -9,10 +9,11 @@
 use std::collections::{HashMap, HashSet};
 use std::io::BufRead;
 
-use gfxpack_harvest::Skips;
+use gfxpack_harvest::{LineError, Skips};
+use gfxpack_model::Result;
 
 use crate::bench_line::precision_of;
-use crate::lines::{ListError, MAX_ENTRIES, for_each_line};
+use crate::lines::{MAX_ENTRIES, for_each_line, too_many};
 use crate::plan::{Direction, FftPlan, GivenLayout, Placement, Transform, number};
 
 /// The plans of a log.
@@ -36,15 +37,16 @@ struct Description {
 
 /// The beginning of the functions about plans, before which log tools and MPI may write.
 const FUNCTION: &str = "rocfft_plan_";
-const DAMAGED: &str =
-    "failed to read the call: it is cut short, or another thread wrote into its line";
-const DAMAGED_HINT: &str = "run the program again for these plans, each process with its own log";
+const DAMAGED: LineError = LineError::new(
+    "failed to read the call: it is cut short, or another thread wrote into its line",
+    "run the program again for these plans, each process with its own log",
+);
 
 /// Reads the plans of a log. `name` is the log's name in errors.
 ///
 /// # Errors
-/// [`ListError`].
-pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans, ListError> {
+/// If it can't be read, or has too many plans.
+pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans> {
     let (mut found, mut seen) = (LoggedPlans::default(), HashSet::new());
     // By address, which is reused after a description is destroyed.
     let mut descriptions: HashMap<String, Description> = HashMap::new();
@@ -54,7 +56,7 @@ pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans, ListErr
         let Some((about, arguments)) = call.filter(|(about, _)| is_about_plans(about)) else {
             return Ok(());
         };
-        let mut damaged = || found.skipped.add(number, line, &DAMAGED, DAMAGED_HINT);
+        let mut damaged = || found.skipped.add(number, line, DAMAGED);
         let arguments = Arguments::parse(arguments);
         let address = arguments.get("description").map(str::to_owned);
         match about {
@@ -86,7 +88,7 @@ pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans, ListErr
             }
         }
         if found.plans.len().max(descriptions.len()) > MAX_ENTRIES {
-            return Err(ListError::TooMany { name: name.to_owned() });
+            return Err(too_many(name));
         }
         Ok(())
     })?;

@@ -7,7 +7,7 @@
 //! ([`SimulatedGpu`]), compute nothing, refuse to compile unless told otherwise
 //! ([`compile_to_stand_ins`]), and answer every lookup in a kernel database ([`kernel_databases`])
 //! but of kernels that are withheld ([`withhold`]).
-//! Requests are reported to a [`Recorder`].
+//! Requests are reported to a recorder ([`set_recorder`]).
 //!
 //! This crate does not depend on the library that is loaded. Calling it and interpreting its
 //! answers is up to the program.
@@ -21,24 +21,21 @@
 
 mod code_object;
 mod comgr;
+mod computing;
 mod hip;
-mod hipblaslt;
 mod hiprtc;
 mod loader;
 mod process;
 mod random;
 mod record;
-mod rocblas;
-mod rocrand;
-mod roctx;
 mod simulated_gpu;
 mod sqlite;
 
 pub use hip::event::make_each_solver_faster;
-pub use hip::memory::{allocate, is_device};
+pub use hip::memory::allocate;
 pub use hiprtc::compile_to_stand_ins;
-pub use loader::load_library;
-pub use record::{Event, Key, Recorder, set_recorder};
+pub use loader::{function, load_library};
+pub use record::{Event, Key, set_recorder};
 pub use simulated_gpu::{SimulatedGpu, simulate_gpu};
 pub use sqlite::{KernelDatabases, kernel_databases, load_sqlite, withhold};
 

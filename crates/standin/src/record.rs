@@ -44,25 +44,21 @@ pub enum Event<'a> {
     Unanswered(&'a str),
 }
 
-/// Receives events. May be called from several threads at once.
-pub trait Recorder: Sync {
-    /// Records an event.
-    fn record(&self, event: Event<'_>);
-}
+type Recorder = Box<dyn Fn(Event<'_>) + Send + Sync>;
 
-static RECORDER: OnceLock<&'static dyn Recorder> = OnceLock::new();
+static RECORDER: OnceLock<Recorder> = OnceLock::new();
 
-/// Sends all future events to a recorder; once for the process.
+/// Sends all future events to a recorder, maybe from several threads at once; once for the process.
 ///
 /// # Panics
 /// If a recorder was already set.
-pub fn set_recorder(recorder: &'static dyn Recorder) {
-    assert!(RECORDER.set(recorder).is_ok(), "a recorder was set already");
+pub fn set_recorder(recorder: impl Fn(Event<'_>) + Send + Sync + 'static) {
+    assert!(RECORDER.set(Box::new(recorder)).is_ok(), "a recorder was set already");
 }
 
 pub(crate) fn record(event: Event<'_>) {
     if let Some(recorder) = RECORDER.get() {
-        recorder.record(event);
+        recorder(event);
     }
 }
 

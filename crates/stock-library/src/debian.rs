@@ -7,12 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use gfxpack_debian::{Archive, Lock, Package, Pin, Relation, Suite};
-use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
+use gfxpack_model::{Digest, Error, Result};
 
 use crate::elf::ElfFile;
-use crate::error::LibraryError;
-use crate::library::{Library, describe};
+use crate::library::{Library, describe, unreadable};
 use crate::product::Product;
 use crate::{needs, tree};
 
@@ -25,13 +24,13 @@ impl Library {
     /// for the same lists is stored.
     ///
     /// # Errors
-    /// [`LibraryError`], as [`Self::locate`].
+    /// As [`Self::locate`].
     pub fn choose(
         product: &'static Product,
         archive: &Archive<'_>,
         suite: &str,
         version: Option<&str>,
-    ) -> Result<Lock, LibraryError> {
+    ) -> Result<Lock> {
         let mut suites = vec![archive.suite(suite)?];
         if matches!(suite, "experimental" | "rc-buggy") {
             // This suite contains only packages that differ from sid.
@@ -61,17 +60,16 @@ impl Library {
     /// suite's newest packages are used, and `archive` reports a warning.
     ///
     /// # Errors
-    /// [`LibraryError`], as [`Self::locate`].
-    pub fn pinned(
-        product: &'static Product,
-        lock: &Lock,
-        archive: &Archive<'_>,
-    ) -> Result<Self, LibraryError> {
+    /// As [`Self::locate`].
+    pub fn pinned(product: &'static Product, lock: &Lock, archive: &Archive<'_>) -> Result<Self> {
         let architecture = archive.architecture()?;
         let suite = &lock.suite;
+        let unpacked = |lock: &Lock| -> std::result::Result<Vec<PathBuf>, _> {
+            lock.packages.iter().map(|pin| archive.unpacked(pin)).collect()
+        };
         let why = if lock.architecture == architecture {
-            match unpacked(lock, archive) {
-                Err(LibraryError::Debian(error)) if error.is_gone() => error.to_string(),
+            match unpacked(lock) {
+                Err(error) if error.is_gone() => error.to_string(),
                 dirs => return assemble(product, lock, &dirs?),
             }
         } else {
@@ -80,8 +78,7 @@ impl Library {
         let newest = Self::choose(product, archive, suite, None)?;
         let version = newest.packages.first().map_or("", |pin| &pin.version);
         archive.warn(format!("{why}: taking what {suite} has now, {} {version}", product.package));
-        let dirs = unpacked(&newest, archive)?;
-        assemble(product, &newest, &dirs)
+        assemble(product, &newest, &unpacked(&newest)?)
     }
 }
 
@@ -99,22 +96,12 @@ fn choice_name(
         .finish()
 }
 
-/// The directory of each unpacked package.
-fn unpacked(lock: &Lock, archive: &Archive<'_>) -> Result<Vec<PathBuf>, LibraryError> {
-    let dirs = lock.packages.iter().map(|pin| archive.unpacked(pin));
-    Ok(dirs.collect::<Result<_, _>>()?)
-}
-
-fn assemble(
-    product: &'static Product,
-    lock: &Lock,
-    dirs: &[PathBuf],
-) -> Result<Library, LibraryError> {
+/// The library in its unpacked packages.
+fn assemble(product: &'static Product, lock: &Lock, dirs: &[PathBuf]) -> Result<Library> {
     let (Some(dir), Some(pin)) = (dirs.first(), lock.packages.first()) else {
-        return Err(LibraryError::NotInDirectory { product, dir: PathBuf::new() });
+        return Err(product.is_not_in(Path::new("")));
     };
-    let missing = || LibraryError::NotInDirectory { product, dir: dir.clone() };
-    let file = tree::library(dir, product).ok_or_else(missing)?;
+    let file = tree::library(dir, product).ok_or_else(|| product.is_not_in(dir))?;
     let places = dirs.iter().flat_map(|dir| tree::library_dirs(dir)).collect();
     let mut origin = format!("Debian {}, {} {}", lock.suite, pin.name, pin.version);
     if let Some(databases) =
@@ -145,7 +132,7 @@ struct Taken {
 impl Choice<'_, '_> {
     /// Adds the library's package, those that belong to it, and then packages for everything that
     /// their files need.
-    fn complete(&mut self, package: Package) -> Result<(), LibraryError> {
+    fn complete(&mut self, package: Package) -> Result {
         let version = package.pin.version.clone();
         self.list(self.product.companions.iter().copied().chain(names(&package)))?;
         self.take(package)?;
@@ -166,7 +153,8 @@ impl Choice<'_, '_> {
         let mut users: Vec<(usize, PathBuf)> = own.collect();
         let mut seen = BTreeSet::new();
         while let Some((user, file)) = users.pop() {
-            for soname in ElfFile::open(&file)?.shared_object()?.needed {
+            let object = ElfFile::open(&file).and_then(|file| file.shared_object());
+            for soname in object.map_err(unreadable)?.needed {
                 if !needs::is_stood_in(&soname) && seen.insert(soname.clone()) {
                     users.push(self.supply(&soname, user, &file)?);
                 }
@@ -177,12 +165,7 @@ impl Choice<'_, '_> {
 
     /// Finds the library with that soname, in a chosen package or in one that the package of `file`
     /// depends on.
-    fn supply(
-        &mut self,
-        soname: &str,
-        user: usize,
-        file: &Path,
-    ) -> Result<(usize, PathBuf), LibraryError> {
+    fn supply(&mut self, soname: &str, user: usize, file: &Path) -> Result<(usize, PathBuf)> {
         if let Some(found) = self.find(soname) {
             return Ok(found);
         }
@@ -201,11 +184,13 @@ impl Choice<'_, '_> {
                 None => self.taken.truncate(before),
             }
         }
-        Err(LibraryError::NoDependency {
-            soname: soname.to_owned(),
-            file: file.to_owned(),
-            package: package.pin.name,
-        })
+        let (file, package) = (file.display(), package.pin.name);
+        Err(Error::internal(
+            format!(
+                "found `{soname}`, which `{file}` needs, in no package that `{package}` depends on"
+            ),
+            "unpack the library and what it needs into a directory, and name that directory",
+        ))
     }
 
     fn find(&self, soname: &str) -> Option<(usize, PathBuf)> {
@@ -215,7 +200,7 @@ impl Choice<'_, '_> {
         })
     }
 
-    fn take(&mut self, package: Package) -> Result<(), LibraryError> {
+    fn take(&mut self, package: Package) -> Result {
         let dir = self.archive.unpacked(&package.pin)?;
         let library_dirs = tree::library_dirs(&dir);
         self.taken.push(Taken { package, dir, library_dirs });
@@ -223,7 +208,7 @@ impl Choice<'_, '_> {
     }
 
     /// Reads the suites' entries for packages, all at once.
-    fn list<'n>(&mut self, names: impl Iterator<Item = &'n str>) -> Result<(), LibraryError> {
+    fn list<'n>(&mut self, names: impl Iterator<Item = &'n str>) -> Result {
         let new: BTreeSet<&str> = names.filter(|name| !self.listed.contains_key(*name)).collect();
         if new.is_empty() {
             return Ok(());

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 
+use gfxpack_model::{Error, Result};
 use object::elf::{self, FileHeader64};
 use object::read::elf::{Dyn, ElfFile64, FileHeader, Sym};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SymbolKind};
@@ -14,35 +14,8 @@ use object::{Endianness, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef
 /// The most bytes of a section that is read; libMIOpen has 6 MB of constants.
 const SECTION_MAX: u64 = 1 << 30;
 
-/// Why a shared library cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ElfError {
-    /// The file cannot be opened or read.
-    #[error("failed to read `{path}`")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// It is not a 64-bit ELF file, or damaged.
-    #[error("`{path}` is no 64-bit shared library, or damaged")]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: object::Error,
-    },
-    /// The file does not contain all data of its symbol table.
-    #[error("`{path}` does not hold all of its symbol `{symbol}`")]
-    Symbol {
-        /// The file.
-        path: PathBuf,
-        /// The symbol.
-        symbol: String,
-    },
-}
+/// What to do about a library that can't be read.
+const HINT: &str = "check that the libMIOpen is undamaged and may be read, or fetch it again";
 
 /// A symbol that a library imports.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,31 +53,34 @@ impl ElfFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`ElfError::Io`].
-    pub fn open(path: &Path) -> Result<Self, ElfError> {
-        let file =
-            File::open(path).map_err(|source| ElfError::Io { path: path.to_owned(), source })?;
+    /// The error of the file system.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|source| {
+            Error::internal(format!("failed to read `{}`", path.display()), HINT).caused_by(source)
+        })?;
         Ok(Self { path: path.to_owned(), cache: ReadCache::new(file) })
     }
 
     fn with<T>(
         &self,
         read: impl for<'a> FnOnce(ElfFile64<'a, Endianness, &'a ReadCache<File>>) -> object::Result<T>,
-    ) -> Result<T, ElfError> {
-        ElfFile64::parse(&self.cache)
-            .and_then(read)
-            .map_err(|source| ElfError::Format { path: self.path.clone(), source })
+    ) -> Result<T> {
+        ElfFile64::parse(&self.cache).and_then(read).map_err(|source| {
+            let path = self.path.display();
+            Error::internal(format!("`{path}` is no 64-bit shared library, or damaged"), HINT)
+                .caused_by(source)
+        })
     }
 
     /// The properties that the loader needs.
-    pub fn shared_object(&self) -> Result<SharedObject, ElfError> {
+    pub fn shared_object(&self) -> Result<SharedObject> {
         let origin = self.path.parent().unwrap_or(Path::new("/"));
         self.with(|file| shared_object(&file, origin))
     }
 
     /// The bytes of every data symbol whose name begins with `prefix`, each with the rest of its
     /// name, in the order of the symbol table.
-    pub fn data_symbols(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, ElfError> {
+    pub fn data_symbols(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>> {
         let symbols = self.with(|file| {
             let mut symbols = Vec::new();
             for symbol in file.dynamic_symbols() {
@@ -126,15 +102,16 @@ impl ElfFile {
         let found = symbols.into_iter().map(|(name, bytes)| match bytes {
             Some(bytes) => Ok((name, bytes)),
             None => {
-                let symbol = format!("{prefix}{name}");
-                Err(ElfError::Symbol { path: self.path.clone(), symbol })
+                let path = self.path.display();
+                let message = format!("`{path}` does not hold all of its symbol `{prefix}{name}`");
+                Err(Error::internal(message, HINT))
             }
         });
         found.collect()
     }
 
     /// The bytes of the sections of constants, concatenated.
-    pub fn constants(&self) -> Result<Vec<u8>, ElfError> {
+    pub fn constants(&self) -> Result<Vec<u8>> {
         self.with(|file| {
             let mut constants = Vec::new();
             for section in file.sections() {
@@ -220,15 +197,5 @@ pub(crate) fn own_machine() -> Option<u16> {
         "powerpc64" => Some(elf::EM_PPC64),
         "riscv64" => Some(elf::EM_RISCV),
         _ => None,
-    }
-}
-
-impl From<ElfError> for gfxpack_model::Error {
-    fn from(error: ElfError) -> Self {
-        let (kind, hint) = (
-            gfxpack_model::ErrorKind::Internal,
-            "check that the libMIOpen is undamaged and may be read, or fetch it again",
-        );
-        Self::new(kind, &error, hint).caused_by(error)
     }
 }

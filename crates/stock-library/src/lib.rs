@@ -9,9 +9,7 @@
 
 mod debian;
 mod elf;
-mod error;
 mod library;
-mod locate;
 mod needs;
 mod probe;
 mod product;
@@ -19,12 +17,11 @@ mod source;
 mod stubs;
 mod tree;
 
-pub use elf::{ElfError, ElfFile, SharedObject, Undefined};
-pub use error::{LibraryError, LibrarySourceError};
+pub use elf::{ElfFile, SharedObject, Undefined};
 pub use gfxpack_debian::sha256;
 pub use library::Library;
 pub use needs::{Needs, is_sqlite, is_stood_in};
-pub use probe::{CANCELLED, DeadlineReader, ProbeDirectory, ProbeError, ProbeProcess, spawn};
-pub use product::Product;
+pub use probe::{CANCELLED, DeadlineReader, ProbeDirectory, ProbeProcess, spawn};
+pub use product::{DeviceFault, Product};
 pub use source::LibrarySource;
 pub use tree::{installed_file, library_at, pythons};

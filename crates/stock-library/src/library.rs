@@ -1,14 +1,15 @@
 //! A library on this machine, and everything needed to start it.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_debian::sha256;
-use gfxpack_model::{Digest, InstallLayout};
+use gfxpack_debian::{Archive, Lock, sha256};
+use gfxpack_model::{Digest, Error, InstallLayout, Result};
 
-use crate::elf::{self, ElfError, ElfFile};
-use crate::error::LibraryError;
+use crate::elf::{self, ElfFile};
 use crate::needs::{self, Needs};
 use crate::product::Product;
+use crate::source::LibrarySource;
 use crate::tree;
 
 /// A library and everything needed to start it.
@@ -38,6 +39,59 @@ pub struct Library {
 }
 
 impl Library {
+    /// Finds a library. `rocm` is the directory of an installed ROCm to search before the usual
+    /// ones, as in ROCM_PATH; `archive` is used only if the source is one of Debian's.
+    ///
+    /// If a tree contains a dynamic loader, loader and libraries of that tree are used; otherwise
+    /// those of the system, after the libraries of the tree.
+    ///
+    /// # Errors
+    /// If there is none, or if it is not for this machine.
+    pub fn locate(
+        product: &'static Product,
+        source: &LibrarySource,
+        rocm: Option<&Path>,
+        archive: &Archive<'_>,
+    ) -> Result<Self> {
+        match source {
+            LibrarySource::Installed => Self::installed(product, rocm),
+            LibrarySource::Debian { suite, version } => {
+                let lock = Self::choose(product, archive, suite, version.as_deref())?;
+                Self::pinned(product, &lock, archive)
+            }
+            LibrarySource::Lock(path) => Self::pinned(product, &Lock::read(path)?, archive),
+            LibrarySource::Path(given) => {
+                let path = std::path::absolute(given).map_err(io_error(given))?;
+                if !path.metadata().map_err(io_error(given))?.is_dir() {
+                    return Self::at(product, &path, None);
+                }
+                let found = tree::library_at(product, &path);
+                let (file, root) = found.ok_or_else(|| product.is_not_in(&path))?;
+                Self::at(product, &file, Some(&root))
+            }
+        }
+    }
+
+    /// The installed library, as [`Self::locate`] finds it.
+    ///
+    /// # Errors
+    /// As [`Self::locate`].
+    pub fn installed(product: &'static Product, rocm: Option<&Path>) -> Result<Self> {
+        if let Some((file, dir)) = tree::installed_file(product, rocm) {
+            return Self::at(product, &file, Some(&dir));
+        }
+        let searched = tree::installed(rocm);
+        let searched: Vec<_> = searched.iter().map(|dir| format!("`{}`", dir.display())).collect();
+        let option = product.option;
+        Err(Error::usage(
+            format!("found no installed {} in {}", product.name, searched.join(", ")),
+            format!(
+                "name one: {option} DIR takes that of a Python environment or an unpacked one, \
+                 {option} debian:sid fetches Debian's"
+            ),
+        ))
+    }
+
     /// Where packages must install kernels for this library; `None` if its directory does not say
     /// where it looks.
     #[must_use]
@@ -49,15 +103,10 @@ impl Library {
     ///
     /// # Errors
     /// As [`Self::locate`].
-    pub fn at(
-        product: &'static Product,
-        path: &Path,
-        root: Option<&Path>,
-    ) -> Result<Self, LibraryError> {
-        let io = |source| LibraryError::Io { path: path.to_owned(), source };
-        let file = path.canonicalize().map_err(io)?;
+    pub fn at(product: &'static Product, path: &Path, root: Option<&Path>) -> Result<Self> {
+        let file = path.canonicalize().map_err(io_error(path))?;
         let root = match root {
-            Some(root) => root.canonicalize().map_err(io)?,
+            Some(root) => root.canonicalize().map_err(io_error(path))?,
             None => tree::root(&file).to_owned(),
         };
         let mut dirs = Vec::new();
@@ -75,8 +124,8 @@ impl Library {
     /// The libraries and symbols that it needs, and those that are missing.
     ///
     /// # Errors
-    /// [`ElfError`] for a library that can't be read.
-    pub fn needs(&self) -> Result<Needs, ElfError> {
+    /// For a library that can't be read.
+    pub fn needs(&self) -> Result<Needs> {
         Needs::of_file(&self.file, &self.search_path)
     }
 }
@@ -89,24 +138,30 @@ pub(crate) fn describe(
     dirs: Vec<PathBuf>,
     roots: &[PathBuf],
     origin: Option<String>,
-) -> Result<Library, LibraryError> {
-    let io = |source| LibraryError::Io { path: path.to_owned(), source };
-    let file = path.canonicalize().map_err(io)?;
-    let open = ElfFile::open(&file)?;
-    let object = open.shared_object()?;
+) -> Result<Library> {
+    let file = path.canonicalize().map_err(io_error(path))?;
+    let open = ElfFile::open(&file).map_err(unreadable)?;
+    let object = open.shared_object().map_err(unreadable)?;
+    let shown = path.display();
     if Some(object.machine) != elf::own_machine() {
-        return Err(LibraryError::OtherMachine { path: path.to_owned() });
+        return Err(Error::usage(
+            format!("`{shown}` is built for another processor than this machine's"),
+            "give one that is built for this machine's processor",
+        ));
     }
     if !object.defined.contains(product.function) {
-        return Err(LibraryError::OtherLibrary { product, path: path.to_owned() });
+        let Product { name, function, .. } = product;
+        return Err(
+            product.is_not(format!("`{shown}` is no {name}: it does not define `{function}`"))
+        );
     }
-    let version = (product.version)(&open.constants()?);
+    let version = (product.version)(&open.constants().map_err(unreadable)?);
     let driver = product.driver.and_then(|name| tree::driver(roots, name));
     let driver_object = driver.as_ref().and_then(|driver| ElfFile::open(driver).ok());
     let driver_object = driver_object.and_then(|driver| driver.shared_object().ok());
     let objects: Vec<_> = std::iter::once(object).chain(driver_object).collect();
     Ok(Library {
-        sha256: sha256(&file).map_err(io)?,
+        sha256: sha256(&file).map_err(io_error(path))?,
         version: version.or_else(|| (product.version_of_tree)(roots)),
         origin: origin.unwrap_or_else(|| file.display().to_string()),
         search_path: needs::search_path(&objects, &dirs),
@@ -116,4 +171,23 @@ pub(crate) fn describe(
         installed: tree::installed_path(&file, roots),
         file,
     })
+}
+
+/// The error for a file or directory that can't be read.
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |source| {
+        let hint = match source.kind() {
+            io::ErrorKind::PermissionDenied => {
+                "check the permissions of the file and of the directories above it"
+            }
+            _ => "check the path",
+        };
+        Error::usage(format!("failed to read `{}`", path.display()), hint).caused_by(source)
+    }
+}
+
+/// The error for a file that is no shared library.
+pub(crate) fn unreadable(error: Error) -> Error {
+    let hint = "give a shared library, or the directory of a ROCm, as /opt/rocm";
+    Error::usage(&error, hint).caused_by(error)
 }

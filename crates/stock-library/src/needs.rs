@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::elf::{ElfError, ElfFile, SharedObject};
+use gfxpack_model::Result;
+
+use crate::elf::{ElfFile, SharedObject};
 use crate::tree;
 
 /// Libraries of the GPU with a stand-in, by the beginning of their sonames: the probe defines the
@@ -56,8 +58,8 @@ impl Needs {
     /// directories.
     ///
     /// # Errors
-    /// [`ElfError`] for a file that can't be read.
-    pub fn of_file(file: &Path, search_path: &[PathBuf]) -> Result<Self, ElfError> {
+    /// For a file that can't be read.
+    pub fn of_file(file: &Path, search_path: &[PathBuf]) -> Result<Self> {
         let mut needs = Self::default();
         let object = ElfFile::open(file)?.shared_object()?;
         let others = closure(

@@ -12,10 +12,11 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use gfxpack_model::probe_line::{fields, line};
+use gfxpack_model::{Error, Result};
 use gfxpack_process::watch::confined;
 use gfxpack_process::{Group, ScratchDir};
 
-use crate::elf::{ElfError, ElfFile};
+use crate::elf::ElfFile;
 use crate::library::Library;
 use crate::needs::{file_of, is_sqlite, stood_in};
 use crate::product::Product;
@@ -28,68 +29,10 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// How much output of the loader or the library is reported.
 const MAX_OUTPUT: u64 = 4096;
 
-/// Why a probe did not load its library.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ProbeError {
-    /// A temporary file can't be written.
-    #[error("failed to write `{path}`")]
-    Scratch {
-        /// The file or directory.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The probe can't be started.
-    #[error("failed to start `{probe}`")]
-    Start {
-        /// The probe.
-        probe: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The probe is one of another version of gfxpack.
-    #[error(
-        "`{probe}` belongs to gfxpack {version}, but this is gfxpack {}",
-        env!("CARGO_PKG_VERSION")
-    )]
-    OtherVersion {
-        /// The probe.
-        probe: PathBuf,
-        /// Its version.
-        version: String,
-    },
-    /// The library lacks a function that the probe calls.
-    #[error("failed to find `{function}` in {library}")]
-    MissingFunction {
-        /// The function's name.
-        function: String,
-        /// The library's.
-        library: &'static str,
-    },
-    /// The library can't be loaded.
-    #[error("failed to load {library}: {reason}")]
-    Load {
-        /// The library's name.
-        library: &'static str,
-        /// The message of the dynamic loader or the library.
-        reason: String,
-    },
-    /// The library can't be read.
-    #[error(transparent)]
-    Elf(#[from] ElfError),
-}
-
-impl ProbeError {
-    /// The error for a file or directory that can't be written.
-    pub fn scratch(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Scratch { path: path.to_owned(), source }
-    }
-}
-
 /// The directory in which programs that load a library are started.
 #[derive(Debug)]
 pub struct ProbeDirectory {
+    product: &'static Product,
     directory: ScratchDir,
     /// Empty libraries with the names of those that have a stand-in.
     pub stubs: Vec<PathBuf>,
@@ -102,23 +45,28 @@ impl ProbeDirectory {
     /// otherwise below `scratch`.
     ///
     /// # Errors
-    /// [`ProbeError::Elf`] or [`ProbeError::Scratch`].
+    /// If the library or the program can't be read, or the directory not be written.
     pub fn create(
+        product: &'static Product,
         library: &Library,
         program: Option<&Path>,
         scratch: &Path,
-    ) -> Result<Self, ProbeError> {
-        let directory = temporary_directory(scratch).map_err(ProbeError::scratch(scratch))?;
-        let mut created = Self { directory, stubs: Vec::new(), sqlite: None };
+    ) -> Result<Self> {
+        let directory = temporary_directory(scratch).map_err(product.scratch(scratch))?;
+        let mut created = Self { product, directory, stubs: Vec::new(), sqlite: None };
         created.create_dir("tmp")?;
         let stubs = created.create_dir("stubs")?;
-        let object = ElfFile::open(&library.file)?.shared_object()?;
+        let read = |file: &Path| {
+            let object = ElfFile::open(file).and_then(|file| file.shared_object());
+            object.map_err(|error| product.unreadable(error))
+        };
+        let object = read(&library.file)?;
         let mut needed = object.needed.clone();
         if let Some(program) = program {
-            needed.extend(ElfFile::open(program)?.shared_object()?.needed);
+            needed.extend(read(program)?.needed);
         }
         created.stubs = write_stubs(&stubs, object.machine, &stood_in(&needed))
-            .map_err(ProbeError::scratch(&stubs))?;
+            .map_err(product.scratch(&stubs))?;
         created.sqlite = file_of(&object, &library.search_path, is_sqlite);
         Ok(created)
     }
@@ -132,10 +80,10 @@ impl ProbeDirectory {
     /// Creates a directory in it.
     ///
     /// # Errors
-    /// [`ProbeError::Scratch`].
-    pub fn create_dir(&self, name: &str) -> Result<PathBuf, ProbeError> {
+    /// The error of the file system.
+    pub fn create_dir(&self, name: &str) -> Result<PathBuf> {
         let path = self.path().join(name);
-        fs::create_dir(&path).map_err(ProbeError::scratch(&path))?;
+        fs::create_dir(&path).map_err(self.product.scratch(&path))?;
         Ok(path)
     }
 
@@ -198,7 +146,6 @@ pub struct ProbeProcess {
     pub socket: UnixStream,
     /// Kept until the process has ended.
     pub directory: ProbeDirectory,
-    product: &'static Product,
     path: PathBuf,
 }
 
@@ -206,20 +153,16 @@ impl ProbeProcess {
     /// Starts the probe at `path` by a `command` of `directory`.
     ///
     /// # Errors
-    /// [`ProbeError::Scratch`] or [`ProbeError::Start`].
-    pub fn start(
-        product: &'static Product,
-        path: &Path,
-        mut command: Command,
-        directory: ProbeDirectory,
-    ) -> Result<Self, ProbeError> {
-        let failed = |source| ProbeError::Start { probe: path.to_owned(), source };
-        let (socket, theirs) = UnixStream::pair().map_err(failed)?;
+    /// The system's error.
+    pub fn start(path: &Path, mut command: Command, directory: ProbeDirectory) -> Result<Self> {
+        let product = directory.product;
+        let (socket, theirs) = UnixStream::pair().map_err(product.not_started(path))?;
         let output = directory.path().join("output");
-        let written = File::create(&output).map_err(ProbeError::scratch(&output))?;
+        let written = File::create(&output).map_err(product.scratch(&output))?;
         command.stdin(OwnedFd::from(theirs)).stdout(Stdio::null()).stderr(written);
-        let group = directory.confined(|| spawn(&mut command)).map_err(failed)?;
-        Ok(Self { group, socket, directory, product, path: path.to_owned() })
+        let group =
+            directory.confined(|| spawn(&mut command)).map_err(product.not_started(path))?;
+        Ok(Self { group, socket, directory, path: path.to_owned() })
     }
 
     /// Tells the probe to load the library for a device, with additional lines of settings.
@@ -250,22 +193,27 @@ impl ProbeProcess {
     /// other line.
     ///
     /// # Errors
-    /// [`ProbeError`] if the line says why the library can't be used.
-    pub fn version(&self, line: &[u8]) -> Result<Option<String>, ProbeError> {
+    /// If the line says why the library can't be used.
+    pub fn version(&self, line: &[u8]) -> Result<Option<String>> {
+        let Product { name, probe_hint, function_hint, .. } = self.directory.product;
         let fields = fields(line);
         let fields: Vec<_> = fields.iter().map(|field| String::from_utf8_lossy(field)).collect();
         let fields: Vec<&str> = fields.iter().map(AsRef::as_ref).collect();
         match fields[..] {
             ["ready", env!("CARGO_PKG_VERSION"), version] => Ok(Some(version.to_owned())),
-            ["ready", version, _] => {
-                let (probe, version) = (self.path.clone(), version.to_owned());
-                Err(ProbeError::OtherVersion { probe, version })
-            }
+            ["ready", version, _] => Err(Error::internal(
+                format!(
+                    "`{}` belongs to gfxpack {version}, but this is gfxpack {}",
+                    self.path.display(),
+                    env!("CARGO_PKG_VERSION")
+                ),
+                probe_hint,
+            )),
             ["missing", function] => {
-                let (library, function) = (self.product.name, function.to_owned());
-                Err(ProbeError::MissingFunction { function, library })
+                let message = format!("failed to find `{function}` in {name}");
+                Err(Error::internal(message, function_hint))
             }
-            ["failed", reason] => Err(self.load_error(reason)),
+            ["failed", reason] => Err(self.not_loaded(reason)),
             _ => Ok(None),
         }
     }
@@ -284,32 +232,26 @@ impl ProbeProcess {
     /// Waits for the end of the process.
     ///
     /// # Errors
-    /// [`ProbeError::Start`].
-    pub fn wait(&mut self) -> Result<ExitStatus, ProbeError> {
-        self.group.wait().map_err(|source| self.start_error(source))
+    /// The system's error.
+    pub fn wait(&mut self) -> Result<ExitStatus> {
+        self.group.wait().map_err(self.directory.product.not_started(&self.path))
     }
 
     /// The error for a probe that ended without a message: the output of the loader, or of the
     /// library before it died; without output, the exit status.
     #[must_use]
-    pub fn early_end(&self, status: ExitStatus) -> ProbeError {
+    pub fn early_end(&self, status: ExitStatus) -> Error {
         let mut output = String::new();
         let _ = File::open(self.directory.path().join("output"))
             .and_then(|file| file.take(MAX_OUTPUT).read_to_string(&mut output));
         let output = output.trim();
-        self.load_error(&if output.is_empty() { status.to_string() } else { output.to_owned() })
-    }
-
-    /// The error if the probe can't be started or read from.
-    #[must_use]
-    pub fn start_error(&self, source: io::Error) -> ProbeError {
-        ProbeError::Start { probe: self.path.clone(), source }
+        self.not_loaded(&if output.is_empty() { status.to_string() } else { output.to_owned() })
     }
 
     /// The error if the library can't be loaded.
     #[must_use]
-    pub fn load_error(&self, reason: &str) -> ProbeError {
-        ProbeError::Load { library: self.product.name, reason: reason.to_owned() }
+    pub fn not_loaded(&self, reason: &str) -> Error {
+        self.directory.product.not_loaded(reason)
     }
 }
 
@@ -398,16 +340,20 @@ mod tests {
         databases: &[],
         version: |_| None,
         version_of_tree: |_| None,
+        scratch_hint: "",
+        probe_hint: "",
+        load_hint: "",
+        function_hint: "",
     };
 
     #[expect(clippy::disallowed_methods, reason = "a program that behaves as the test wants")]
     fn probe(script: &str) -> ProbeProcess {
         let directory = ScratchDir::below(&std::env::temp_dir()).unwrap();
         let stubs = Vec::new();
-        let directory = ProbeDirectory { directory, stubs, sqlite: None };
+        let directory = ProbeDirectory { product: &LIBRARY, directory, stubs, sqlite: None };
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        ProbeProcess::start(&LIBRARY, Path::new("/x/probe"), command, directory).unwrap()
+        ProbeProcess::start(Path::new("/x/probe"), command, directory).unwrap()
     }
 
     #[test]

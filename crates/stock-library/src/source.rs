@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::error::LibrarySourceError;
+use gfxpack_model::{Error, ErrorKind, Result};
 
 /// The location of a library.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -24,12 +24,15 @@ pub enum LibrarySource {
 }
 
 impl FromStr for LibrarySource {
-    type Err = LibrarySourceError;
+    type Err = Error;
 
     /// `debian:SUITE`, `debian:SUITE=VERSION`, `lock:FILE`, or a path to a
     /// file or directory.
-    fn from_str(text: &str) -> Result<Self, LibrarySourceError> {
-        let error = || LibrarySourceError(text.to_owned());
+    fn from_str(text: &str) -> Result<Self> {
+        let error = || {
+            let message = format!("failed to read `{text}` as the place of a library");
+            Error::without_hint(ErrorKind::Usage, message)
+        };
         if let Some(debian) = text.strip_prefix("debian:") {
             let (suite, version) = match debian.split_once('=') {
                 Some((suite, version)) => (suite, Some(version.to_owned())),

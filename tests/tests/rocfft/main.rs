@@ -9,7 +9,7 @@ mod support;
 
 use std::path::Path;
 
-use gfxpack_rocfft::{AskError, AskOptions, AskReport, FftPlan, Kernel, ask};
+use gfxpack_rocfft::{AskOptions, AskReport, FftPlan, Kernel, ask};
 use gfxpack_stock_library::Library;
 use gfxpack_tests::miopen::{debian_rocfft, probe};
 
@@ -31,7 +31,7 @@ fn asked(library: &Library, plans: &[FftPlan], arch: &str) -> (AskReport, Vec<Ke
     let answer = with(library, arch, |options| {
         ask(plans, options, |kernel| {
             kernels.push(kernel);
-            Ok::<(), AskError>(())
+            Ok(())
         })
     });
     (answer.unwrap_or_else(|error| panic!("{error}: {:?}", error.hint())), kernels)

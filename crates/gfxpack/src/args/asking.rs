@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use gfxpack_miopen::{LibrarySource, Uses, UsesError};
+use gfxpack_miopen::{LibrarySource, Uses};
+use gfxpack_model::Error;
 
 use super::parsers::parse_miopen;
 use super::{CacheDir, TargetList, parse_targets};
@@ -85,7 +86,8 @@ pub(crate) struct LibraryArgs {
 }
 
 fn parse_uses(text: &str) -> Result<Uses, String> {
-    text.parse().map_err(|error: UsesError| format!("{error}\nhint: {}", error.hint()))
+    text.parse()
+        .map_err(|error: Error| format!("{error}\nhint: {}", error.hint().unwrap_or_default()))
 }
 
 /// `ask`: the keys that problems want.

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use gfxpack_caches::Shell;
-use gfxpack_miopen::{LibrarySource, LibrarySourceError, MIOPEN};
+use gfxpack_miopen::{LibrarySource, MIOPEN};
+use gfxpack_model::Error;
 use gfxpack_model::{Target, TargetError, TargetId, processors};
 use gfxpack_plan::shard::Shard;
 
@@ -79,7 +80,7 @@ pub(crate) fn whole_file() -> impl TypedValueParser<Value = PathBuf> {
 /// A libMIOpen; `torch` is the one that PyTorch brings.
 pub(super) fn parse_miopen(text: &str) -> Result<LibrarySource, String> {
     if text != "torch" {
-        return text.parse().map_err(|error: LibrarySourceError| error.to_string());
+        return text.parse().map_err(|error: Error| error.to_string());
     }
     let pythons = environment::pythons();
     let found = pythons.iter().find_map(|dir| gfxpack_miopen::pythons(&MIOPEN, dir));

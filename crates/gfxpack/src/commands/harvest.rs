@@ -54,9 +54,7 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
 
 fn keys(args: &HarvestKeys, context: &Context) -> Result {
     let Context { output, .. } = context;
-    let (keys, files) = read(&args.sources, context, |inputs, options| {
-        harvest(inputs, &options).map(|gathered| (gathered.keys, gathered.files))
-    })?;
+    let (keys, files) = read(&args.sources, context, |inputs, options| harvest(inputs, &options))?;
     let mut sums = HarvestSums::new(args.missed);
     let mut out = to_file(args.out.as_ref()).map(LineFile::create).transpose()?;
     for record in keys.iter().filter(|record| sums.take(record)) {

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::slice;
 
+use gfxpack_harvest::Options;
 use gfxpack_miopen::{
-    Problem, ProblemFile, ReadOptions, Selection, network_names, network_problems, read_problems,
+    Problem, ProblemFile, Selection, network_names, network_problems, read_problems,
 };
 
 use gfxpack_pipeline::destination;
@@ -26,9 +27,8 @@ pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
         return list(output);
     }
     let cancelled = || cancel.is_cancelled();
-    let options =
-        ReadOptions { cancelled: Some(&cancelled), strict: args.strict, ..ReadOptions::default() };
-    let read = read_problems(&args.problems, options)?;
+    let options = Options { cancelled: Some(&cancelled), read: None };
+    let read = read_problems(&args.problems, &options, args.strict)?;
     read.files.iter().for_each(|file| report_file(file, output));
     let mut problems = read.problems;
     for name in &args.names {
@@ -66,7 +66,7 @@ pub(crate) fn record(args: &ProblemsCommand, context: &Context) -> Result<u8> {
         );
         BTreeSet::new()
     } else {
-        read_problems(slice::from_ref(&recorded.list), ReadOptions::default())?.problems
+        read_problems(slice::from_ref(&recorded.list), &Options::default(), false)?.problems
     };
     match file {
         Some(path) => destination::replace(path, list)?,

@@ -5,7 +5,7 @@ use std::fmt;
 
 use memchr::memmem;
 
-use super::line_fault::{BEGIN, LogError, MAX_LINE_BYTES};
+use super::line_fault::{BEGIN, LineError, MAX_LINE_BYTES};
 
 const DRIVER: &[u8] = DriverCommand::PROGRAM.as_bytes();
 
@@ -81,9 +81,9 @@ impl DriverCommand {
     /// list of Python; `cut` means that the line was longer. What a command in
     /// a shell has beside its options is left out: redirections, pipes, quotes.
     ///
-    /// Instead of a command that can't be parsed, there is a [`LogError`].
+    /// Instead of a command that can't be parsed, there is a [`LineError`].
     #[must_use]
-    pub fn in_line(line: &[u8], cut: bool) -> Vec<Result<Self, LogError>> {
+    pub fn in_line(line: &[u8], cut: bool) -> Vec<Result<Self, LineError>> {
         let mut found = Vec::new();
         let line = line.trim_ascii();
         // A command in a comment is not meant.
@@ -112,7 +112,7 @@ impl DriverCommand {
     }
 
     /// The command whose text after the program's name this is.
-    fn parse(text: &[u8], cut: bool) -> Result<Option<Self>, LogError> {
+    fn parse(text: &[u8], cut: bool) -> Result<Option<Self>, LineError> {
         let text = text.strip_prefix(b".exe").unwrap_or(text);
         let (quote, unquoted) = match text {
             [quote @ (b'"' | b'\''), rest @ ..] => (Some(*quote as char), rest),
@@ -125,12 +125,12 @@ impl DriverCommand {
         // A newline, as programs write it in quotes.
         let unquoted = memmem::find(unquoted, b"\\n").map_or(unquoted, |end| &unquoted[..end]);
         if memmem::find(unquoted, BEGIN).is_some() {
-            return Err(LogError::Interleaved);
+            return Err(LineError::INTERLEAVED);
         }
         if cut {
-            return Err(LogError::TooLong);
+            return Err(LineError::too_long());
         }
-        let text = str::from_utf8(unquoted).map_err(|_| LogError::NotUtf8)?;
+        let text = str::from_utf8(unquoted).map_err(|_| LineError::NOT_UTF8)?;
         let words = match quote.filter(|_| is_list) {
             // `['MIOpenDriver', 'conv', '-n', '1']`
             Some(quote) => {
@@ -146,7 +146,7 @@ impl DriverCommand {
         }
         let is_name = operation.starts_with(|c: char| c.is_ascii_alphabetic());
         if !is_name || !words.iter().all(|word| word.chars().all(is_plain)) {
-            return Err(LogError::Command);
+            return Err(LineError::COMMAND);
         }
         Ok(Some(Self(words.join(" "))))
     }
@@ -158,7 +158,7 @@ fn is_plain(c: char) -> bool {
 }
 
 /// The words of a command, up to what ends it: `;`, `|`, `&`, a comment, or the end of a quotation.
-fn shell_words(text: &str) -> Result<Vec<&str>, LogError> {
+fn shell_words(text: &str) -> Result<Vec<&str>, LineError> {
     let mut words = Vec::new();
     let mut all = text.split_ascii_whitespace();
     while let Some(word) = all.next() {
@@ -180,7 +180,7 @@ fn shell_words(text: &str) -> Result<Vec<&str>, LogError> {
             None => false,
             Some(';' | '|' | '&' | ')' | ']' | '}' | '*' | '#' | '\\' | '<' | '>') => true,
             Some('"' | '\'' | '`') if !plain.is_empty() || word.len() == 1 => true,
-            Some(_) => return Err(LogError::Command),
+            Some(_) => return Err(LineError::COMMAND),
         };
         if !plain.is_empty() {
             words.push(plain);
@@ -195,7 +195,7 @@ fn shell_words(text: &str) -> Result<Vec<&str>, LogError> {
 /// Joins lines that a shell joins: a command, and what follows it after a `\` at the end of its
 /// line. Of the joined line, [`MAX_LINE_BYTES`] are kept.
 #[derive(Debug, Default)]
-pub struct Joined {
+pub(crate) struct Joined {
     line: Vec<u8>,
     /// The number of its first line.
     first: u64,
@@ -204,7 +204,7 @@ pub struct Joined {
 impl Joined {
     /// Calls `each` for the line, or for what it ends; `begins` says whether the line may be the
     /// beginning of a command.
-    pub fn push(
+    pub(crate) fn push(
         &mut self,
         (number, line, cut): (u64, &[u8], bool),
         begins: impl FnOnce(&[u8]) -> bool,
@@ -233,7 +233,7 @@ impl Joined {
     }
 
     /// Calls `each` for a line whose continuation is missing.
-    pub fn finish(self, each: &mut impl FnMut(u64, &[u8], bool)) {
+    pub(crate) fn finish(self, each: &mut impl FnMut(u64, &[u8], bool)) {
         if !self.line.is_empty() {
             each(self.first, &self.line, false);
         }
@@ -245,7 +245,7 @@ mod tests {
     use super::super::lines::Lines;
     use super::*;
 
-    fn parsed(text: &str, piece: usize) -> Vec<(u64, Result<String, LogError>)> {
+    fn parsed(text: &str, piece: usize) -> Vec<(u64, Result<String, LineError>)> {
         let mut parsed = Vec::new();
         let mut each = |number, line: &[u8], cut| {
             for command in DriverCommand::in_line(line, cut) {
@@ -266,9 +266,9 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(line: &str, expected: &[Result<&str, LogError>]) {
+    fn check(line: &str, expected: &[Result<&str, LineError>]) {
         let expected: Vec<_> =
-            expected.iter().map(|parsed| (1, parsed.map(str::to_owned))).collect();
+            expected.iter().map(|parsed| (1, parsed.clone().map(str::to_owned))).collect();
         assert_eq!(parsed(line, usize::MAX), expected, "{line}");
     }
 
@@ -306,10 +306,10 @@ mod tests {
             check(line, &[]);
         }
         for evil in ["conv -n $(reboot)", "conv -n `x`", "conv -n \"$n\"", "conv -n 'a b'"] {
-            check(&format!("./bin/MIOpenDriver {evil}"), &[Err(LogError::Command)]);
+            check(&format!("./bin/MIOpenDriver {evil}"), &[Err(LineError::COMMAND)]);
         }
-        check("./bin/MIOpenDriver -n -c", &[Err(LogError::Command)]);
-        check("./bin/MIOpenDriver conv -n 12MIOpen(HIP): x", &[Err(LogError::Interleaved)]);
+        check("./bin/MIOpenDriver -n -c", &[Err(LineError::COMMAND)]);
+        check("./bin/MIOpenDriver conv -n 12MIOpen(HIP): x", &[Err(LineError::INTERLEAVED)]);
     }
 
     #[test]
@@ -336,7 +336,7 @@ mod tests {
         }
         check(
             "MIOpenDriver conv -n 1 && ./bin/MIOpenDriver pool -n 2;/x/MIOpenDriver lrn -n $N",
-            &[Ok("conv -n 1"), Ok("pool -n 2"), Err(LogError::Command)],
+            &[Ok("conv -n 1"), Ok("pool -n 2"), Err(LineError::COMMAND)],
         );
     }
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-type Told = Vec<(u64, Result<(Event, KernelKey), LogError>)>;
+type Told = Vec<(u64, Result<(Event, KernelKey), LineError>)>;
 
 fn parsed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Told {
     let mut parsed = Vec::new();
@@ -28,9 +28,9 @@ fn check(line: &str, event: Event, name: &str, args: &str) {
 }
 
 #[track_caller]
-fn refused(line: &str, error: LogError) {
-    assert_eq!(parsed([line.as_bytes()]), [(1, Err(error))], "{line}");
-    assert!(!error.to_string().is_empty() && !error.hint().is_empty());
+fn refused(line: &str, error: LineError) {
+    assert_eq!(parsed([line.as_bytes()]), [(1, Err(error.clone()))], "{line}");
+    assert!(!error.to_string().is_empty() && !error.hint.is_empty());
 }
 
 const ARGS: &str = " -DA=1 -mcpu=gfx906";
@@ -93,9 +93,9 @@ fn messages_in_quotes_are_taken_and_cut_devices_are_not() {
     // Lists in JSON, as log services export them.
     let json = serde_json::to_string(&[("1", &message), ("2", &message)]).unwrap();
     assert_eq!(parsed([json.as_bytes()]).iter().filter(|(_, one)| one.is_ok()).count(), 2);
-    refused(&message.replace("gfx906", "gfx103"), LogError::Device);
-    refused(&message.replace('"', "&quot;"), LogError::Name);
-    refused(&format!("'{}\\n'", message.replace("A=1", "A=\\\\1")), LogError::Device);
+    refused(&message.replace("gfx906", "gfx103"), LineError::DEVICE);
+    refused(&message.replace('"', "&quot;"), LineError::NAME);
+    refused(&format!("'{}\\n'", message.replace("A=1", "A=\\\\1")), LineError::DEVICE);
 }
 
 #[test]
@@ -185,20 +185,20 @@ MIOpen(HIP [LoadBinary] Loading binary for: \"a.cl.o\"; args:  -mcpu=gfx906
 #[test]
 fn damaged_lines_are_errors() {
     let line = |text: &str| format!("MIOpen(HIP): Info2 [LoadBinary] Loading binary for: {text}\n");
-    refused(&line(""), LogError::Args);
-    refused(&line("\"a.cl.o\""), LogError::Args);
-    refused(&line("\"a.cl.o\"; args:"), LogError::Args);
-    refused(&line("\"a.cl.o\"; args:  -DA=1"), LogError::Device);
-    refused(&line("\"a.cl.o\"; args:  -DA=1 -mcpu="), LogError::Device);
-    refused(&line("\"a.cl.o\"; args:  -DA=1 -mcpu=gfx9"), LogError::Device);
-    refused(&line("\"a.cl.o\"; args:  -DA=1 -mcpu=gfx906 -DB"), LogError::Device);
-    refused(&line("\"\"; args:  -mcpu=gfx906"), LogError::Name);
-    refused(&line("\"a.cl.o; args:  -mcpu=gfx906"), LogError::Name);
-    refused(&line("\"../a.cl.o\"; args:  -mcpu=gfx906"), LogError::Name);
-    refused(&line("\"a\\\"b.cl.o\"; args:  -mcpu=gfx906"), LogError::Name);
+    refused(&line(""), LineError::ARGS);
+    refused(&line("\"a.cl.o\""), LineError::ARGS);
+    refused(&line("\"a.cl.o\"; args:"), LineError::ARGS);
+    refused(&line("\"a.cl.o\"; args:  -DA=1"), LineError::DEVICE);
+    refused(&line("\"a.cl.o\"; args:  -DA=1 -mcpu="), LineError::DEVICE);
+    refused(&line("\"a.cl.o\"; args:  -DA=1 -mcpu=gfx9"), LineError::DEVICE);
+    refused(&line("\"a.cl.o\"; args:  -DA=1 -mcpu=gfx906 -DB"), LineError::DEVICE);
+    refused(&line("\"\"; args:  -mcpu=gfx906"), LineError::NAME);
+    refused(&line("\"a.cl.o; args:  -mcpu=gfx906"), LineError::NAME);
+    refused(&line("\"../a.cl.o\"; args:  -mcpu=gfx906"), LineError::NAME);
+    refused(&line("\"a\\\"b.cl.o\"; args:  -mcpu=gfx906"), LineError::NAME);
     let mut bytes = line("\"a.cl.o\"; args:  -mcpu=gfx906").into_bytes();
     bytes[70] = 0xff;
-    assert_eq!(parsed([&bytes[..]]), [(1, Err(LogError::NotUtf8))]);
+    assert_eq!(parsed([&bytes[..]]), [(1, Err(LineError::NOT_UTF8))]);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn interleaved_lines_never_give_a_wrong_key() {
     let message = "MIOpen(HIP): Info2 [LoadBinary] Loading binary for: \"a.cl.o\"; args: ";
     let key = KernelKey::for_source("a.cl", " -DA=1", "gfx906");
     let whole = || (1, Ok((Event::Asked, key.clone())));
-    let spoiled = || (1, Err(LogError::Interleaved));
+    let spoiled = || (1, Err(LineError::INTERLEAVED));
     for between in ["", " ", "12345 "] {
         let line = format!("{message}{ARGS}{between}{message}{ARGS}\n");
         assert_eq!(parsed([line.as_bytes()]), [spoiled(), whole()], "{line}");
@@ -234,7 +234,7 @@ fn a_line_without_end_takes_no_more_memory_than_the_limit() {
         &mut each,
     );
     log.finish(&mut each);
-    assert_eq!(parsed, [(1, Err(LogError::TooLong)), (3, Ok(()))]);
+    assert_eq!(parsed, [(1, Err(LineError::too_long())), (3, Ok(()))]);
 }
 
 /// Text like that of a log, some of it broken.

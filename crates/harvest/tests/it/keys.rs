@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gfxpack_harvest::ContentKind;
-use gfxpack_harvest::log::LogError;
+use gfxpack_harvest::LineError;
 use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::{Counts, KeyRecord};
 use proptest::prelude::*;
@@ -107,7 +107,7 @@ fn a_truncated_or_unreadable_file_is_an_error_of_its_report() {
     let bytes = zstd::encode_all(&std::fs::read(&path).unwrap()[..], 1).unwrap();
     let (_directory, path) = written("gfx906.kdb.zst", &bytes);
     let error = harvested(&[path]).1.remove(0).error.unwrap();
-    assert!(error.hint().contains("unpack"), "{error}");
+    assert!(error.hint().unwrap().contains("unpack"), "{error}");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn unusable_lines_are_counted() {
     assert_eq!((records.len(), records[0].counts.misses), (1, 3));
     let skipped: Vec<_> =
         reports[0].skipped.iter().map(|skip| (&*skip.why, skip.lines, skip.first)).collect();
-    let (device, torn) = (LogError::Device.to_string(), LogError::Interleaved.to_string());
+    let (device, torn) = (LineError::DEVICE.to_string(), LineError::INTERLEAVED.to_string());
     assert_eq!(skipped, [(&*device, 2, 3), (&*torn, 1, 5)]);
 
     let good = r#"{"kernel_name":"a.cl.o","kernel_args":" -mcpu=gfx906"}"#;

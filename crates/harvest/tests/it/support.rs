@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use gfxpack_harvest::{FileReport, Harvest, Options, harvest, list};
+use gfxpack_harvest::{FileReport, Options, harvest, list};
 use gfxpack_kdb::{Row, WriteOptions, write};
 use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::KeyRecord;
@@ -79,7 +79,7 @@ pub(crate) fn packed(text: &str, codec: &str) -> Vec<u8> {
 pub(crate) type Harvested = (Vec<KeyRecord>, Vec<FileReport>);
 
 pub(crate) fn harvested(paths: &[PathBuf]) -> Harvested {
-    let Harvest { files, keys, .. } = harvest(&list(paths).unwrap(), &Options::default()).unwrap();
+    let (keys, files) = harvest(&list(paths).unwrap(), &Options::default()).unwrap();
     assert!(keys.is_sorted_by(|a, b| a.key < b.key), "in order, each once");
     (keys, files)
 }

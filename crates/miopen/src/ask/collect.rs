@@ -7,7 +7,7 @@ use gfxpack_model::KernelKey;
 
 use super::options::Uses;
 use super::plan::{Phase, ProblemSet, Task};
-use super::session::LibraryFacts;
+use super::session::Session;
 use crate::failure::Failure;
 use crate::probe::{ProbeAnswer, Step};
 use crate::problem::Problem;
@@ -50,17 +50,9 @@ pub struct AskedKey {
     pub key: KernelKey,
     /// The functions that its object must contain.
     pub functions: BTreeSet<String>,
-    /// The problems that need it, sorted.
-    pub wanted: Vec<KernelUse>,
-}
-
-/// A problem that needs a kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct KernelUse {
-    /// Its number in [`AskReport::problems`].
-    pub problem: u32,
-    /// The uses in which the kernel is needed.
-    pub uses: Uses,
+    /// The problems that need it, by their numbers in [`AskReport::problems`], and the uses in which
+    /// they do.
+    pub wanted: BTreeMap<u32, Uses>,
 }
 
 /// A failure of a problem.
@@ -78,9 +70,8 @@ pub struct ProblemFailure {
 #[derive(Debug)]
 pub(crate) struct AnswerCollector<'a> {
     problem_set: &'a ProblemSet,
-    directories: &'a [PathBuf],
     uses: Uses,
-    keys: HashMap<KernelKey, WantedKey>,
+    keys: BTreeMap<KernelKey, AskedKey>,
     failures: Failures,
     /// Names of kernels in a find database's record, by problem.
     hits: HashMap<u32, BTreeSet<String>>,
@@ -90,19 +81,12 @@ pub(crate) struct AnswerCollector<'a> {
     unanswered: BTreeSet<String>,
 }
 
-#[derive(Debug, Default)]
-struct WantedKey {
-    functions: BTreeSet<String>,
-    wanted: BTreeMap<u32, Uses>,
-}
-
 impl<'a> AnswerCollector<'a> {
-    pub(crate) fn new(problem_set: &'a ProblemSet, directories: &'a [PathBuf], uses: Uses) -> Self {
+    pub(crate) fn new(problem_set: &'a ProblemSet, uses: Uses) -> Self {
         Self {
             problem_set,
-            directories,
             uses,
-            keys: HashMap::new(),
+            keys: BTreeMap::new(),
             failures: Failures::new(problem_set),
             hits: HashMap::new(),
             recorded: HashMap::new(),
@@ -132,7 +116,11 @@ impl<'a> AnswerCollector<'a> {
             if uses == Uses::NONE {
                 continue;
             }
-            let entry = self.keys.entry(key).or_default();
+            let entry = self.keys.entry(key).or_insert_with_key(|key| AskedKey {
+                key: key.clone(),
+                functions: BTreeSet::new(),
+                wanted: BTreeMap::new(),
+            });
             entry.functions.extend(lookups.functions);
             let wanted = entry.wanted.entry(problem).or_default();
             *wanted = wanted.or(uses);
@@ -150,30 +138,22 @@ impl<'a> AnswerCollector<'a> {
     }
 
     /// All answers, sorted.
-    pub(crate) fn finish(self, facts: LibraryFacts) -> AskReport {
-        let mut keys: Vec<AskedKey> = self
-            .keys
-            .into_iter()
-            .map(|(key, WantedKey { functions, wanted })| {
-                let wanted = wanted.into_iter().map(|(problem, uses)| KernelUse { problem, uses });
-                AskedKey { key, functions, wanted: wanted.collect() }
-            })
-            .collect();
-        keys.sort_by(|a, b| a.key.cmp(&b.key));
+    pub(crate) fn finish(self, session: &Session<'_>) -> AskReport {
         let unrecorded = (0..).zip(&self.problem_set.problems).filter(|(number, problem)| {
             let recorded = self.recorded.get(number);
             !directions(problem).iter().all(|d| recorded.is_some_and(|all| all.contains(d)))
         });
         let unrecorded = unrecorded.map(|(number, _)| number);
+        let (databases, unused_databases) = session.used_databases();
         AskReport {
-            version: facts.version,
+            version: session.version.clone(),
             problems: self.problem_set.problems.clone(),
-            keys,
-            failures: self.failures.finish(self.directories),
-            databases: facts.databases,
-            unused_databases: facts.unused_databases,
-            models_left_out: facts.models_left_out,
-            finds_assembler: facts.finds_assembler,
+            keys: self.keys.into_values().collect(),
+            failures: self.failures.finish(&session.options.databases),
+            databases,
+            unused_databases,
+            models_left_out: session.models_left_out,
+            finds_assembler: session.finds_assembler,
             unrecorded: if self.looked_up { unrecorded.collect() } else { Vec::new() },
             unanswered: self.unanswered.into_iter().collect(),
         }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use gfxpack_model::probe_line::line;
-use gfxpack_model::{KernelKey, Target};
+use gfxpack_model::{Error, KernelKey, Result, Target};
 
 /// How to ask a library.
 #[derive(Debug, Clone)]
@@ -83,19 +83,6 @@ pub struct Uses {
     pub immediate: bool,
 }
 
-/// Text that is no list of uses.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no list of uses")]
-pub struct UsesError(String);
-
-impl UsesError {
-    /// What the user can do about it.
-    #[must_use]
-    pub fn hint(&self) -> &'static str {
-        "write one or more of search, hit and immediate, separated by commas"
-    }
-}
-
 impl Uses {
     /// All uses.
     pub const ALL: Self = Self { search: true, hit: true, immediate: true };
@@ -133,16 +120,20 @@ impl fmt::Display for Uses {
 }
 
 impl FromStr for Uses {
-    type Err = UsesError;
+    type Err = Error;
 
-    fn from_str(text: &str) -> Result<Self, UsesError> {
+    fn from_str(text: &str) -> Result<Self> {
         let mut uses = Self::NONE;
         for name in text.split(',') {
             match name.trim() {
                 "search" => uses.search = true,
                 "hit" => uses.hit = true,
                 "immediate" => uses.immediate = true,
-                _ => return Err(UsesError(text.to_owned())),
+                _ => {
+                    let hint =
+                        "write one or more of search, hit and immediate, separated by commas";
+                    return Err(Error::usage(format!("`{text}` is no list of uses"), hint));
+                }
             }
         }
         Ok(uses)
@@ -176,7 +167,8 @@ mod tests {
         for text in ["search", "hit", "immediate", "search,immediate", "search,hit,immediate"] {
             assert_eq!(text.parse::<Uses>().unwrap().to_string(), text);
         }
-        assert_eq!("immediate, search".parse(), Ok(Uses { hit: false, ..Uses::ALL }));
+        let uses: Uses = "immediate, search".parse().unwrap();
+        assert_eq!(uses, Uses { hit: false, ..Uses::ALL });
         assert!("".parse::<Uses>().is_err());
         assert!("search,find".parse::<Uses>().is_err());
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::options::Uses;
 use crate::failure::Failure;
-use crate::probe::{Solvers, Step, worded};
+use crate::probe::{Answers, Solvers, Step, worded};
 use crate::problem::{Convolution, Problem};
 
 /// A solver whose kernels depend on the first problem of a process in which it computes weights: it
@@ -67,6 +67,8 @@ pub(crate) struct Phase {
     /// Whether the library is told of an assembler. Without one it considers no solver in assembly
     /// applicable, and takes others.
     pub(crate) assembler: bool,
+    /// The kernels that the stand-in has.
+    pub(crate) answers: Answers,
     /// Lists of steps, each run in a process of its own.
     pub(crate) runs: Vec<Vec<Step>>,
     /// Each problem is computed after each of these.
@@ -153,6 +155,12 @@ impl ProblemText {
 }
 
 impl Phase {
+    /// With every kernel, and without databases.
+    fn of(solvers: Solvers, runs: Vec<Vec<Step>>) -> Self {
+        let (answers, stems) = (Answers::All, Vec::new());
+        Self { database: None, solvers, assembler: true, answers, runs, stems }
+    }
+
     /// Asks for all kernels with this directory of databases, or without any.
     pub(crate) fn exhaustive(database: Option<usize>, uses: Uses, has_find_db: bool) -> Self {
         // The other steps use the solutions of the search.
@@ -163,20 +171,15 @@ impl Phase {
         if uses.hit && has_find_db {
             steps.push(Step::Hit);
         }
-        let runs = vec![steps];
-        Self { database, solvers: Solvers::All, assembler: true, runs, stems: Vec::new() }
+        Self { database, ..Self::of(Solvers::All, vec![steps]) }
     }
 
     /// Does what programs do: searches in each find mode, and uses stored results without a search.
+    /// The stand-in has no kernel.
     pub(crate) fn natural(database: Option<usize>) -> Self {
         let modes = FIND_MODES.into_iter().map(|mode| vec![Step::Mode(mode)]);
-        Self {
-            database,
-            solvers: Solvers::Natural,
-            assembler: true,
-            runs: modes.chain([vec![Step::Unprepared]]).collect(),
-            stems: Vec::new(),
-        }
+        let runs = modes.chain([vec![Step::Unprepared]]).collect();
+        Self { database, answers: Answers::None, ..Self::of(Solvers::Natural, runs) }
     }
 
     /// Asks one solver after each first problem that changes its behaviour. It does not use
@@ -188,21 +191,14 @@ impl Phase {
             };
             worded(&primer).expect("it has an output")
         });
-        Self {
-            database: None,
-            solvers: Solvers::Only(PRIMED_SOLVER),
-            assembler: true,
-            runs: vec![vec![Step::Search, Step::Immediate]],
-            stems: stems.collect(),
-        }
+        let runs = vec![vec![Step::Search, Step::Immediate]];
+        Self { stems: stems.collect(), ..Self::of(Solvers::Only(PRIMED_SOLVER), runs) }
     }
 
     /// Adds biases, if there are any. No solver of convolutions does this, so the step needs no
     /// particular setup of solvers.
     pub(crate) fn bias() -> Self {
-        let runs = vec![vec![Step::Bias]];
-        let solvers = Solvers::Natural;
-        Self { database: None, solvers, assembler: true, runs, stems: Vec::new() }
+        Self::of(Solvers::Natural, vec![vec![Step::Bias]])
     }
 
     /// The same with the assembler that the library finds itself, if any.

@@ -5,9 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use crate::error::AskError;
+use gfxpack_model::Result;
+use gfxpack_stock_library::DeviceFault;
+
 use crate::failure::Failure;
-use crate::probe::{Probe, ProbeAnswer, ProbeSettings, Request, Worker};
+use crate::probe::{Probe, ProbeAnswer, Request, Worker, cancelled_error};
+use crate::setup::Setup;
 
 /// How often a probe is started again after it has ended by itself.
 const MAX_STARTS: usize = 20;
@@ -20,15 +23,14 @@ const WAITING: usize = 64;
 /// in the order in which they come.
 ///
 /// # Errors
-/// The first error of `act`; [`AskError::Cancelled`] if `cancel` returns true.
-pub(crate) fn in_parallel<S, T: Send>(
+/// The first error of `act`; that of a cancelled request if `cancel` returns true.
+pub(crate) fn in_parallel<S: Default, T: Send>(
     count: usize,
     workers: usize,
     cancel: &dyn Fn() -> bool,
-    begin: &(impl Fn() -> S + Sync),
-    act: &(impl Fn(&mut S, usize, &(dyn Fn() -> bool + Sync)) -> Result<T, AskError> + Sync),
+    act: &(impl Fn(&mut S, usize, &(dyn Fn() -> bool + Sync)) -> Result<T> + Sync),
     each: &mut dyn FnMut(usize, T),
-) -> Result<(), AskError> {
+) -> Result {
     let stop = AtomicBool::new(false);
     let next = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::sync_channel(WAITING);
@@ -37,8 +39,8 @@ pub(crate) fn in_parallel<S, T: Send>(
             .map(|_| {
                 let sender = sender.clone();
                 let (stop, next) = (&stop, &next);
-                scope.spawn(move || -> Result<(), AskError> {
-                    let mut state = begin();
+                scope.spawn(move || -> Result {
+                    let mut state = S::default();
                     let stopped = || stop.load(Ordering::Relaxed);
                     while !stopped() {
                         let number = next.fetch_add(1, Ordering::Relaxed);
@@ -68,11 +70,11 @@ pub(crate) fn in_parallel<S, T: Send>(
                 stop.store(true, Ordering::Relaxed);
             }
         }
-        let mut result = if cancelled { Err(AskError::Cancelled) } else { Ok(()) };
+        let mut result = if cancelled { Err(cancelled_error()) } else { Ok(()) };
         for thread in threads {
             let ended = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             // A thread that stopped because another one failed has no result.
-            if result.is_ok() || matches!(result, Err(AskError::Cancelled) if !cancelled) {
+            if result.as_ref().err().is_none_or(|error| error.is_interrupted() && !cancelled) {
                 result = ended;
             }
         }
@@ -80,10 +82,10 @@ pub(crate) fn in_parallel<S, T: Send>(
     })
 }
 
-/// A probe, and the settings to start it again.
+/// A probe, and the setup to start it again.
 #[derive(Debug)]
 pub(crate) struct Pool<'a> {
-    settings: ProbeSettings<'a>,
+    setup: Setup<'a>,
     /// The last one runs. Workers of those before may still be at work.
     probes: Mutex<Vec<Probe>>,
 }
@@ -98,13 +100,10 @@ pub(crate) struct Connection {
 
 impl<'a> Pool<'a> {
     /// # Errors
-    /// [`AskError`] if the probe can't be started.
-    pub(crate) fn start(
-        settings: ProbeSettings<'a>,
-        cancel: &dyn Fn() -> bool,
-    ) -> Result<Self, AskError> {
-        let probes = Mutex::new(vec![Probe::start(&settings, cancel)?]);
-        Ok(Self { settings, probes })
+    /// If the probe can't be started.
+    pub(crate) fn start(setup: Setup<'a>, cancel: &dyn Fn() -> bool) -> Result<Self> {
+        let probes = Mutex::new(vec![Probe::start(&setup, cancel)?]);
+        Ok(Self { setup, probes })
     }
 
     /// The library's version, as it reports it.
@@ -120,13 +119,13 @@ impl<'a> Pool<'a> {
     /// problem that it worked on is lost.
     ///
     /// # Errors
-    /// [`AskError`] if the probe can't be started again.
+    /// If the probe can't be started again.
     pub(crate) fn ask(
         &self,
         connection: &mut Connection,
         request: &Request<'_>,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<ProbeAnswer, AskError> {
+    ) -> Result<ProbeAnswer> {
         loop {
             let worker = match &mut connection.worker {
                 Some(worker) => worker,
@@ -150,7 +149,7 @@ impl<'a> Pool<'a> {
         }
     }
 
-    fn worker(&self, cancelled: &dyn Fn() -> bool) -> Result<Worker, AskError> {
+    fn worker(&self, cancelled: &dyn Fn() -> bool) -> Result<Worker> {
         loop {
             if let Ok(worker) = running(&self.lock()).worker() {
                 return Ok(worker);
@@ -159,15 +158,19 @@ impl<'a> Pool<'a> {
         }
     }
 
-    fn restart(&self, cancelled: &dyn Fn() -> bool) -> Result<(), AskError> {
+    fn restart(&self, cancelled: &dyn Fn() -> bool) -> Result {
         let mut probes = self.lock();
         if running(&probes).is_running() {
             return Ok(());
         }
         if probes.len() >= MAX_STARTS {
-            return Err(AskError::Unstable(probes.len()));
+            return Err(DeviceFault::error(
+                format!("the probe ended by itself {} times", probes.len()),
+                "try again with fewer --jobs, as memory may be short; if that changes nothing, use \
+                 another libMIOpen",
+            ));
         }
-        probes.push(Probe::start(&self.settings, cancelled)?);
+        probes.push(Probe::start(&self.setup, cancelled)?);
         Ok(())
     }
 }

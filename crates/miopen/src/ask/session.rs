@@ -4,19 +4,20 @@
 use std::fs;
 use std::path::PathBuf;
 
+use gfxpack_model::{Error, Result};
+use gfxpack_stock_library::{DeviceFault, Library};
 use tempfile::TempDir;
 
 use super::options::{AskEvent, AskOptions, Uses};
 use super::plan::{Method, Phase, ProblemSet, Task};
 use super::pool::{Connection, Pool, in_parallel};
 use crate::driver::Driver;
-use crate::error::AskError;
 use crate::failure::Failure;
-use crate::probe::{Answers, ProbeAnswer, ProbeSettings, Request, Solvers, Step, worded};
+use crate::library::{MIOPEN, NOT_SUPPORTED};
+use crate::probe::{Answers, ProbeAnswer, Request, Solvers, Step, worded};
 use crate::problem::Problem;
 use crate::setup::{Setup, check_needs};
 use crate::stage::{self, DatabaseFile, StagedDatabases};
-use gfxpack_stock_library::Library;
 
 /// A problem that every version computes.
 const SMALL: &str = "conv -n 1 -c 16 -H 8 -W 8 -k 16 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -F 1";
@@ -28,6 +29,8 @@ const PREDICTED: &str = "convfp16 -n 32 -c 64 -H 56 -W 56 -k 64 -y 3 -x 3 -p 1 -
 pub(crate) struct Session<'a> {
     library: &'a Library,
     pub(crate) options: &'a AskOptions,
+    /// Kernel databases, which the real SQLite searches; `None` for the stand-in alone.
+    kernels: Option<&'a [PathBuf]>,
     cancel: &'a dyn Fn() -> bool,
     compute_units: u32,
     /// The databases of each directory, in order.
@@ -36,44 +39,41 @@ pub(crate) struct Session<'a> {
     /// on which they were built.
     pub(crate) finds_assembler: bool,
     /// Whether the library can't read the databases' heuristic models.
-    models_left_out: bool,
+    pub(crate) models_left_out: bool,
     /// The library's version, as it reports it, once it is loaded.
-    version: String,
+    pub(crate) version: String,
     /// For the probe: which kernels nobody can compile.
     withheld: Vec<u8>,
     scratch: TempDir,
-}
-
-/// How kernels are looked up.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Lookup<'a> {
-    /// Kernel databases, which the real SQLite searches; `None` for the stand-in alone.
-    pub(crate) kernels: Option<&'a [PathBuf]>,
-    /// The kernels that the stand-in has.
-    pub(crate) answers: Answers,
 }
 
 impl<'a> Session<'a> {
     /// Checks that the library can be loaded, and stages databases.
     ///
     /// # Errors
-    /// [`AskError`].
+    /// If the library can't be loaded, or a database not be read.
     pub(crate) fn new(
         library: &'a Library,
         options: &'a AskOptions,
+        kernels: Option<&'a [PathBuf]>,
         cancel: &'a dyn Fn() -> bool,
-    ) -> Result<Self, AskError> {
+    ) -> Result<Self> {
         let target = &options.target;
-        let compute_units =
-            target.compute_units().ok_or_else(|| AskError::ComputeUnits(target.clone()))?;
+        let compute_units = target.compute_units().ok_or_else(|| {
+            Error::usage(
+                format!("failed to ask for `{target}`: it has no compute-unit count"),
+                format!("write {target}@COUNT, with the count that rocminfo reports"),
+            )
+        })?;
         check_needs(&library.file, &library.search_path, &options.probe)?;
         let scratch = tempfile::Builder::new()
             .prefix("gfxpack-databases-")
             .tempdir_in(&options.scratch)
-            .map_err(AskError::scratch(&options.scratch))?;
+            .map_err(MIOPEN.scratch(&options.scratch))?;
         let mut session = Self {
             library,
             options,
+            kernels,
             cancel,
             compute_units,
             staged: Vec::new(),
@@ -94,25 +94,25 @@ impl<'a> Session<'a> {
 
     /// Whether the library finds an assembler itself: it then wants kernels in assembly on a
     /// processor for which every version has some.
-    fn finds_assembler(&self) -> Result<bool, AskError> {
+    fn finds_assembler(&self) -> Result<bool> {
         let phase = Phase::exhaustive(None, Uses::ALL, false).with_own_assembler();
         let mut setup = self.setup(&phase, None, false);
         (setup.architecture, setup.compute_units) = ("gfx906".to_owned(), 60);
-        let pool = self.start(&phase, setup)?;
+        let pool = Pool::start(setup, self.cancel)?;
         let answer = self.try_out(&pool, SMALL, &[Step::Search])?;
         Ok(answer.keys.keys().any(|key| key.kernel_name.ends_with(".s.o")))
     }
 
     /// Leaves a directory's heuristic models out if the library can't read them: programs that do
     /// not search would fail, and also those that search in most modes.
-    fn leave_out_unreadable_models(&mut self, number: usize) -> Result<(), AskError> {
+    fn leave_out_unreadable_models(&mut self, number: usize) -> Result {
         let Some(staged) = self.staged[number].as_ref().filter(|staged| staged.has_models) else {
             return Ok(());
         };
         let phase = Phase::natural(Some(number));
         // With the find database, models would be used less.
         let databases = Some(staged.directory.clone());
-        let pool = self.start(&phase, self.setup(&phase, databases, false))?;
+        let pool = Pool::start(self.setup(&phase, databases, false), self.cancel)?;
         for problem in [SMALL, PREDICTED] {
             let answer = self.try_out(&pool, problem, &[Step::Unprepared])?;
             if !answer.refused.is_empty() || answer.early_end.is_some() {
@@ -124,21 +124,21 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    fn lay_out(&self, number: usize, models: bool) -> Result<Option<StagedDatabases>, AskError> {
+    fn lay_out(&self, number: usize, models: bool) -> Result<Option<StagedDatabases>> {
         let name = format!("{number}{}", if models { "" } else { "-without-models" });
         let to = self.scratch.path().join(name);
         StagedDatabases::lay_out(&self.options.databases[number], &self.options.target, models, &to)
     }
 
     /// The databases directory of the library in a phase.
-    fn databases(&self, phase: &Phase, lookup: Lookup<'_>) -> Result<Option<PathBuf>, AskError> {
+    fn databases(&self, phase: &Phase) -> Result<Option<PathBuf>> {
         let staged = phase.database.and_then(|number| self.staged[number].as_ref());
         // A search does not read the find database; problems are looked up in it one by one.
         let databases = staged.map(|staged| match phase.solvers {
             Solvers::Natural => staged.complete.clone(),
             Solvers::All | Solvers::Only(_) => staged.directory.clone(),
         });
-        let Some(kernels) = lookup.kernels else { return Ok(databases) };
+        let Some(kernels) = self.kernels else { return Ok(databases) };
         let to = self.scratch.path().join("kernels");
         let _ = fs::remove_dir_all(&to);
         stage::link_together(databases.as_deref(), kernels, &to)?;
@@ -146,61 +146,43 @@ impl<'a> Session<'a> {
     }
 
     /// The setup of the library in a phase, with these databases.
-    fn setup(&self, phase: &Phase, databases: Option<PathBuf>, real_kernels: bool) -> Setup<'_> {
-        let options = self.options;
+    fn setup<'p>(
+        &'p self,
+        phase: &'p Phase,
+        databases: Option<PathBuf>,
+        real_kernels: bool,
+    ) -> Setup<'p> {
+        let staged = phase.database.and_then(|number| self.staged[number].as_ref());
         Setup {
             library: self.library,
-            probe: &options.probe,
-            scratch: &options.scratch,
-            architecture: options.target.id().to_string(),
+            options: self.options,
+            phase,
+            architecture: self.options.target.id().to_string(),
             compute_units: self.compute_units,
             databases,
-            assembler: phase.assembler,
+            find_db: staged.and_then(|staged| staged.find_db.clone()),
             real_kernels,
-            time_limit: options.time_limit,
             withheld: &self.withheld,
         }
     }
 
-    /// Starts the probe for a phase.
-    fn start<'p>(&self, phase: &'p Phase, setup: Setup<'p>) -> Result<Pool<'p>, AskError> {
-        let staged = phase.database.and_then(|number| self.staged[number].as_ref());
-        let settings = ProbeSettings {
-            setup,
-            find_db: staged.and_then(|staged| staged.find_db.clone()),
-            solvers: phase.solvers,
-            stems: &phase.stems,
-        };
-        Pool::start(settings, self.cancel)
-    }
-
-    /// The facts that are known at the end.
-    pub(crate) fn library_facts(&self) -> LibraryFacts {
-        let mut facts = LibraryFacts {
-            version: self.version.clone(),
-            databases: Vec::new(),
-            unused_databases: Vec::new(),
-            models_left_out: self.models_left_out,
-            finds_assembler: self.finds_assembler,
-        };
+    /// The databases that were used, sorted, and the directories that contain nothing for the
+    /// target.
+    pub(crate) fn used_databases(&self) -> (Vec<DatabaseFile>, Vec<PathBuf>) {
+        let (mut used, mut unused) = (Vec::new(), Vec::new());
         for (directory, staged) in self.options.databases.iter().zip(&self.staged) {
             match staged {
-                Some(staged) => facts.databases.extend(staged.files.iter().cloned()),
-                None => facts.unused_databases.push(directory.clone()),
+                Some(staged) => used.extend(staged.files.iter().cloned()),
+                None => unused.push(directory.clone()),
             }
         }
-        facts.databases.sort();
-        facts.databases.dedup();
-        facts
+        used.sort();
+        used.dedup();
+        (used, unused)
     }
 
     /// The library's answer for a problem in a pool that has just started.
-    fn try_out(
-        &self,
-        pool: &Pool<'_>,
-        line: &str,
-        steps: &[Step],
-    ) -> Result<ProbeAnswer, AskError> {
+    fn try_out(&self, pool: &Pool<'_>, line: &str, steps: &[Step]) -> Result<ProbeAnswer> {
         let Ok(Problem::Convolution(problem)) = line.parse() else { unreachable!("a convolution") };
         let problem = &worded(&problem).expect("it has an output");
         let request = Request { stem: 0, answers: Answers::All, steps, problem };
@@ -208,7 +190,7 @@ impl<'a> Session<'a> {
     }
 
     /// Tests a library that finds every kernel with a small problem.
-    fn self_test(&self, pool: &Pool<'_>) -> Result<(), AskError> {
+    fn self_test(&self, pool: &Pool<'_>) -> Result {
         let steps = [Step::Search, Step::Immediate, Step::Unprepared];
         let answer = self.try_out(pool, SMALL, &steps)?;
         // Whether it can compute a problem depends on the device.
@@ -222,118 +204,87 @@ impl<'a> Session<'a> {
                 format!("it asked for no kernel and {} compiles", answer.compiles.len())
             }
         };
-        Err(AskError::SelfTest { target: self.options.target.clone(), reason })
+        let target = &self.options.target;
+        let what = "failed to have libMIOpen compute a first, small problem for";
+        Err(DeviceFault::error(format!("{what} {target}: {reason}"), NOT_SUPPORTED))
     }
 
     /// Runs all tasks of these phases.
     ///
     /// # Errors
-    /// [`AskError`].
+    /// If the library can't be asked, or the caller cancels.
     pub(crate) fn run_all(
         &mut self,
         problem_set: &ProblemSet,
-        phases: &[(Phase, Lookup<'_>)],
+        phases: &[Phase],
         on_event: &mut dyn FnMut(AskEvent<'_>),
         each: &mut dyn FnMut(&Phase, Task, ProbeAnswer),
-    ) -> Result<(), AskError> {
-        let mut total = phases.iter().map(|(phase, _)| problem_set.tasks(phase).len()).sum();
+    ) -> Result {
+        let mut total = phases.iter().map(|phase| problem_set.tasks(phase).len()).sum();
         let mut done = 0;
-        for (phase, lookup) in phases {
+        for phase in phases {
             let database = phase.database.map(|number| self.options.databases[number].as_path());
             on_event(AskEvent::Loading { database });
             let mut tasks = problem_set.tasks(phase);
             if tasks.is_empty() {
                 continue;
             }
-            let running = self.begin(problem_set, phase, *lookup, &tasks)?;
-            let mut answers = lookup.answers;
+            let is_driven = tasks
+                .iter()
+                .any(|task| matches!(problem_set.method(phase, *task), Some(Method::Driver(_))));
+            let (pool, driver) = self.begin(phase, is_driven)?;
+            let mut answers = phase.answers;
             while !tasks.is_empty() {
+                let act = |connection: &mut Connection,
+                           number: usize,
+                           cancelled: &(dyn Fn() -> bool + Sync)| {
+                    let Task { stem, run, .. } = tasks[number];
+                    let method = problem_set.method(phase, tasks[number]);
+                    match (method.expect("a task has some"), &driver) {
+                        (Method::Probe(problem), _) => {
+                            let steps = &phase.runs[run];
+                            let request = Request { stem, answers, steps, problem };
+                            pool.ask(connection, &request, cancelled)
+                        }
+                        (Method::Driver(line), Some(driver)) => {
+                            driver.run(line, answers, cancelled)
+                        }
+                        (Method::Driver(_), None) => Ok(ProbeAnswer::ended(Failure::NoDriver)),
+                    }
+                };
                 let mut again = Vec::new();
-                running.round(&tasks, answers, &mut |task, answer| {
+                let each = &mut |number: usize, answer: ProbeAnswer| {
                     let mut keys = answer.keys.keys();
                     if answers == Answers::All && keys.any(|key| self.options.withholds(key)) {
-                        again.push(task);
+                        again.push(tasks[number]);
                         total += 1;
                     }
-                    each(phase, task, answer);
+                    each(phase, tasks[number], answer);
                     done += 1;
                     on_event(AskEvent::Progress { done, total });
-                })?;
+                };
+                in_parallel(tasks.len(), self.options.workers, self.cancel, &act, each)?;
                 // The library does without some of these kernels, and may then want others.
                 (tasks, answers) = (again, Answers::Compilable);
             }
-            self.version = running.pool.version();
+            self.version = pool.version();
         }
         Ok(())
     }
 
-    /// Starts the library for these tasks.
+    /// Starts the library for a phase, and prepares MIOpenDriver if it is needed and there.
     fn begin<'p>(
         &'p self,
-        problem_set: &'p ProblemSet,
         phase: &'p Phase,
-        lookup: Lookup<'_>,
-        tasks: &[Task],
-    ) -> Result<Running<'p>, AskError> {
-        let databases = self.databases(phase, lookup)?;
-        let setup = self.setup(phase, databases, lookup.kernels.is_some());
-        let pool = self.start(phase, setup.clone())?;
-        if lookup.kernels.is_none() && phase.solvers == Solvers::All {
+        is_driven: bool,
+    ) -> Result<(Pool<'p>, Option<Driver<'p>>)> {
+        let real_kernels = self.kernels.is_some();
+        let setup = self.setup(phase, self.databases(phase)?, real_kernels);
+        let pool = Pool::start(setup.clone(), self.cancel)?;
+        if !real_kernels && phase.solvers == Solvers::All {
             self.self_test(&pool)?;
         }
-        let is_driven =
-            |task: &Task| matches!(problem_set.method(phase, *task), Some(Method::Driver(_)));
-        let driver = if tasks.iter().any(is_driven) { Driver::prepare(setup)? } else { None };
-        let (workers, cancel) = (self.options.workers, self.cancel);
-        Ok(Running { problem_set, phase, pool, driver, workers, cancel })
+        let driver = if is_driven { Driver::prepare(setup)? } else { None };
+        Ok((pool, driver))
     }
-}
-
-/// A library that was started for a phase.
-struct Running<'p> {
-    problem_set: &'p ProblemSet,
-    phase: &'p Phase,
-    pool: Pool<'p>,
-    driver: Option<Driver<'p>>,
-    workers: usize,
-    cancel: &'p dyn Fn() -> bool,
-}
-
-impl Running<'_> {
-    /// Runs tasks once.
-    fn round(
-        &self,
-        tasks: &[Task],
-        answers: Answers,
-        each: &mut dyn FnMut(Task, ProbeAnswer),
-    ) -> Result<(), AskError> {
-        let Self { problem_set, phase, pool, driver, .. } = self;
-        let act =
-            |connection: &mut Connection, number: usize, cancelled: &(dyn Fn() -> bool + Sync)| {
-                let task = tasks[number];
-                match (problem_set.method(phase, task).expect("a task has some"), driver) {
-                    (Method::Probe(problem), _) => {
-                        let steps = &phase.runs[task.run];
-                        let request = Request { stem: task.stem, answers, steps, problem };
-                        pool.ask(connection, &request, cancelled)
-                    }
-                    (Method::Driver(line), Some(driver)) => driver.run(line, answers, cancelled),
-                    (Method::Driver(_), None) => Ok(ProbeAnswer::ended(Failure::NoDriver)),
-                }
-            };
-        let each = &mut |number: usize, answer| each(tasks[number], answer);
-        in_parallel(tasks.len(), self.workers, self.cancel, &Connection::default, &act, each)
-    }
-}
-
-/// The facts about library and databases that are known at the end.
-#[derive(Debug)]
-pub(crate) struct LibraryFacts {
-    pub(crate) version: String,
-    /// The databases that were used, sorted.
-    pub(crate) databases: Vec<DatabaseFile>,
-    /// Directories that contain nothing for the target.
-    pub(crate) unused_databases: Vec<PathBuf>,
-    pub(crate) models_left_out: bool,
-    pub(crate) finds_assembler: bool,
 }

@@ -1,6 +1,7 @@
 //! Checks sizes: MIOpen crashes on some.
 
-use super::ProblemError;
+use gfxpack_harvest::LineError;
+
 use super::values::{Convolution, Directions};
 
 /// Largest size: C's `int` in MIOpenDriver and in most of MIOpen's functions.
@@ -34,16 +35,16 @@ impl Convolution {
     /// Whether MIOpen could compute it, and a program would ask for it.
     ///
     /// # Errors
-    /// [`ProblemError`]: a size out of range, a filter larger than the padded input, channels that do not divide into
+    /// A size out of range, a filter larger than the padded input, channels that do not divide into
     /// the groups, a tensor of 2^63 bytes, or no direction.
-    pub fn check(&self) -> Result<(), ProblemError> {
+    pub fn check(&self) -> Result<(), LineError> {
         if !matches!(self.spatial_dims, 2 | 3) {
-            return Err(ProblemError::range("spatial_dim", self.spatial_dims.into()));
+            return Err(range("spatial_dim", self.spatial_dims.into()));
         }
         let Directions { forward, backward_data, backward_weights } = self.directions;
         if !(forward || backward_data || backward_weights) {
             let hint = "choose forward, backward data or backward weights";
-            return Err(ProblemError::Sizes { what: "it has no direction".to_owned(), hint });
+            return Err(refused("it has no direction".to_owned(), hint));
         }
         let axes = |names: [&'static str; 3], values: [u64; 3]| names.into_iter().zip(values);
         let positive = [
@@ -59,29 +60,29 @@ impl Convolution {
         .chain(axes(["dilation_d", "dilation_h", "dilation_w"], self.dilation));
         for (option, value) in positive {
             if !(1..=MAX_SIZE).contains(&value) {
-                return Err(ProblemError::range(option, value));
+                return Err(range(option, value));
             }
         }
         let names = ["trans_output_pad_d", "trans_output_pad_h", "trans_output_pad_w"];
         let pads = axes(["pad_d", "pad_h", "pad_w"], self.pad).chain(axes(names, self.output_pad));
         for (option, value) in pads {
             if value > MAX_SIZE {
-                return Err(ProblemError::range(option, value));
+                return Err(range(option, value));
             }
         }
         let divides = |channels: u64| channels.is_multiple_of(self.groups);
         if !divides(self.in_channels) || !divides(self.out_channels) {
-            return Err(ProblemError::Groups {
-                in_channels: self.in_channels,
-                out_channels: self.out_channels,
-                groups: self.groups,
-            });
+            let Self { in_channels, out_channels, groups, .. } = self;
+            let what = format!(
+                "{in_channels} and {out_channels} channels do not divide into groups: {groups}"
+            );
+            return Err(refused(what, "the group count divides the channels of input and output"));
         }
         for (axis, option) in names.into_iter().enumerate() {
             let pad = self.output_pad[axis];
             let most = if self.transposed { self.stride[axis] - 1 } else { 0 };
             if pad > most {
-                return Err(ProblemError::range(option, pad));
+                return Err(range(option, pad));
             }
         }
         self.check_filter()?;
@@ -90,26 +91,27 @@ impl Convolution {
 
     /// MIOpen computes one element where a filter does not fit; PyTorch and other programs refuse
     /// to, so such a line is a slip, and its kernels are for nobody.
-    fn check_filter(&self) -> Result<(), ProblemError> {
+    fn check_filter(&self) -> Result<(), LineError> {
         for (axis, name) in ["deep", "high", "wide"].into_iter().enumerate() {
             // All are at most MAX_SIZE, so their products fit.
             let covered = self.dilation[axis] * (self.filter[axis] - 1) + 1;
             let padded = self.input[axis] + 2 * self.pad[axis];
             if covered > padded && !self.transposed {
-                return Err(ProblemError::Sizes {
-                    what: format!(
-                        "its filter covers more than its padded input: it is {covered} {name}, and \
-                         the input {padded}"
-                    ),
-                    hint: "check the sizes of input, filter, padding and dilation",
-                });
+                let what = format!(
+                    "its filter covers more than its padded input: it is {covered} {name}, and the \
+                     input {padded}"
+                );
+                return Err(refused(
+                    what,
+                    "check the sizes of input, filter, padding and dilation",
+                ));
             }
         }
         Ok(())
     }
 
-    fn check_tensors(&self) -> Result<(), ProblemError> {
-        let output = self.output_lengths().ok_or_else(|| ProblemError::too_large("output"))?;
+    fn check_tensors(&self) -> Result<(), LineError> {
+        let output = self.output_lengths().ok_or_else(|| too_large("output"))?;
         let data_type = self.data_type;
         for (tensor, lengths, bytes) in [
             ("input", self.input_lengths(), data_type.bytes()),
@@ -118,9 +120,22 @@ impl Convolution {
         ] {
             let bytes = lengths.into_iter().try_fold(bytes, u64::checked_mul);
             if bytes.is_none_or(|bytes| bytes > i64::MAX as u64) {
-                return Err(ProblemError::too_large(tensor));
+                return Err(too_large(tensor));
             }
         }
         Ok(())
     }
+}
+
+fn range(option: &str, value: u64) -> LineError {
+    let hint = "sizes, strides, dilations and groups are from 1 to 2147483647";
+    refused(format!("{option} is {value}"), hint)
+}
+
+fn too_large(tensor: &str) -> LineError {
+    refused(format!("its {tensor} has 2^63 bytes or more"), "choose a smaller batch")
+}
+
+fn refused(what: String, hint: &'static str) -> LineError {
+    LineError { why: format!("failed to accept the problem: {what}").into(), hint }
 }

@@ -1,6 +1,8 @@
 //! MIOpenDriver's operations other than convolutions, whose options are not checked.
 
-use super::ProblemError;
+use gfxpack_harvest::LineError;
+
+use super::bad_option;
 use super::values::Problem;
 
 /// Operations without type, with the suffixes for types.
@@ -56,13 +58,13 @@ pub(super) fn is_operation(name: &str) -> bool {
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `InputFlags::Parse` in
 /// driver/InputFlags.cpp.
-pub(super) fn problem(operation: &str, options: &[&str]) -> Result<Problem, ProblemError> {
+pub(super) fn problem(operation: &str, options: &[&str]) -> Result<Problem, LineError> {
     for pair in options.chunks(2) {
         if !pair[0].starts_with('-') || pair[0].len() < 2 {
-            return Err(ProblemError::option(pair[0], "it is no option"));
+            return Err(bad_option(pair[0], "it is no option"));
         }
         if pair.len() < 2 {
-            return Err(ProblemError::option(pair[0], "its value is missing"));
+            return Err(bad_option(pair[0], "its value is missing"));
         }
     }
     Ok(Problem::Driver([&[operation], options].concat().join(" ")))

@@ -2,18 +2,20 @@
 
 use std::str::FromStr;
 
+use gfxpack_harvest::LineError;
 use gfxpack_harvest::log::DriverCommand;
 
 use super::values::{Convolution, DataType, Directions, Layout, Problem};
-use super::{ProblemError, driver};
+use super::{bad_option, bad_words, driver};
 
 /// The program's name, in any directory.
 const DRIVER: &str = DriverCommand::PROGRAM;
+const AS_WRITTEN: &str = "see whether the line is as MIOpen wrote it";
 
 impl FromStr for Problem {
-    type Err = ProblemError;
+    type Err = LineError;
 
-    fn from_str(line: &str) -> Result<Self, ProblemError> {
+    fn from_str(line: &str) -> Result<Self, LineError> {
         let problem = read_unchecked(line)?;
         if let Self::Convolution(convolution) = &problem {
             convolution.check()?;
@@ -25,8 +27,8 @@ impl FromStr for Problem {
 /// Parses a line without checking sizes.
 ///
 /// # Errors
-/// [`ProblemError`] if it is no line of MIOpenDriver.
-pub(crate) fn read_unchecked(line: &str) -> Result<Problem, ProblemError> {
+/// If it is no line of MIOpenDriver.
+pub(crate) fn read_unchecked(line: &str) -> Result<Problem, LineError> {
     let mut words: Vec<&str> = line.split_ascii_whitespace().collect();
     let program = |word: &str| word.rsplit(['/', '\\']).next() == Some(DRIVER);
     if words.first().is_some_and(|first| program(first)) {
@@ -36,18 +38,21 @@ pub(crate) fn read_unchecked(line: &str) -> Result<Problem, ProblemError> {
         |word: &&&str| word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.,:=+-".contains(&b));
     if let Some(word) = words.iter().find(|word| !plain(word)) {
         let what = "it has characters that no option of MIOpenDriver has";
-        return Err(ProblemError::text(word, what.to_owned()));
+        return Err(bad_words(&format!("`{word}`"), what, AS_WRITTEN));
     }
+    let no_operation = |words: &str, what| {
+        let hint = "a line looks like `MIOpenDriver conv -n 1 -c 64 -H 56 -W 56 -k 64 …`";
+        bad_words(words, what, hint)
+    };
     let (operation, options) =
-        words.split_first().ok_or_else(|| ProblemError::operation("the problem", "it is empty"))?;
+        words.split_first().ok_or_else(|| no_operation("the problem", "it is empty"))?;
     if let Some(data_type) = data_type(operation) {
         return convolution(data_type, options).map(Problem::Convolution);
     }
     if driver::is_operation(operation) {
         return driver::problem(operation, options);
     }
-    let operation = format!("`{operation}`");
-    Err(ProblemError::operation(&operation, "MIOpenDriver has no such operation"))
+    Err(no_operation(&format!("`{operation}`"), "MIOpenDriver has no such operation"))
 }
 
 impl Problem {
@@ -130,16 +135,15 @@ const OTHERS: [(&str, char); 15] = [
 ];
 
 /// The long name of an option that affects what is computed; empty for other options.
-fn long_name(option: &str) -> Result<&'static str, ProblemError> {
-    let unknown =
-        || ProblemError::option(option, "MIOpenDriver's convolutions have no such option");
+fn long_name(option: &str) -> Result<&'static str, LineError> {
+    let unknown = || bad_option(option, "MIOpenDriver's convolutions have no such option");
     if let Some(long) = option.strip_prefix("--") {
         let found = OPTIONS.iter().find(|(name, _)| *name == long).map(|(name, _)| *name);
         let other = OTHERS.iter().any(|(name, _)| *name == long);
         return found.or(other.then_some("")).ok_or_else(unknown);
     }
     let Some(short) = option.strip_prefix('-') else {
-        return Err(ProblemError::option(option, "it is no option"));
+        return Err(bad_option(option, "it is no option"));
     };
     // MIOpenDriver uses only the first character.
     let short = short.chars().next().ok_or_else(unknown)?;
@@ -152,12 +156,12 @@ fn long_name(option: &str) -> Result<&'static str, ProblemError> {
 struct Given<'a>(Vec<(&'static str, &'a str, &'a str)>);
 
 impl<'a> Given<'a> {
-    fn read(options: &[&'a str]) -> Result<Self, ProblemError> {
+    fn read(options: &[&'a str]) -> Result<Self, LineError> {
         let mut given = Vec::new();
         for pair in options.chunks(2) {
             let name = long_name(pair[0])?;
             let [option, value] = pair else {
-                return Err(ProblemError::option(pair[0], "its value is missing"));
+                return Err(bad_option(pair[0], "its value is missing"));
             };
             given.push((name, *option, *value));
         }
@@ -169,12 +173,12 @@ impl<'a> Given<'a> {
         Some((found.1, found.2))
     }
 
-    fn number(&self, name: &str, default: u64) -> Result<u64, ProblemError> {
+    fn number(&self, name: &str, default: u64) -> Result<u64, LineError> {
         let Some((option, value)) = self.find(name) else { return Ok(default) };
         value.parse().map_err(|_| bad(option, value, "a number"))
     }
 
-    fn axes(&self, names: [&str; 3], default: u64) -> Result<[u64; 3], ProblemError> {
+    fn axes(&self, names: [&str; 3], default: u64) -> Result<[u64; 3], LineError> {
         let [depth, height, width] = names;
         let number = |name| self.number(name, default);
         Ok([number(depth)?, number(height)?, number(width)?])
@@ -187,27 +191,27 @@ impl<'a> Given<'a> {
         default: T,
         words: &[(&str, T)],
         expected: &str,
-    ) -> Result<T, ProblemError> {
+    ) -> Result<T, LineError> {
         let Some((option, value)) = self.find(name) else { return Ok(default) };
         let found = words.iter().find(|(word, _)| value.eq_ignore_ascii_case(word));
         found.map(|(_, meaning)| *meaning).ok_or_else(|| bad(option, value, expected))
     }
 
     /// Refuses any other value than these.
-    fn only(&self, name: &str, values: &[&str]) -> Result<(), ProblemError> {
+    fn only(&self, name: &str, values: &[&str]) -> Result<(), LineError> {
         match self.find(name) {
-            Some((option, value)) if !values.contains(&value) => Err(ProblemError::Words {
-                words: format!("`{option} {value}`"),
-                what: "such tensors are not supported".to_owned(),
-                hint: "tensors are NCHW, NHWC, NCDHW or NDHWC, of fp32, fp16, bf16 or int8",
-            }),
+            Some((option, value)) if !values.contains(&value) => Err(bad_words(
+                &format!("`{option} {value}`"),
+                "such tensors are not supported",
+                "tensors are NCHW, NHWC, NCDHW or NDHWC, of fp32, fp16, bf16 or int8",
+            )),
             _ => Ok(()),
         }
     }
 }
 
-fn bad(option: &str, value: &str, expected: &str) -> ProblemError {
-    ProblemError::text(&format!("{option} {value}"), format!("{expected} expected"))
+fn bad(option: &str, value: &str, expected: &str) -> LineError {
+    bad_words(&format!("`{option} {value}`"), &format!("{expected} expected"), AS_WRITTEN)
 }
 
 /// MIOpenDriver's padding mode (`-z`).
@@ -218,7 +222,7 @@ enum PadMode {
     Valid,
 }
 
-fn convolution(data_type: DataType, options: &[&str]) -> Result<Convolution, ProblemError> {
+fn convolution(data_type: DataType, options: &[&str]) -> Result<Convolution, LineError> {
     let given = Given::read(options)?;
     given.only("tensor_vect", &["0"])?;
     given.only("vector_length", &["1"])?;

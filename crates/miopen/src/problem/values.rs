@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
-
 /// One call of a primitive, with the sizes that decide its kernels.
 ///
 /// Its text is the canonical form of MIOpenDriver's arguments: `conv -n 32 -c 64 …`, with every
@@ -19,7 +17,7 @@ use serde::{Deserialize, Serialize};
 ///     "conv -n 2 -c 3 -H 32 -W 32 -k 32 -y 3 -x 3 -p 0 -q 0 -u 1 -v 1 -l 1 -j 1 -m conv -g 1 -F 1"
 /// );
 /// assert_eq!(problem.to_string().parse(), Ok(problem));
-/// # Ok::<(), gfxpack_miopen::ProblemError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Problem {
@@ -74,7 +72,7 @@ pub struct Convolution {
 }
 
 /// An element type that MIOpen convolves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DataType {
     /// 32-bit floating point (`conv`).
     Fp32,
@@ -89,7 +87,7 @@ pub enum DataType {
 }
 
 /// The memory layout of a tensor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layout {
     /// Channels before the axes: NCHW, NCDHW.
     ChannelsFirst,
@@ -98,7 +96,7 @@ pub enum Layout {
 }
 
 /// Directions of a convolution: MIOpenDriver's `-F`, bits 1, 2 and 4.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Directions {
     /// The output of an input (`F`).
     pub forward: bool,

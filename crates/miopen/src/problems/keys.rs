@@ -1,7 +1,9 @@
 //! Keys of performance and find databases, which describe convolutions.
 
-use super::error::KeyError;
 use crate::problem::{Convolution, DataType, Directions, Layout};
+
+/// The result of reading a key, or why it gives no problem.
+type Result<T> = std::result::Result<T, String>;
 
 /// The most inputs that are tried for a key of a performance database: strides of 64 in both axes.
 const MAX_INPUTS: u64 = 4096;
@@ -18,8 +20,10 @@ struct Key {
 /// database lacks the size of x, so with a stride, gradients of several inputs have the same key.
 ///
 /// # Errors
-/// [`KeyError`].
-pub(super) fn convolutions(key: &str) -> Result<Vec<Convolution>, KeyError> {
+/// The reason why the key gives no problem: another form than that of a convolution's (batch
+/// normalization's, a fusion's, or one of another version of MIOpen), tensors or sizes that are not
+/// supported, or too many possible inputs.
+pub(super) fn convolutions(key: &str) -> Result<Vec<Convolution>> {
     let key = if key.contains('-') { find_key(key) } else { perf_key(key) }?;
     let Key { mut convolution, output } = key;
     if convolution.spatial_dims == 2 {
@@ -37,25 +41,26 @@ pub(super) fn convolutions(key: &str) -> Result<Vec<Convolution>, KeyError> {
     };
     let problem = |input| {
         let convolution = Convolution { input, ..convolution.clone() };
-        convolution.check().map_err(KeyError::Problem).map(|()| convolution)
+        convolution.check().map_err(|error| error.to_string())?;
+        Ok(convolution)
     };
     let Some(x) = x else {
         return inputs(&convolution, input)?.into_iter().map(problem).collect();
     };
     let convolution = problem(x)?;
     match y {
-        Some(y) if convolution.output() != Some(y) => Err(KeyError::Contradiction),
+        Some(y) if convolution.output() != Some(y) => Err(contradiction()),
         _ => Ok(vec![convolution]),
     }
 }
 
 /// The sizes of x that give this y and that the filter fits.
-fn inputs(convolution: &Convolution, y: [u64; 3]) -> Result<Vec<[u64; 3]>, KeyError> {
+fn inputs(convolution: &Convolution, y: [u64; 3]) -> Result<Vec<[u64; 3]>> {
     // Sizes that are 0 or far too large are refused later.
     let small = |values: [u64; 3]| values.iter().all(|value| (1..1 << 31).contains(value));
     let Convolution { filter, pad, stride, dilation, .. } = convolution;
     if !small(y) || !small(*filter) || !small(*stride) || !small(*dilation) {
-        return Err(KeyError::Form);
+        return Err(no_convolution());
     }
     let ranges: [Vec<u64>; 3] = std::array::from_fn(|axis| {
         let covered = (y[axis] - 1) * stride[axis] + dilation[axis] * (filter[axis] - 1) + 1;
@@ -64,7 +69,10 @@ fn inputs(convolution: &Convolution, y: [u64; 3]) -> Result<Vec<[u64; 3]>, KeyEr
     });
     let count: u64 = ranges.iter().map(|range| range.len() as u64).product();
     if count > MAX_INPUTS {
-        return Err(KeyError::TooManyInputs(stride.iter().product()));
+        let strides: u64 = stride.iter().product();
+        return Err(format!(
+            "failed to accept the key: its stride leaves {strides} inputs possible"
+        ));
     }
     let [depths, heights, widths] = &ranges;
     let mut all = Vec::new();
@@ -73,19 +81,19 @@ fn inputs(convolution: &Convolution, y: [u64; 3]) -> Result<Vec<[u64; 3]>, KeyEr
             all.extend(widths.iter().map(|width| [*depth, *height, *width]));
         }
     }
-    if all.is_empty() { Err(KeyError::Contradiction) } else { Ok(all) }
+    if all.is_empty() { Err(contradiction()) } else { Ok(all) }
 }
 
 /// A key such as `2x64x56x56x1x1x1x1x256x32x0x0x0x1x1x0x1x1x0x0x1xNCHWxFP32xF`.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `Visit` in conv/problem_description.hpp.
-fn perf_key(key: &str) -> Result<Key, KeyError> {
+fn perf_key(key: &str) -> Result<Key> {
     let fields: Vec<&str> = key.split('x').collect();
-    let fields: [&str; 24] = fields.try_into().map_err(|_| KeyError::Form)?;
+    let fields: [&str; 24] = fields.try_into().map_err(|_| no_convolution())?;
     let (numbers, words) = fields.split_at(21);
     let mut values = [0_u64; 21];
     for (value, text) in values.iter_mut().zip(numbers) {
-        *value = text.parse().map_err(|_| KeyError::Form)?;
+        *value = text.parse().map_err(|_| no_convolution())?;
     }
     let [dims, in_channels, in_h, in_w, in_d, fil_h, fil_w, fil_d, out_channels, batch, ..] =
         values;
@@ -97,7 +105,7 @@ fn perf_key(key: &str) -> Result<Key, KeyError> {
             .try_into()
             .ok()
             .filter(|dims| matches!(dims, 2 | 3))
-            .ok_or(KeyError::Form)?,
+            .ok_or_else(no_convolution)?,
         batch,
         in_channels,
         input: [in_d, in_h, in_w],
@@ -123,10 +131,10 @@ fn perf_key(key: &str) -> Result<Key, KeyError> {
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `ProblemDescription::Serialize` in
 /// conv/problem_description.cpp.
-fn find_key(key: &str) -> Result<Key, KeyError> {
+fn find_key(key: &str) -> Result<Key> {
     let mut fields = key.split('-');
-    let mut field = || fields.next().ok_or(KeyError::Form);
-    let number = |text: &str| text.parse::<u64>().map_err(|_| KeyError::Form);
+    let mut field = || fields.next().ok_or_else(no_convolution);
+    let number = |text: &str| text.parse::<u64>().map_err(|_| no_convolution());
     let in_channels = number(field()?)?;
     // Sizes of the input up to the filter, which contains an `x`.
     let mut sizes = Vec::new();
@@ -139,15 +147,15 @@ fn find_key(key: &str) -> Result<Key, KeyError> {
     };
     let dims = sizes.len();
     if !matches!(dims, 2 | 3) {
-        return Err(KeyError::Form);
+        return Err(no_convolution());
     }
-    let axes = |text: &str, depth| -> Result<[u64; 3], KeyError> {
-        let values: Vec<u64> = text.split('x').map(number).collect::<Result<_, _>>()?;
+    let axes = |text: &str, depth| -> Result<[u64; 3]> {
+        let values: Vec<u64> = text.split('x').map(number).collect::<Result<_>>()?;
         three(&values, dims, depth)
     };
     let filter = axes(filter, 1)?;
     let out_channels = number(field()?)?;
-    let outputs: Vec<u64> = (0..dims).map(|_| number(field()?)).collect::<Result<_, KeyError>>()?;
+    let outputs: Vec<u64> = (0..dims).map(|_| number(field()?)).collect::<Result<_>>()?;
     let batch = number(field()?)?;
     let (pad, stride, dilation) = (axes(field()?, 0)?, axes(field()?, 1)?, axes(field()?, 1)?);
     let bias = number(field()?)? != 0;
@@ -157,7 +165,7 @@ fn find_key(key: &str) -> Result<Key, KeyError> {
         [input, filter, output, type_name, end] => {
             ([layout(input)?, layout(filter)?, layout(output)?], [*type_name, *end])
         }
-        _ => return Err(KeyError::Form),
+        _ => return Err(no_convolution()),
     };
     let (end, optional) = end.split_once('_').unwrap_or((end, ""));
     let convolution = Convolution {
@@ -184,40 +192,40 @@ fn find_key(key: &str) -> Result<Key, KeyError> {
 }
 
 /// The number of groups, from `g2` in the optional end of a key.
-fn groups(optional: &str) -> Result<u64, KeyError> {
+fn groups(optional: &str) -> Result<u64> {
     let mut groups = 1;
     for text in optional.split('_').filter(|text| !text.is_empty()) {
         // Other fields are types that tensors are cast to.
-        let count = text.strip_prefix('g').ok_or_else(|| KeyError::Unsupported(text.to_owned()))?;
-        groups = count.parse().map_err(|_| KeyError::Form)?;
+        let count = text.strip_prefix('g').ok_or_else(|| unsupported(text))?;
+        groups = count.parse().map_err(|_| no_convolution())?;
     }
     Ok(groups)
 }
 
 /// Sizes of three axes; the key may have two.
-fn three(values: &[u64], dims: usize, depth: u64) -> Result<[u64; 3], KeyError> {
+fn three(values: &[u64], dims: usize, depth: u64) -> Result<[u64; 3]> {
     match (values, dims) {
         ([height, width], 2) => Ok([depth, *height, *width]),
         ([depth, height, width], 3) => Ok([*depth, *height, *width]),
-        _ => Err(KeyError::Form),
+        _ => Err(no_convolution()),
     }
 }
 
-fn direction(text: &str) -> Result<Directions, KeyError> {
+fn direction(text: &str) -> Result<Directions> {
     match text {
         "F" => Ok(Directions::FORWARD),
         "B" => Ok(Directions::BACKWARD_DATA),
         "W" => Ok(Directions::BACKWARD_WEIGHTS),
-        _ => Err(KeyError::Form),
+        _ => Err(no_convolution()),
     }
 }
 
 /// Layouts by the order of their axes; old keys use NCHW also for three.
-fn layout(text: &str) -> Result<Layout, KeyError> {
+fn layout(text: &str) -> Result<Layout> {
     match text {
         "NCHW" | "NCDHW" => Ok(Layout::ChannelsFirst),
         "NHWC" | "NDHWC" => Ok(Layout::ChannelsLast),
-        other => Err(KeyError::Unsupported(other.to_owned())),
+        other => Err(unsupported(other)),
     }
 }
 
@@ -225,13 +233,25 @@ fn layout(text: &str) -> Result<Layout, KeyError> {
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `EncodeDataTypesForKey` in
 /// conv/problem_description.cpp.
-fn data_type(text: &str) -> Result<DataType, KeyError> {
+fn data_type(text: &str) -> Result<DataType> {
     match text {
         "FP32" => Ok(DataType::Fp32),
         "FP16" => Ok(DataType::Fp16),
         "BF16" => Ok(DataType::Bf16),
         "INT8" | "INT8INT8INT32" => Ok(DataType::Int8),
         "FP8" => Ok(DataType::Fp8),
-        other => Err(KeyError::Unsupported(other.to_owned())),
+        other => Err(unsupported(other)),
     }
+}
+
+fn no_convolution() -> String {
+    "failed to read the key: it is no convolution's".to_owned()
+}
+
+fn unsupported(tensors: &str) -> String {
+    format!("failed to read the key: tensors of `{tensors}` are not supported")
+}
+
+fn contradiction() -> String {
+    "failed to accept the key: no convolution has both its input and its output".to_owned()
 }

@@ -2,17 +2,28 @@
 
 use std::collections::BTreeSet;
 
-use gfxpack_harvest::Skips;
-use gfxpack_harvest::log::{DriverCommand, LogError, Seen};
+use gfxpack_harvest::log::{DriverCommand, Seen};
+use gfxpack_harvest::{LineError, Skips};
+use gfxpack_model::{Error, Result};
 use memchr::memmem;
 
-use super::error::{LineError, MAX_PROBLEMS, ProblemsError};
-use super::keys;
 use super::problem_file::ProblemFile;
-use crate::problem::{Convolution, Problem, ProblemError, read_unchecked};
+use super::{MAX_PROBLEMS, keys};
+use crate::problem::{Convolution, Problem, read_unchecked};
 
 /// The beginning of a message in MIOpen's log, which other text may precede.
 const MESSAGE: &[u8] = b"MIOpen(";
+const LINT: &str = "`gfxpack perfdb lint FILE` lists what is wrong with it";
+/// The file is a database, and the line is no record.
+const DAMAGED: LineError = LineError::new("failed to read the record: it is damaged", LINT);
+/// Two records are in one line, and where the second begins can't be told.
+const TORN: LineError =
+    LineError::new("failed to read the second of two records in one line: they were torn", LINT);
+/// The file is a list, and the line is neither a command nor a comment.
+const OTHER: LineError = LineError::new(
+    "failed to find a command of MIOpenDriver in the line",
+    "in a list, every line is a command, a comment (#) or empty",
+);
 /// How many words log tools may write before a command.
 const MAX_WORDS_BEFORE: usize = 16;
 
@@ -64,7 +75,7 @@ impl<'a> TextProblems<'a> {
             for command in DriverCommand::in_line(line, cut) {
                 match command {
                     Ok(command) => self.command((number, line), command.as_str(), is_message),
-                    Err(error) => self.bad(number, line, &LineError::Log(error)),
+                    Err(error) => self.file.skipped.add(number, line, error),
                 }
             }
         } else if let Some((key, after)) = self.record(line) {
@@ -75,8 +86,8 @@ impl<'a> TextProblems<'a> {
         } else if quoted(line).next().is_some() {
             quoted(line).for_each(|bare| self.bare((number, line), bare, cut));
         } else {
-            let why = if self.has_records { LineError::Damaged } else { LineError::Other };
-            self.others.add(number, line, &why, why.hint());
+            let why = if self.has_records { DAMAGED } else { OTHER };
+            self.others.add(number, line, why);
         }
     }
 
@@ -122,7 +133,7 @@ impl<'a> TextProblems<'a> {
             };
             match Some(key).filter(|_| is_told).filter(|key| keys::convolutions(key).is_ok()) {
                 Some(key) => self.key(number, key),
-                None => self.bad(number, line, &LineError::Torn),
+                None => self.file.skipped.add(number, line, TORN),
             }
             rest = &rest[end + 1..];
         }
@@ -131,9 +142,9 @@ impl<'a> TextProblems<'a> {
     /// Reads a command without the program's name.
     fn bare(&mut self, (number, line): (u64, &[u8]), command: &[u8], cut: bool) {
         match str::from_utf8(command) {
-            _ if cut => self.bad(number, line, &LineError::Log(LogError::TooLong)),
+            _ if cut => self.file.skipped.add(number, line, LineError::too_long()),
             Ok(command) => self.command((number, line), command, false),
-            Err(_) => self.bad(number, line, &LineError::Log(LogError::NotUtf8)),
+            Err(_) => self.file.skipped.add(number, line, LineError::NOT_UTF8),
         }
     }
 
@@ -143,7 +154,7 @@ impl<'a> TextProblems<'a> {
                 self.file.used += 1;
                 problems.into_iter().for_each(|problem| self.add(problem));
             }
-            Err(error) => self.bad(number, line, &LineError::Problem(error)),
+            Err(error) => self.file.skipped.add(number, line, error),
         }
     }
 
@@ -172,20 +183,18 @@ impl<'a> TextProblems<'a> {
         }
     }
 
-    fn bad(&mut self, number: u64, line: &[u8], why: &LineError) {
-        self.file.skipped.add(number, line, why, why.hint());
-    }
-
     /// The statistics of a text with this many lines, or of a database.
-    pub(super) fn finish(
-        mut self,
-        lines: Option<u64>,
-        seen: Seen,
-    ) -> Result<ProblemFile, ProblemsError> {
+    pub(super) fn finish(mut self, lines: Option<u64>, seen: Seen) -> Result<ProblemFile> {
         self.file.lines = lines.unwrap_or(self.file.lines);
         self.file.seen = seen;
         if self.too_many {
-            return Err(ProblemsError::TooMany { name: self.file.name });
+            let name = &self.file.name;
+            return Err(Error::usage(
+                format!(
+                    "failed to take all problems of `{name}`: there are more than {MAX_PROBLEMS}"
+                ),
+                "ask for the files in several runs",
+            ));
         }
         // A log may contain anything besides commands, a list may not.
         let is_list = self.file.used > 0 || self.file.skipped.lines() > 0 || self.has_records;
@@ -252,7 +261,7 @@ fn is_bare(line: &[u8], alone: bool) -> bool {
 /// Source: ROCm/MIOpen 2d1fd997a, `ConvArgsForMIOpenDriver` in
 /// driver_arguments.cpp; `GetWeightTensorLengthsFromCmdLine` in
 /// driver/conv_driver.hpp.
-fn problems(command: &str, logged: bool) -> Result<Vec<Problem>, ProblemError> {
+fn problems(command: &str, logged: bool) -> Result<Vec<Problem>, LineError> {
     let convolution = match read_unchecked(command)? {
         Problem::Convolution(convolution) => convolution,
         other => return Ok(vec![other]),
@@ -264,8 +273,9 @@ fn problems(command: &str, logged: bool) -> Result<Vec<Problem>, ProblemError> {
     let found: Vec<Convolution> = match (convolution.check(), of_all) {
         (Ok(()), Some(of_all)) if logged => vec![convolution, of_all],
         (Ok(()), _) => vec![convolution],
-        (Err(ProblemError::Groups { .. }), Some(of_all)) => vec![of_all],
-        (Err(error), _) => return Err(error),
+        // Of the two, only the groups can be wrong.
+        (Err(_), Some(of_all)) => vec![of_all],
+        (Err(error), None) => return Err(error),
     };
     Ok(found.into_iter().map(Problem::Convolution).collect())
 }

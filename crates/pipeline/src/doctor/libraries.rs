@@ -8,7 +8,7 @@ use gfxpack_kdb::MiopenVersion;
 use gfxpack_miopen::MIOPEN;
 use gfxpack_model::Target;
 use gfxpack_rocfft::ROCFFT;
-use gfxpack_stock_library::{Library, LibraryError};
+use gfxpack_stock_library::{Library, installed_file};
 
 use super::finding::Findings;
 use crate::error::{Error, in_full};
@@ -32,7 +32,7 @@ pub fn check_libraries(
                 versions.extend(version.filter(|version| version.is_known()));
                 check_library(&library, findings);
             }
-            Err(error) => findings.warning(MIOPEN_ABOUT, in_full(&error), error.hint()),
+            Err(error) => findings.warning(MIOPEN_ABOUT, in_full(&error), hint_of(&error)),
         }
     }
     versions
@@ -70,10 +70,10 @@ pub fn check_rocfft(
     cancel: &Cancel,
     findings: &mut Findings<'_>,
 ) {
-    let library = match Library::installed(&ROCFFT, rocm) {
+    let Some((file, root)) = installed_file(&ROCFFT, rocm) else { return };
+    let library = match Library::at(&ROCFFT, &file, Some(&root)) {
         Ok(library) => library,
-        Err(LibraryError::NotInstalled { .. }) => return,
-        Err(error) => return findings.warning(ABOUT, in_full(&error), error.hint()),
+        Err(error) => return findings.warning(ABOUT, in_full(&error), hint_of(&error)),
     };
     if variables.reading_off {
         findings.warning(

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::{KernelKey, Target};
-use gfxpack_rocfft::{CacheKey, WriteError};
+use gfxpack_rocfft::CacheKey;
 
 use super::format_operations::{FormatOperations, Rows, Verified};
-use crate::error::{self, Error, Result, in_full};
+use crate::error::{self, Result, in_full};
 use crate::kernel_library::RocfftFacts;
 use crate::options::KdbForm;
 use crate::rocfft::kernel_name;
@@ -43,10 +43,9 @@ impl FormatOperations for RocfftCache {
         let object = |position: usize| {
             let object = (rows.object)(order[position].1)?;
             (rows.progress)(position as u64 + 1, keys.len() as u64);
-            Ok::<_, Error>(object)
+            Ok(object)
         };
-        let written = gfxpack_rocfft::write(path, &keys, object);
-        written.map_err(object_error)?;
+        gfxpack_rocfft::write(path, &keys, object)?;
         Ok(keys.len() as u64)
     }
 
@@ -68,7 +67,7 @@ impl FormatOperations for RocfftCache {
         let mut names = BTreeSet::new();
         gfxpack_rocfft::Reader::open(path)?.for_each_key(|key| {
             names.insert(crate::rocfft::source_name(&key.kernel_name));
-            Ok::<(), gfxpack_rocfft::ReadError>(())
+            Ok(())
         })?;
         Ok(names)
     }
@@ -77,16 +76,5 @@ impl FormatOperations for RocfftCache {
     fn identity(&self, _form: KdbForm) -> String {
         let facts = self.0.as_ref().map(|facts| (facts.hip_version, facts.generator_sum));
         format!("{facts:?}")
-    }
-}
-
-/// Replaces the writer's error by the store's own, if it wraps one.
-fn object_error(error: WriteError) -> Error {
-    match error {
-        WriteError::Code { source, key } => match source.downcast::<Error>() {
-            Ok(error) => *error,
-            Err(source) => WriteError::Code { source, key }.into(),
-        },
-        other => other.into(),
     }
 }

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use gfxpack_model::probe_line::{fields, line};
+use gfxpack_model::{Error, ErrorKind, Result};
 use gfxpack_stock_library::{CANCELLED, DeadlineReader, ProbeDirectory, ProbeProcess};
 
-use super::error::{AskError, PlanFailure};
-use super::options::{AskOptions, InstalledCache, ROCFFT};
+use super::{AskOptions, InstalledCache, PlanFailure, ROCFFT, unusable};
 use crate::plan::{FftPlan, Placement, Precision};
 
 /// Longer than any useful plan takes.
@@ -54,8 +54,8 @@ fn start<'p>(
     plans: impl Iterator<Item = &'p FftPlan>,
     installed: InstalledCache<'_>,
     options: &AskOptions<'_>,
-) -> Result<(ProbeProcess, Vec<usize>), AskError> {
-    let directory = ProbeDirectory::create(options.library, None, options.scratch)?;
+) -> Result<(ProbeProcess, Vec<usize>)> {
+    let directory = ProbeDirectory::create(&ROCFFT, options.library, None, options.scratch)?;
     let sources = directory.create_dir("sources")?;
     let mut command = directory.command(options.library, options.probe, None);
     let inside = |name: &str| directory.path().join(name);
@@ -80,7 +80,7 @@ fn start<'p>(
             asked.push(number);
         }
     }
-    let process = ProbeProcess::start(&ROCFFT, options.probe, command, directory)?;
+    let process = ProbeProcess::start(options.probe, command, directory)?;
     // If the probe has ended, its message is read later.
     let _ = process.load(options.library, options.arch, options.compute_units, &lines);
     Ok((process, asked))
@@ -91,18 +91,20 @@ pub(super) fn run<'p>(
     plans: impl Iterator<Item = &'p FftPlan>,
     installed: InstalledCache<'_>,
     options: &AskOptions<'_>,
-) -> Result<ProbeEnd, AskError> {
+) -> Result<ProbeEnd> {
     let (mut process, plans) = start(plans, installed, options)?;
     let deadline = Instant::now() + PLAN_LIMIT;
     let patient = DeadlineReader::new(&process.socket, deadline, options.cancelled)
-        .map_err(|source| process.start_error(source))?;
+        .map_err(ROCFFT.not_started(options.probe))?;
     let mut reader = BufReader::new(patient);
     let (mut output, mut line, mut overdue) = (ProbeOutput::default(), Vec::new(), false);
     loop {
         line.clear();
         reader.get_mut().wait_until(Instant::now() + PLAN_LIMIT);
         match reader.read_until(b'\n', &mut line) {
-            Err(error) if error.kind() == CANCELLED => return Err(AskError::Cancelled),
+            Err(error) if error.kind() == CANCELLED => {
+                return Err(Error::without_hint(ErrorKind::Interrupted, "interrupted"));
+            }
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 process.kill();
                 overdue = true;
@@ -126,7 +128,7 @@ pub(super) fn run<'p>(
             };
             Ok(ProbeEnd::Died { plan, failure })
         }
-        _ => Err(process.early_end(status).into()),
+        _ => Err(process.early_end(status)),
     }
 }
 
@@ -146,12 +148,7 @@ pub(super) struct ProbeOutput {
 impl ProbeOutput {
     /// Handles a line. Returns whether it is the last one. `plans` has the number of the plan for
     /// each request.
-    fn line(
-        &mut self,
-        line: &[u8],
-        plans: &[usize],
-        probe: &ProbeProcess,
-    ) -> Result<bool, AskError> {
+    fn line(&mut self, line: &[u8], plans: &[usize], probe: &ProbeProcess) -> Result<bool> {
         if let Some(version) = probe.version(line)? {
             self.version = short_version(&version);
             return Ok(false);
@@ -175,9 +172,9 @@ impl ProbeOutput {
             // The library could then compile other kernels than with a GPU.
             ["unanswered", question] => {
                 let what = "which has no answer without a GPU";
-                return Err(AskError::Library(format!("librocfft asks for `{question}`, {what}")));
+                return Err(unusable(format!("librocfft asks for `{question}`, {what}")));
             }
-            _ => return Err(probe.load_error("the probe can't be read").into()),
+            _ => return Err(probe.not_loaded("the probe can't be read")),
         }
         Ok(false)
     }

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use gfxpack_model::{Error, Result};
 use gfxpack_sqlite::StepBudget;
 use rusqlite::Connection;
 
-use crate::file::error::ReadError;
-use crate::file::open::{self, sqlite_error};
+use crate::file::open::{Fault, check_schema, connect, row_error, runaway, sqlite_error};
 use crate::file::row::{RowError, code_of, key_of};
 use crate::key::CacheKey;
 
@@ -38,11 +38,15 @@ impl Reader {
     /// Opens a file, and checks that its schema is a kernel cache's.
     ///
     /// # Errors
-    /// [`ReadError`], except for those of rows.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, ReadError> {
-        let path = path.as_ref().to_owned();
-        let (connection, budget, bytes) = open::connect(&path)?;
-        open::check_schema(&path, &connection)?;
+    /// If it is no kernel cache, or can't be read.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_or_fault(path.as_ref()).map_err(|(_, error)| error)
+    }
+
+    pub(crate) fn open_or_fault(path: &Path) -> Result<Self, Fault> {
+        let path = path.to_owned();
+        let (connection, budget, bytes) = connect(&path)?;
+        check_schema(&path, &connection)?;
         Ok(Self { path, connection, bytes, budget })
     }
 
@@ -50,9 +54,8 @@ impl Reader {
     /// [`check_row`](crate::check_row) to check the object.
     ///
     /// # Errors
-    /// [`ReadError::Row`] for a damaged row, [`ReadError::Sqlite`] for a damaged
-    /// file.
-    pub fn get(&self, key: &CacheKey) -> Result<Option<Vec<u8>>, ReadError> {
+    /// For a damaged file, or, with a [`RowError`] as the cause, a damaged row.
+    pub fn get(&self, key: &CacheKey) -> Result<Option<Vec<u8>>> {
         self.budget.renew();
         let mut statement =
             self.connection.prepare_cached(SELECT_ONE).map_err(|e| self.sqlite(e))?;
@@ -62,25 +65,22 @@ impl Reader {
         let Some(row) = rows.next().map_err(|source| self.sqlite(source))? else { return Ok(None) };
         let code = match key_of(row) {
             Ok(found) if found == *key => code_of(row),
-            _ => Err(RowError::OtherKey),
+            _ => Err(RowError::other_key()),
         };
-        code.map(Some).map_err(|source| self.row(0, source))
+        code.map(Some).map_err(|source| row_error(&self.path, 0, source))
     }
 
     /// Calls `each` with every key in order. Code objects are not read.
     ///
     /// # Errors
     /// The first error: a damaged row, a damaged file, or one of `each`.
-    pub fn for_each_key<E: From<ReadError>>(
-        &self,
-        mut each: impl FnMut(CacheKey) -> Result<(), E>,
-    ) -> Result<(), E> {
+    pub fn for_each_key(&self, mut each: impl FnMut(CacheKey) -> Result) -> Result {
         let mut previous: Option<CacheKey> = None;
         self.walk(|number, key| {
-            let key = key.map_err(|source| self.row(number, source))?;
+            let key = key.map_err(|source| row_error(&self.path, number, source))?;
             // A tree that leads back into itself repeats keys.
             if previous.as_ref().is_some_and(|previous| *previous >= key) {
-                return Err(self.row(number, RowError::Order).into());
+                return Err(row_error(&self.path, number, RowError::order()));
             }
             previous = Some(key.clone());
             each(key)
@@ -91,34 +91,29 @@ impl Reader {
     /// time.
     ///
     /// # Errors
-    /// As [`Self::for_each_key`]; [`ReadError::Runaway`] if they have more bytes than the file.
-    pub fn for_each_row<E: From<ReadError>>(
-        &self,
-        mut each: impl FnMut(CacheKey, Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), E> {
+    /// As [`Self::for_each_key`], and if they have more bytes than the file.
+    pub fn for_each_row(&self, mut each: impl FnMut(CacheKey, Vec<u8>) -> Result) -> Result {
         let (mut number, mut total) = (0, 0);
         self.for_each_key(|key| {
             number += 1;
-            let code = self.get(&key)?.ok_or_else(|| self.row(number, RowError::OtherKey))?;
+            let other = || row_error(&self.path, number, RowError::other_key());
+            let code = self.get(&key)?.ok_or_else(other)?;
             self.add_up(&mut total, code.len())?;
             each(key, code)
         })
     }
 
     /// Adds the size of a row to the total, and checks the limit.
-    pub(crate) fn add_up(&self, total: &mut u64, bytes: usize) -> Result<(), ReadError> {
+    pub(crate) fn add_up(&self, total: &mut u64, bytes: usize) -> Result {
         *total += bytes as u64;
-        if *total > self.bytes {
-            return Err(ReadError::Runaway { path: self.path.clone() });
-        }
-        Ok(())
+        if *total > self.bytes { Err(runaway(&self.path)) } else { Ok(()) }
     }
 
     /// Calls `each` with every key, or the error of its row, numbered from 1.
-    pub(crate) fn walk<E: From<ReadError>>(
+    pub(crate) fn walk(
         &self,
-        mut each: impl FnMut(u64, Result<CacheKey, RowError>) -> Result<(), E>,
-    ) -> Result<(), E> {
+        mut each: impl FnMut(u64, Result<CacheKey, RowError>) -> Result,
+    ) -> Result {
         self.budget.renew();
         let connection = &self.connection;
         let mut statement = connection.prepare(SELECT_KEYS).map_err(|e| self.sqlite(e))?;
@@ -133,14 +128,10 @@ impl Reader {
             number += 1;
             each(number, key_of(row))?;
         }
-        Err(ReadError::Runaway { path: self.path.clone() }.into())
+        Err(runaway(&self.path))
     }
 
-    pub(crate) fn sqlite(&self, source: rusqlite::Error) -> ReadError {
+    fn sqlite(&self, source: rusqlite::Error) -> Error {
         sqlite_error(&self.path, source)
-    }
-
-    fn row(&self, row: u64, source: RowError) -> ReadError {
-        ReadError::Row { path: self.path.clone(), row, source }
     }
 }

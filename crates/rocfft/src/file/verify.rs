@@ -3,9 +3,8 @@
 use std::fmt;
 use std::path::Path;
 
-use gfxpack_model::{KernelFileFormat, in_full};
+use gfxpack_model::{KernelFileFormat, Result, in_full};
 
-use crate::file::error::ReadError;
 use crate::file::read::Reader;
 use crate::file::row::{RowError, check_row};
 use crate::key::CacheKey;
@@ -64,30 +63,29 @@ impl Report {
 /// must be for `arch`; without `arch`, for the processor in the file's name, if there is one.
 ///
 /// # Errors
-/// [`ReadError::Io`] if the file can't be read at all. All other errors are in the report.
-pub fn verify(path: &Path, arch: Option<&str>) -> Result<Report, ReadError> {
+/// If the file can't be read at all. All other errors are in the report.
+pub fn verify(path: &Path, arch: Option<&str>) -> Result<Report> {
     let mut report = Report::default();
     let arch = arch.or_else(|| KernelFileFormat::RocfftCache.target_part(path));
-    let done = Reader::open(path).and_then(|reader| {
-        // If damage ends this check, the rows may still be readable.
-        if let Err(error) = integrity(&reader, &mut report) {
-            report.add("integrity", None, error.to_string());
+    let reader = match Reader::open_or_fault(path) {
+        Err(("io", error)) => return Err(error),
+        Err((class, error)) => {
+            report.add(class, None, in_full(&error));
+            return Ok(report);
         }
-        rows(&reader, arch, &mut report)
-    });
-    let class = match &done {
-        Err(ReadError::Io { .. }) => return done.map(|()| report),
-        Err(ReadError::Unusable { .. }) => "not-sqlite",
-        Err(ReadError::Schema { .. }) => "schema",
-        Err(_) => "unreadable",
-        Ok(()) => return Ok(report),
+        Ok(reader) => reader,
     };
-    let detail = done.err().map(|error| in_full(&error));
-    report.add(class, None, detail.unwrap_or_default());
+    // If damage ends this check, the rows may still be readable.
+    if let Err(error) = integrity(&reader, &mut report) {
+        report.add("integrity", None, error.to_string());
+    }
+    if let Err(error) = rows(&reader, arch, &mut report) {
+        report.add("unreadable", None, in_full(&error));
+    }
     Ok(report)
 }
 
-fn integrity(reader: &Reader, report: &mut Report) -> Result<(), rusqlite::Error> {
+fn integrity(reader: &Reader, report: &mut Report) -> rusqlite::Result<()> {
     reader.budget.renew();
     let mut statement = reader.connection.prepare("PRAGMA integrity_check(100)")?;
     let mut lines = statement.query(())?;
@@ -101,19 +99,19 @@ fn integrity(reader: &Reader, report: &mut Report) -> Result<(), rusqlite::Error
     Ok(())
 }
 
-fn rows(reader: &Reader, arch: Option<&str>, report: &mut Report) -> Result<(), ReadError> {
+fn rows(reader: &Reader, arch: Option<&str>, report: &mut Report) -> Result {
     let (mut previous, mut code_bytes): (Option<CacheKey>, _) = (None, 0);
     reader.walk(|number, key| {
         report.rows += 1;
         let key = match key {
             Ok(key) => key,
             Err(error) => {
-                report.add(error.class(), None, format!("row {number}: {error}"));
+                report.add(error.class, None, format!("row {number}: {error}"));
                 return Ok(());
             }
         };
         if previous.as_ref().is_some_and(|previous| *previous >= key) {
-            report.add("integrity", Some(&key), RowError::Order.to_string());
+            report.add("integrity", Some(&key), RowError::order().to_string());
         }
         if let Some(arch) = arch.filter(|arch| *arch != key.arch) {
             let detail = format!("the row is for {}, the file for {arch}", key.arch);
@@ -124,15 +122,17 @@ fn rows(reader: &Reader, arch: Option<&str>, report: &mut Report) -> Result<(), 
                 reader.add_up(&mut code_bytes, code.len())?;
                 check_row(&key, &code)
             }
-            Ok(None) => Err(RowError::OtherKey),
-            Err(ReadError::Row { source, .. }) => Err(source),
-            Err(error) => {
-                report.add("unreadable", Some(&key), in_full(&error));
-                Ok(())
-            }
+            Ok(None) => Err(RowError::other_key()),
+            Err(error) => match error.cause::<RowError>() {
+                Some(source) => Err(source.clone()),
+                None => {
+                    report.add("unreadable", Some(&key), in_full(&error));
+                    Ok(())
+                }
+            },
         };
         if let Err(error) = checked {
-            report.add(error.class(), Some(&key), error.to_string());
+            report.add(error.class, Some(&key), error.to_string());
         }
         previous = Some(key);
         Ok(())

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::Path;
 
-use gfxpack_rocfft::{CacheKey, ReadError, Reader, verify};
+use gfxpack_rocfft::{CacheKey, Reader, verify};
 
 use crate::support::{code, key, rows, write_all};
 
@@ -13,7 +13,7 @@ fn go_through(path: &Path, keys: &[CacheKey]) {
         let mut total = 0;
         let _ = reader.for_each_row(|_, code| {
             total += code.len();
-            Ok::<_, ReadError>(())
+            Ok(())
         });
         assert!(total <= bytes.len(), "{total}");
         for key in keys {
@@ -63,7 +63,7 @@ fn other_files_are_refused_with_a_reason() {
     let check = |class: &str, expected: &str| {
         let error = Reader::open(&path).err().expect("refused");
         assert_eq!(error.to_string().replace(&*path.to_string_lossy(), "X"), expected);
-        assert!(!error.hint().is_empty());
+        assert!(error.hint().is_some());
         assert_eq!(verify(&path, None).unwrap().findings[0].class, class);
     };
     fs::write(&path, "x").unwrap();
@@ -93,5 +93,5 @@ fn other_files_are_refused_with_a_reason() {
     rusqlite::Connection::open(&path).unwrap().execute_batch(wal).unwrap();
     check("not-sqlite", "failed to read `X`: its journal mode is not `delete`");
     fs::remove_file(&path).unwrap();
-    assert!(matches!(verify(&path, None), Err(ReadError::Io { .. })));
+    assert!(verify(&path, None).unwrap_err().io_kind().is_some());
 }

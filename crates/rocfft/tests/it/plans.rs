@@ -1,4 +1,4 @@
-use gfxpack_rocfft::{FftPlan, ListError, read_plans};
+use gfxpack_rocfft::{FftPlan, read_plans};
 
 #[track_caller]
 fn check(line: &str, expected: Result<&str, &str>) {
@@ -156,12 +156,13 @@ fn a_list_gives_each_plan_once_and_errors_have_their_line() {
     assert_eq!(skipped, [(3, 2, "c2c sp"), (4, 1, "x\u{fffd}")]);
 
     let refused = |bytes: &[u8]| read_plans("x", bytes).unwrap_err();
-    assert!(matches!(refused(b"# none\n"), ListError::Nothing { .. }));
+    let nothing = "failed to find a plan in `x`";
+    assert_eq!(refused(b"# none\n").to_string(), nothing);
     let error = refused(b"\nc2c sp\n");
     assert_eq!(
         error.to_string(),
         "failed to read `x:2`: failed to read the plan: `ip` or `op` expected at its end"
     );
-    assert!(error.hint().contains("c2c sp ip"));
-    assert!(matches!(refused(&vec![b' '; 1 << 20]), ListError::Nothing { .. }));
+    assert!(error.hint().unwrap().contains("c2c sp ip"));
+    assert_eq!(refused(&vec![b' '; 1 << 20]).to_string(), nothing);
 }

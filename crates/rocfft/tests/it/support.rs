@@ -1,6 +1,5 @@
 //! Keys and code objects for tests.
 
-use std::convert::Infallible;
 use std::path::Path;
 
 use gfxpack_rocfft::{CacheKey, write};
@@ -69,7 +68,7 @@ pub(crate) fn elf(flags: u32, symbol: &str, padding: usize) -> Vec<u8> {
 /// Writes keys in order with their code objects.
 pub(crate) fn write_all(path: &Path, rows: &[(CacheKey, Vec<u8>)]) {
     let keys: Vec<_> = rows.iter().map(|(key, _)| key.clone()).collect();
-    write(path, &keys, |at| Ok::<_, Infallible>(rows[at].1.clone())).unwrap()
+    write(path, &keys, |at| Ok(rows[at].1.clone())).unwrap()
 }
 
 /// Forty rows with code objects of 300 bytes to 20 KB, in order.

@@ -6,6 +6,5 @@
 mod device;
 mod error;
 pub(crate) mod event;
-mod launch;
 pub(crate) mod memory;
 mod module;

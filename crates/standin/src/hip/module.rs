@@ -1,7 +1,7 @@
 //! Modules and their functions: the stand-in's objects have every function, real ones those of
 //! their symbol table.
 
-use core::ffi::{CStr, c_char, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
 use std::collections::BTreeSet;
 use std::ptr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::error::{
 use super::event::function_loaded;
 use crate::code_object::{self, Image};
 use crate::record::{Event, Key, record};
-use crate::sqlite;
+use crate::{give, sqlite, succeed};
 
 /// A loaded object.
 #[derive(Debug)]
@@ -84,4 +84,21 @@ unsafe extern "C" fn hipModuleGetFunction(
     // SAFETY: the caller passes a place for the function, which is never dereferenced.
     unsafe { function.write(ptr::dangling_mut()) };
     SUCCESS
+}
+
+// Nothing runs, but launches succeed, since libraries load further kernels between them.
+succeed! {
+    hipExtModuleLaunchKernel
+    hipModuleLaunchCooperativeKernel
+    hipModuleLaunchKernel
+}
+
+// One work group fits, whatever it needs.
+give! {
+    hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(
+        groups: *mut c_int,
+        _function: *mut c_void,
+        _work_items: c_int,
+        _shared_memory: usize
+    ) { *groups = 1 }
 }

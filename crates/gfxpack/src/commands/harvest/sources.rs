@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use gfxpack_harvest::log::Seen;
-use gfxpack_harvest::{ContentKind, FileReport, HarvestError, Input, Options, list};
+use gfxpack_harvest::{ContentKind, FileReport, Input, Options, list};
 use gfxpack_pipeline::progress::{Step, Unit};
 use gfxpack_pipeline::skipped_lines;
 
@@ -41,7 +41,7 @@ fn inputs(sources: &Sources) -> Result<Vec<Input>> {
 pub(super) fn read<T>(
     sources: &Sources,
     context: &Context,
-    read: impl FnOnce(&[Input], Options<'_>) -> Result<(T, Vec<FileReport>), HarvestError>,
+    read: impl FnOnce(&[Input], Options<'_>) -> Result<(T, Vec<FileReport>)>,
 ) -> Result<(T, Vec<FileReport>)> {
     let Context { cancel, output, .. } = context;
     let inputs = inputs(sources)?;
@@ -50,9 +50,7 @@ pub(super) fn read<T>(
     let reporter = Reporter::new(context);
     let step = Step::new(&reporter, "reading", Unit::Bytes, total);
     let (add, cancelled) = (|bytes| step.add(bytes), || cancel.is_cancelled());
-    let mut options = Options::default();
-    options.read = Some(&add);
-    options.cancelled = Some(&cancelled);
+    let options = Options { read: Some(&add), cancelled: Some(&cancelled) };
     let (found, files) = read(&inputs, options)?;
     drop(step);
     report_files(&files, sources, output)?;
@@ -118,5 +116,7 @@ fn report_files(files: &[FileReport], sources: &Sources, output: &Output) -> Res
     let mut errors = files.iter().filter_map(|file| file.error.as_ref());
     let fatal = if sources.keep_going { None } else { errors.next() };
     errors.for_each(|error| output.warn(&fail::in_full(error)));
-    fatal.map_or(Ok(()), |error| Err(fail::usage(fail::in_full(error), error.hint())))
+    fatal.map_or(Ok(()), |error| {
+        Err(fail::usage(fail::in_full(error), error.hint().unwrap_or_default()))
+    })
 }
