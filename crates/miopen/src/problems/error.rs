@@ -2,7 +2,6 @@
 
 use gfxpack_harvest::log::{LogError, Seen};
 use gfxpack_harvest::{HarvestError, Skipped};
-use gfxpack_tuning::ReadError;
 
 use crate::problem::ProblemError;
 
@@ -18,7 +17,7 @@ pub enum ProblemsError {
     File(#[from] HarvestError),
     /// A database that cannot be read.
     #[error(transparent)]
-    Database(#[from] ReadError),
+    Database(#[from] gfxpack_model::Error),
     /// Lines that should be problems but are none.
     #[error("failed to read `{name}:{}`{}: {}", .first.first, and_more(*.more), .first.why)]
     Lines {
@@ -96,7 +95,7 @@ impl ProblemsError {
     pub fn hint(&self) -> String {
         match self {
             Self::File(error) => error.hint().to_owned(),
-            Self::Database(error) => error.hint(),
+            Self::Database(error) => error.hint().unwrap_or_default().to_owned(),
             Self::Lines { first, .. } => first.hint.to_owned(),
             Self::Nothing { passed_over: Some((line, error)), .. } => {
                 format!("the first record that was skipped is in line {line}: {error}")

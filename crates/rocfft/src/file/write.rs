@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gfxpack_sqlite::{NewFile, NewFileError};
+use gfxpack_sqlite::NewFile;
 
 use crate::file::error::WriteError;
 use crate::file::row::check_row;
@@ -39,7 +39,7 @@ where
     if let Some(pair) = keys.windows(2).find(|pair| pair[0] >= pair[1]) {
         return Err(WriteError::Order(Box::new(pair[1].clone())));
     }
-    let io = |NewFileError { path, source, .. }| WriteError::Io { path, source };
+    let io = |(_, source)| WriteError::Io { path: path.to_owned(), source };
     let sqlite = |source| WriteError::Sqlite { path: path.to_owned(), source };
     let file = NewFile::beside(path).map_err(io)?;
     let connection = file.connect().map_err(sqlite)?;
