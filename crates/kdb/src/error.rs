@@ -236,7 +236,13 @@ impl ReadError {
                 "check the permissions of the file and its directory, and that the program may \
                  open more files (`ulimit -n`)"
             }
-            Fault::Sqlite(_) if self.kind() == KdbErrorKind::Denied => {
+            Fault::Sqlite(source)
+                if self.kind() == KdbErrorKind::Denied
+                    && !matches!(
+                        source.sqlite_error_code(),
+                        Some(ErrorCode::DiskFull | ErrorCode::TooBig)
+                    ) =>
+            {
                 "try again; if that changes nothing, check the system's memory and its disk"
             }
             Fault::Sqlite(_) if self.kind() == KdbErrorKind::Busy => {

@@ -150,9 +150,6 @@ impl Reader {
     }
 
     /// The row of one key as stored, not decoded.
-    ///
-    /// # Errors
-    /// As [`Reader::get`].
     #[cfg(feature = "tools")]
     pub(crate) fn stored(&self, key: &KernelKey) -> Result<Option<StoredBlob>, ReadError> {
         self.with_row(key, |row| {
@@ -181,9 +178,6 @@ impl Reader {
 
     /// Up to `limit` rows after `key`, or from the first row on, in canonical
     /// order.
-    ///
-    /// # Errors
-    /// As [`Reader::for_each_row`].
     #[cfg(feature = "tools")]
     pub(crate) fn rows_after(
         &self,

@@ -160,9 +160,6 @@ struct PrivateDir(PathBuf);
 impl PrivateDir {
     /// Creates a directory of mode 0700 in `parent`, with a name that can't be
     /// guessed.
-    ///
-    /// # Errors
-    /// The errors of the file system.
     fn create(parent: &Path) -> io::Result<Self> {
         // Each `RandomState` has its own random keys from the operating system.
         let path = parent.join(format!("gfxpack-{:016x}", RandomState::new().hash_one(())));
