@@ -20,8 +20,9 @@ pub struct Cache {
     pub switches: &'static [Switch],
     /// The limits of these variables, as text; may be empty.
     pub disable_note: &'static str,
-    /// Variables that move it.
-    pub location_variables: &'static [LocationVariable],
+    /// Variables that move it or a part of it, each with its value below the directory
+    /// that the user chose; a file if it has an extension.
+    pub location_variables: &'static [(&'static str, &'static str)],
     /// Further effects of these variables, as text; may be empty.
     pub location_note: &'static str,
 }
@@ -35,11 +36,15 @@ impl Cache {
         self.places.iter().filter_map(first).filter_map(|place| place.directory(user)).collect()
     }
 
-    /// The variables that now switch it, or a part of it, off; empty if it is
-    /// in use.
+    /// The variables that now switch it, or a part of it, off, with their values; empty
+    /// if it is in use.
     #[must_use]
-    pub fn switched_off(&self, user: &UserEnvironment) -> Vec<SwitchedOff> {
-        self.switches.iter().filter_map(|switch| switch.in_effect(user)).collect()
+    pub fn switched_off(&self, user: &UserEnvironment) -> Vec<(&'static Switch, String)> {
+        let in_effect = |switch: &'static Switch| {
+            let value = user.raw(switch.name).filter(|value| switch.values.hold(value))?;
+            Some((switch, value.to_string_lossy().into_owned()))
+        };
+        self.switches.iter().filter_map(in_effect).collect()
     }
 }
 
@@ -102,22 +107,6 @@ impl Place {
             Base::Fixed(_) => "there is no HOME",
         };
         Self { base, below, rule, filter, beside: None, tuning: false, shared: false }
-    }
-
-    pub(crate) const fn because(self, rule: &'static str) -> Self {
-        Self { rule, ..self }
-    }
-
-    pub(crate) const fn beside(self, holds: fn(&Item<'_>) -> bool) -> Self {
-        Self { beside: Some(holds), ..self }
-    }
-
-    pub(crate) const fn tuning(self) -> Self {
-        Self { tuning: true, ..self }
-    }
-
-    pub(crate) const fn shared(self) -> Self {
-        Self { shared: true, ..self }
     }
 
     fn applies(&self, user: &UserEnvironment) -> bool {
@@ -194,28 +183,6 @@ impl CacheDirectory {
     }
 }
 
-/// A variable that names the place of a cache, or of a part of it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LocationVariable {
-    /// `TRITON_CACHE_DIR`.
-    pub name: &'static str,
-    /// Its value, below the directory that the user chose; a file if it has an
-    /// extension.
-    pub below: &'static str,
-}
-
-impl LocationVariable {
-    /// The directory that must exist, below the one that the user chose.
-    #[must_use]
-    pub fn directory(&self) -> &'static str {
-        match self.below.rsplit_once('/') {
-            Some((directory, file)) if file.contains('.') => directory,
-            _ => self.below,
-        }
-    }
-}
-
 /// A variable that switches a cache, or a part of it, off.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -242,28 +209,6 @@ pub(crate) enum Values {
     NotEmpty,
     /// Anything that does not begin with `1`.
     NotOne,
-}
-
-/// A variable that is in effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SwitchedOff {
-    /// The variable.
-    pub name: &'static str,
-    /// Its value.
-    pub value: String,
-    /// The effect; completes "off: …".
-    pub effect: &'static str,
-}
-
-impl Switch {
-    /// The variable, if its value switches the cache off.
-    fn in_effect(&self, user: &UserEnvironment) -> Option<SwitchedOff> {
-        let value = user.raw(self.name)?;
-        let (name, effect) = (self.name, self.effect);
-        let value_text = || value.to_string_lossy().into_owned();
-        self.values.hold(value).then(|| SwitchedOff { name, value: value_text(), effect })
-    }
 }
 
 impl Values {

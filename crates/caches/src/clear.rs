@@ -1,5 +1,6 @@
 //! Removes cache entries, except those that must be kept.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::cache::CacheDirectory;
 use crate::entry::CacheEntry;
-use crate::live::{self, OpenFiles};
+use crate::live;
 use crate::user_environment::UserEnvironment;
 
 /// Permission bit: in a directory of many users, each may remove only their own
@@ -31,7 +32,7 @@ pub struct CacheCleaner {
     now: SystemTime,
     user: u32,
     homes: Vec<PathBuf>,
-    open: OpenFiles,
+    open: HashSet<(u64, u64)>,
 }
 
 /// Why an entry is kept.
@@ -80,7 +81,7 @@ impl CacheCleaner {
             now,
             user: rustix::process::geteuid().as_raw(),
             homes: environment.homes().filter_map(|home| fs::canonicalize(home).ok()).collect(),
-            open: OpenFiles::read(),
+            open: live::open_files(),
         }
     }
 
@@ -251,11 +252,21 @@ impl CacheCleaner {
 
     /// Whether another process is using any part of it.
     fn use_of(&self, entry: &CacheEntry) -> Option<KeepReason> {
-        let used = |path: &PathBuf| self.open.has(path) || live::is_locked(path);
+        let is_open = |path: &PathBuf| {
+            fs::symlink_metadata(path).is_ok_and(|of| self.open.contains(&(of.dev(), of.ino())))
+        };
+        let used = |path: &PathBuf| is_open(path) || live::is_locked(path);
         entry.walk().find(used).map(|path| KeepReason::of("live", &path, "is in use"))
     }
 }
 
 fn is_gone(path: &Path) -> bool {
     fs::symlink_metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// The time now, for the ages of entries. No shipped output depends on it.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "the age of cache entries reaches no output file")]
+pub fn now() -> SystemTime {
+    SystemTime::now()
 }

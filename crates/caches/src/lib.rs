@@ -8,8 +8,8 @@
 //!   are never touched.
 //! - [`CacheCleaner`] decides whether an entry may be removed, and removes it;
 //!   [`Versions`] selects versions of MIOpen.
-//! - [`Switch`] is a variable that switches a cache off, [`LocationVariable`] one that
-//!   moves it, and [`Shell`] the shell for which lines are written.
+//! - [`Switch`] is a variable that switches a cache off, and [`Shell`] the shell for which
+//!   lines are written.
 //!
 //! `docs/caches.md` is the guide for users. This crate knows file names and
 //! locks. It knows nothing of kernels, kdbs, or gfxpack's own cache.
@@ -24,8 +24,6 @@
 
 mod cache;
 mod clear;
-mod clock;
-mod destination;
 mod entry;
 mod live;
 mod patterns;
@@ -34,12 +32,10 @@ mod table;
 mod user_environment;
 mod version;
 
-pub use cache::{Cache, CacheDirectory, LocationVariable, Place, Switch, SwitchedOff};
-pub use clear::{CacheCleaner, KeepReason};
-pub use clock::now;
-pub use destination::Destination;
+pub use cache::{Cache, CacheDirectory, Place, Switch};
+pub use clear::{CacheCleaner, KeepReason, now};
 pub use entry::{CacheEntry, Scan};
-pub use shell::Shell;
+pub use shell::{Shell, destination};
 pub use table::CACHES;
 pub use user_environment::UserEnvironment;
 pub use version::{MiopenVersion, Versions};

@@ -10,44 +10,29 @@ use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
 
 use crate::patterns::is_sqlite;
 
-/// Files that other processes have open: those of this user, and readable ones
-/// of others.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct OpenFiles {
-    /// Device and inode.
-    files: HashSet<(u64, u64)>,
-}
-
-impl OpenFiles {
-    /// The files that are open now, by the descriptors in /proc; empty if
-    /// processes are not visible there.
-    pub(crate) fn read() -> Self {
-        let own = std::process::id().to_string();
-        let mut files = HashSet::new();
-        for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let name = process.file_name();
-            let number = name.to_str().is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
-            if !number || name.to_str() == Some(&own) {
-                continue;
-            }
-            let descriptors = fs::read_dir(process.path().join("fd"));
-            for descriptor in descriptors.into_iter().flatten().flatten() {
-                // Follows the kernel's link to the file itself.
-                if let Ok(metadata) = fs::metadata(descriptor.path())
-                    && metadata.is_file()
-                {
-                    files.insert((metadata.dev(), metadata.ino()));
-                }
+/// The files that other processes have open now, as device and inode: those of this
+/// user, and readable ones of others, by the descriptors in /proc; empty if
+/// processes are not visible there.
+pub(crate) fn open_files() -> HashSet<(u64, u64)> {
+    let own = std::process::id().to_string();
+    let mut files = HashSet::new();
+    for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let name = process.file_name();
+        let number = name.to_str().is_some_and(|n| n.bytes().all(|b| b.is_ascii_digit()));
+        if !number || name.to_str() == Some(&own) {
+            continue;
+        }
+        let descriptors = fs::read_dir(process.path().join("fd"));
+        for descriptor in descriptors.into_iter().flatten().flatten() {
+            // Follows the kernel's link to the file itself.
+            if let Ok(metadata) = fs::metadata(descriptor.path())
+                && metadata.is_file()
+            {
+                files.insert((metadata.dev(), metadata.ino()));
             }
         }
-        Self { files }
     }
-
-    /// Whether another process has the file open.
-    pub(crate) fn has(&self, path: &Path) -> bool {
-        let metadata = fs::symlink_metadata(path);
-        metadata.is_ok_and(|metadata| self.files.contains(&(metadata.dev(), metadata.ino())))
-    }
+    files
 }
 
 /// Ranges of SQLite's locks: those of the database itself, and those of the

@@ -1,4 +1,6 @@
-//! Lines for shells that set and unset variables.
+//! Lines for shells that set and unset variables, and those that move caches.
+
+use crate::cache::Cache;
 
 /// A shell that reads these lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,26 +50,125 @@ impl Shell {
             Self::Csh => format!("unsetenv {name}"),
         }
     }
+}
 
-    /// A line that sets a local variable of the shell to a word followed by
-    /// what `sh` expands a text in double quotes to.
-    pub(crate) fn local(self, name: &str, word: &str, expanded: &str) -> String {
-        match self {
-            Self::Sh => format!("{name}={word}\"{expanded}\""),
-            Self::Fish => format!("set {name} {word}(sh -c 'echo \"{expanded}\"')"),
-            Self::Csh => format!("set {name} = {word}`sh -c 'echo \"{expanded}\"'`"),
+/// This process's number on its machine, from the launchers: Slurm, Open MPI,
+/// MPICH and its derivatives, torchrun. 0 if there is none.
+///
+/// Source: Slurm, srun(1); Open MPI, mpirun(1); MPICH, Hydra's wiki; PyTorch,
+/// torch/distributed/run.py.
+const RANK: &str = "${SLURM_LOCALID:-${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-\
+                    ${LOCAL_RANK:-0}}}}";
+
+/// The new place of caches as `sh` expands it outside of quotes: `dir`, or below it a directory
+/// for each machine and each of its processes.
+#[must_use]
+pub fn destination(dir: &str, per_rank: bool) -> String {
+    if per_rank { format!("{dir}/$(uname -n)/rank-{RANK}") } else { dir.to_owned() }
+}
+
+impl Shell {
+    /// The lines that create the directories of these caches below `dir`, as [`destination`] has it,
+    /// and set their variables, each once. Notes on their limits are comments.
+    #[must_use]
+    pub fn relocation(self, caches: &[&Cache], dir: &str, per_rank: bool) -> Vec<String> {
+        let mut variables: Vec<(&str, &str)> = Vec::new();
+        let mut lines = Vec::new();
+        for cache in caches {
+            if !cache.location_note.is_empty() {
+                lines.push(format!("# {}: {}", cache.name, cache.location_note));
+            }
+            for one in cache.location_variables {
+                // Two caches may share a variable.
+                if !variables.contains(one) {
+                    variables.push(*one);
+                }
+            }
         }
-    }
-
-    /// The value of such a variable, as one word.
-    pub(crate) fn value_of(self, name: &str) -> String {
-        format!("\"${name}\"")
+        if variables.is_empty() {
+            return lines;
+        }
+        let word = self.quote(dir);
+        let root = if per_rank {
+            let rank = destination("", true);
+            lines.push(match self {
+                Self::Sh => format!("gfxpack_dir={word}\"{rank}\""),
+                Self::Fish => format!("set gfxpack_dir {word}(sh -c 'echo \"{rank}\"')"),
+                Self::Csh => format!("set gfxpack_dir = {word}`sh -c 'echo \"{rank}\"'`"),
+            });
+            "\"$gfxpack_dir\"".to_owned()
+        } else {
+            word
+        };
+        let mut made = String::from("mkdir -p --");
+        for (_, below) in &variables {
+            let directory = match below.rsplit_once('/') {
+                Some((directory, file)) if file.contains('.') => directory,
+                _ => below,
+            };
+            made.push_str(&format!(" {root}/{directory}"));
+        }
+        lines.push(made);
+        let export = |(name, below): (&str, &str)| self.export(name, &format!("{root}/{below}"));
+        lines.extend(variables.into_iter().map(export));
+        lines
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::CACHES;
+    use crate::user_environment::UserEnvironment;
+
+    #[test]
+    fn the_variables_move_every_place_of_every_cache() {
+        for cache in &CACHES {
+            let set = cache
+                .location_variables
+                .iter()
+                .map(|(name, below)| (*name, format!("/to/{below}")));
+            let variables = [("HOME", "/h".to_owned()), ("USER", "ada".to_owned())];
+            let moved = UserEnvironment::new(variables.into_iter().chain(set), None);
+            let directories = cache.directories(&moved);
+            assert!(!directories.is_empty(), "{}", cache.name);
+            for directory in &directories {
+                // Locks stay in the place in which all processes of a machine
+                // look for them.
+                let locks = directory.dir.ends_with("miopen-lockfiles");
+                assert!(locks || directory.dir.starts_with("/to"), "{}: {directory:?}", cache.name);
+            }
+        }
+    }
+
+    #[test]
+    fn lines_are_for_the_shell() {
+        let wanted = |cache: &&Cache| ["rocfft", "triton"].contains(&cache.name);
+        let caches: Vec<&Cache> = CACHES.iter().filter(wanted).collect();
+        let lines =
+            |dir: &str, per_rank, shell: Shell| shell.relocation(&caches, dir, per_rank).join("\n");
+        assert_eq!(
+            lines("/my dir", false, Shell::Sh),
+            "# rocfft: without the variable it keeps nothing\n\
+             mkdir -p -- '/my dir'/rocfft '/my dir'/triton\n\
+             export ROCFFT_RTC_CACHE_PATH='/my dir'/rocfft/kernels.db\n\
+             export TRITON_CACHE_DIR='/my dir'/triton"
+        );
+        assert_eq!(
+            lines("/d", true, Shell::Sh),
+            format!(
+                "# rocfft: without the variable it keeps nothing\n\
+                 gfxpack_dir=/d\"/$(uname -n)/rank-{RANK}\"\n\
+                 mkdir -p -- \"$gfxpack_dir\"/rocfft \"$gfxpack_dir\"/triton\n\
+                 export ROCFFT_RTC_CACHE_PATH=\"$gfxpack_dir\"/rocfft/kernels.db\n\
+                 export TRITON_CACHE_DIR=\"$gfxpack_dir\"/triton"
+            )
+        );
+        let fish = lines("/d", true, Shell::Fish);
+        assert!(fish.contains("\nset -gx TRITON_CACHE_DIR \"$gfxpack_dir\"/triton"), "{fish}");
+        let csh = lines("/d", true, Shell::Csh);
+        assert!(csh.contains("\nsetenv TRITON_CACHE_DIR \"$gfxpack_dir\"/triton"), "{csh}");
+    }
 
     #[test]
     fn quoted_words_are_literal() {

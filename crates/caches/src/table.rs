@@ -2,7 +2,7 @@
 
 use crate::cache::Base::{Absolute, File, Fixed, Miopen, NotEmpty, NotIf, Set, Temp, Tilde, Torch};
 use crate::cache::Values::{NotEmpty as AnyText, NotOne, Words};
-use crate::cache::{Cache, LocationVariable, Place, Switch, Values};
+use crate::cache::{Cache, Place, Switch, Values};
 use crate::patterns::{
     is_among_parts, is_compiler_cache, is_cuda, is_database, is_dictionary, is_indexed,
     is_inductor, is_kernel_file, is_kernels, is_llvm, is_lock, is_mesa, is_pocl, is_triton,
@@ -36,8 +36,14 @@ const fn unusual(name: &'static str, values: Values, effect: &'static str) -> Sw
     Switch { name, value: "1", values, effect, usual: false }
 }
 
-const fn moved(name: &'static str, below: &'static str) -> LocationVariable {
-    LocationVariable { name, below }
+/// A place of results of tuning.
+const fn tuning(place: Place) -> Place {
+    Place { tuning: true, ..place }
+}
+
+/// A place in a directory that many users share, by a rule of its own.
+const fn shared(place: Place, rule: &'static str) -> Place {
+    Place { shared: true, rule, ..place }
 }
 
 /// All caches, in the order of listings.
@@ -54,19 +60,20 @@ pub static CACHES: [Cache; 10] = [
             ],
             &[
                 Place::of(NotIf("MIOPEN_CUSTOM_CACHE_DIR"), "", is_kernel_file),
-                Place::of(Temp, "", is_kernel_file).because(NETWORK).shared(),
+                shared(Place::of(Temp, "", is_kernel_file), NETWORK),
             ],
             &[
-                Place::of(Miopen("MIOPEN_USER_DB_PATH"), "", is_tuning).tuning(),
-                Place::of(Tilde, ".config/miopen", is_tuning).tuning(),
+                tuning(Place::of(Miopen("MIOPEN_USER_DB_PATH"), "", is_tuning)),
+                tuning(Place::of(Tilde, ".config/miopen", is_tuning)),
             ],
             &[
                 Place::of(NotIf("MIOPEN_USER_DB_PATH"), "", is_tuning),
-                Place::of(Temp, "", is_tuning).because(NETWORK).tuning().shared(),
+                shared(tuning(Place::of(Temp, "", is_tuning)), NETWORK),
             ],
-            &[Place::of(Temp, "miopen-lockfiles", is_lock)
-                .because("lock files in the temporary directory")
-                .shared()],
+            &[shared(
+                Place::of(Temp, "miopen-lockfiles", is_lock),
+                "lock files in the temporary directory",
+            )],
         ],
         switches: &[
             switch(
@@ -85,8 +92,8 @@ pub static CACHES: [Cache; 10] = [
         disable_note: "MIOPEN_DISABLE_CACHE keeps the installed kdbs from being read too, and the \
                        user's performance database can't be switched off",
         location_variables: &[
-            moved("MIOPEN_CUSTOM_CACHE_DIR", "miopen/kernels"),
-            moved("MIOPEN_USER_DB_PATH", "miopen/db"),
+            ("MIOPEN_CUSTOM_CACHE_DIR", "miopen/kernels"),
+            ("MIOPEN_USER_DB_PATH", "miopen/db"),
         ],
         location_note: "up to MIOpen 3.4 all versions then share one directory of kernels; lock files \
                     stay in the temporary directory",
@@ -104,7 +111,7 @@ pub static CACHES: [Cache; 10] = [
         ]],
         switches: &[switch("AMD_COMGR_CACHE", "0", Words(&["0"]), NOTHING)],
         disable_note: "",
-        location_variables: &[moved("AMD_COMGR_CACHE_DIR", "comgr")],
+        location_variables: &[("AMD_COMGR_CACHE_DIR", "comgr")],
         location_note: "",
     },
     // A file. Source: ROCm/rocFFT, `rtccache_db_user_paths` in
@@ -119,7 +126,7 @@ pub static CACHES: [Cache; 10] = [
         ],
         disable_note: "the kernels that rocFFT ships are not read either; where \
                        ROCFFT_RTC_CACHE_PATH is set, the file is made, and stays empty",
-        location_variables: &[moved("ROCFFT_RTC_CACHE_PATH", "rocfft/kernels.db")],
+        location_variables: &[("ROCFFT_RTC_CACHE_PATH", "rocfft/kernels.db")],
         location_note: "without the variable it keeps nothing",
     },
     // Source: platformdirs 4.14, `user_cache_dir` in unix.py and `_xdg_dir` in
@@ -137,7 +144,7 @@ pub static CACHES: [Cache; 10] = [
             switch("PYOPENCL_NO_CACHE", "1", PYTOOLS, "invokers are not kept"),
         ],
         disable_note: "loopy makes its databases all the same, and leaves them empty",
-        location_variables: &[moved("XDG_CACHE_HOME", "xdg")],
+        location_variables: &[("XDG_CACHE_HOME", "xdg")],
         location_note: EVERYTHING,
     },
     Cache {
@@ -149,7 +156,7 @@ pub static CACHES: [Cache; 10] = [
         ]],
         switches: &[switch("PYOPENCL_NO_CACHE", "1", PYTOOLS, NOTHING)],
         disable_note: "",
-        location_variables: &[moved("XDG_CACHE_HOME", "xdg")],
+        location_variables: &[("XDG_CACHE_HOME", "xdg")],
         location_note: EVERYTHING,
     },
     // Source: pocl 3.1 to 6.0, `pocl_cache_init_topdir` in lib/CL/pocl_cache.c and
@@ -173,7 +180,7 @@ pub static CACHES: [Cache; 10] = [
         ],
         switches: &[switch("POCL_KERNEL_CACHE", "0", NotOne, NOTHING)],
         disable_note: "PoCL compiles in a directory `uncached` beside it, and cleans up there",
-        location_variables: &[moved("POCL_CACHE_DIR", "pocl")],
+        location_variables: &[("POCL_CACHE_DIR", "pocl")],
         location_note: "",
     },
     // Source: NVIDIA, CUDA C++ Programming Guide, "CUDA Environment Variables".
@@ -181,12 +188,15 @@ pub static CACHES: [Cache; 10] = [
         name: "cuda",
         about: "code that the CUDA driver compiled",
         places: &[&[
-            Place::of(NotEmpty("CUDA_CACHE_PATH"), "", is_cuda).beside(is_indexed),
+            Place {
+                beside: Some(is_indexed),
+                ..Place::of(NotEmpty("CUDA_CACHE_PATH"), "", is_cuda)
+            },
             Place::of(Set("HOME"), ".nv/ComputeCache", is_cuda),
         ]],
         switches: &[switch("CUDA_CACHE_DISABLE", "1", Words(&["1"]), NOTHING)],
         disable_note: "",
-        location_variables: &[moved("CUDA_CACHE_PATH", "cuda")],
+        location_variables: &[("CUDA_CACHE_PATH", "cuda")],
         location_note: "",
     },
     // Source: triton-lang/triton, `FileCacheManager` and `default_cache_dir` in
@@ -206,7 +216,7 @@ pub static CACHES: [Cache; 10] = [
         )],
         disable_note: "Triton's cache has no switch: TRITON_ALWAYS_COMPILE=1 only ignores what \
                        is there",
-        location_variables: &[moved("TRITON_CACHE_DIR", "triton")],
+        location_variables: &[("TRITON_CACHE_DIR", "triton")],
         location_note: "",
     },
     // Source: pytorch/pytorch, torch/_inductor/runtime/cache_dir_utils.py and
@@ -215,7 +225,10 @@ pub static CACHES: [Cache; 10] = [
         name: "inductor",
         about: "what torch.compile generated and compiled",
         places: &[&[
-            Place::of(Set("TORCHINDUCTOR_CACHE_DIR"), "", is_inductor).beside(is_among_parts),
+            Place {
+                beside: Some(is_among_parts),
+                ..Place::of(Set("TORCHINDUCTOR_CACHE_DIR"), "", is_inductor)
+            },
             Place::of(Torch, "", is_inductor),
         ]],
         switches: &[
@@ -223,7 +236,7 @@ pub static CACHES: [Cache; 10] = [
             unusual("TORCH_COMPILE_FORCE_DISABLE_CACHES", Words(&["1"]), UNREAD),
         ],
         disable_note: "it compiles in the same directory all the same",
-        location_variables: &[moved("TORCHINDUCTOR_CACHE_DIR", "inductor")],
+        location_variables: &[("TORCHINDUCTOR_CACHE_DIR", "inductor")],
         location_note: "",
     },
     // A variable that is set but empty leaves Mesa without a place. Source: Mesa,
@@ -245,7 +258,7 @@ pub static CACHES: [Cache; 10] = [
             NOTHING,
         )],
         disable_note: "",
-        location_variables: &[moved("MESA_SHADER_CACHE_DIR", "mesa")],
+        location_variables: &[("MESA_SHADER_CACHE_DIR", "mesa")],
         location_note: "",
     },
 ];
@@ -363,7 +376,7 @@ mod tests {
     #[track_caller]
     fn check_switch(cache: &Cache, variable: (&str, &str), expected: &[&str]) {
         let off = cache.switched_off(&UserEnvironment::new([variable], None));
-        let names: Vec<&str> = off.iter().map(|off| off.name).collect();
+        let names: Vec<&str> = off.iter().map(|(switch, _)| switch.name).collect();
         assert_eq!(names, expected, "{variable:?}");
     }
 

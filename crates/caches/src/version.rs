@@ -16,18 +16,13 @@ pub struct MiopenVersion {
     tweak: Option<String>,
 }
 
-/// A text that is not a version of MIOpen.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("it is no version\nhint: write it as MIOpen does: 3.4.0")]
-pub struct VersionError(());
-
 impl FromStr for MiopenVersion {
-    type Err = VersionError;
+    type Err = &'static str;
 
     /// Parses `3.4.0`, which covers `3.4.0.` and `3.4.0.5b2d` too, and
     /// `3.4.0.5b2d`, which covers only itself.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        parse(text, '.').ok_or(VersionError(()))
+        parse(text, '.').ok_or("it is no version\nhint: write it as MIOpen does: 3.4.0")
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use gfxpack_kdb::{ReadError, Reader};
+use gfxpack_kdb::{KdbErrorKind, ReadError, Reader};
 use gfxpack_model::key_record::{Counts, KeyRecord};
 use gfxpack_model::{Error, Result, Target};
 use memchr::{memchr, memmem, memrchr};
@@ -158,7 +158,7 @@ impl Keys<'_> {
         let is_users = has_extension(path, "ukdb");
         self.report.kind = if is_users { ContentKind::Ukdb } else { ContentKind::Kdb };
         let reader = match Reader::open_at_rest(path) {
-            Err(ReadError::Schema { .. }) if !named => {
+            Err(error) if error.kind() == KdbErrorKind::OtherTable && !named => {
                 self.report.kind = ContentKind::Other;
                 return Ok(());
             }

@@ -32,17 +32,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod block_size;
 mod codec;
 #[cfg(feature = "tools")]
-mod copy;
+mod cursor;
+#[cfg(feature = "tools")]
+mod diff;
 mod encode;
 mod error;
-mod error_kind;
 mod header;
 #[cfg(feature = "tools")]
 mod info;
-mod key;
+#[cfg(feature = "tools")]
+mod merge;
 mod open;
 mod opened;
 #[cfg(feature = "tools")]
@@ -53,23 +54,19 @@ mod schema;
 mod user;
 #[cfg(feature = "tools")]
 mod verify;
-mod work_budget;
 #[cfg(feature = "tools")]
 mod write;
 
 #[cfg(feature = "tools")]
-pub use copy::{
-    diff::{Change, Differences, diff},
-    error::CopyError,
-    merge::{Conflict, CopyOptions, Merged, merge},
-};
+pub use diff::{Change, Differences, diff};
 pub use encode::Blob;
-pub use error::{ReadError, RowError, WriteError};
-pub use error_kind::KdbErrorKind;
+pub use error::{KdbErrorKind, ReadError};
 pub use header::{Header, Journal, MiopenVersion};
 #[cfg(feature = "tools")]
 pub use info::Info;
-pub use read::{Fetched, KernelRow, Reader, RowMark};
+#[cfg(feature = "tools")]
+pub use merge::{Conflict, CopyOptions, Merged, merge};
+pub use read::{KernelRow, Reader};
 pub use row::RowInfo;
 pub use schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES};
 pub use user::{UserKdb, UserOptions, damage::DamagedKdb, snapshot::KdbSnapshot};

@@ -9,7 +9,7 @@ use gfxpack_sqlite::{StepBudget, beside, unplayed_journal};
 use rusqlite::Connection;
 use rusqlite::limits::Limit;
 
-use crate::error::ReadError;
+use crate::error::{Fault, ReadError};
 use crate::header::{HEADER_BYTES, Header};
 use crate::schema::{MAX_KEY_BYTES, MAX_OBJECT_BYTES, MIN_FILE_BYTES};
 
@@ -28,26 +28,21 @@ pub(crate) struct Probe {
 }
 
 /// Checks a file before SQLite opens it.
-///
-/// # Errors
-/// [`ReadError::Io`], [`ReadError::NotAFile`], [`ReadError::TooSmall`],
-/// [`ReadError::NotSqlite`] or [`ReadError::Unfinished`].
 pub(crate) fn probe(path: &Path) -> Result<Probe, ReadError> {
-    let io = |source| ReadError::Io { path: path.to_owned(), source };
+    let io = |source| ReadError::io(path, source);
     // Checked before opening: opening a pipe without a writer would block.
     let metadata = std::fs::metadata(path).map_err(io)?;
     if !metadata.is_file() {
-        return Err(ReadError::NotAFile { path: path.to_owned() });
+        return Err(Fault::NotAFile.of(path));
     }
     let mut file = File::open(path).map_err(io)?;
     let bytes = metadata.len();
     if bytes < MIN_FILE_BYTES {
-        return Err(ReadError::TooSmall { path: path.to_owned(), size: bytes });
+        return Err(Fault::TooSmall(bytes).of(path));
     }
     let mut first = [0; HEADER_BYTES];
     file.read_exact(&mut first).map_err(io)?;
-    let header =
-        Header::parse(&first).ok_or_else(|| ReadError::NotSqlite { path: path.to_owned() })?;
+    let header = Header::parse(&first).ok_or_else(|| Fault::NotSqlite.of(path))?;
     check_journal(path)?;
     Ok(Probe { header, bytes })
 }
@@ -59,12 +54,9 @@ pub(crate) fn has_log(path: &Path) -> bool {
 }
 
 /// Checks that no rollback journal beside the file must be played back first.
-///
-/// # Errors
-/// [`ReadError::Unfinished`].
 pub(crate) fn check_journal(path: &Path) -> Result<(), ReadError> {
     match unplayed_journal(path) {
-        Some(journal) => Err(ReadError::Unfinished { path: path.to_owned(), journal }),
+        Some(journal) => Err(Fault::Unfinished(journal).of(path)),
         None => Ok(()),
     }
 }
@@ -73,13 +65,8 @@ pub(crate) fn check_journal(path: &Path) -> Result<(), ReadError> {
 /// trusts nothing in it, and accepts no value larger than a code object and a
 /// key. One step of a query takes no longer than reading the file's `bytes`
 /// once.
-///
-/// # Errors
-/// [`ReadError::Io`] if the path can't be made absolute, else
-/// [`ReadError::Sqlite`].
 pub(crate) fn connect(path: &Path, bytes: u64) -> Result<(Connection, StepBudget), ReadError> {
-    let absolute = std::path::absolute(path)
-        .map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+    let absolute = std::path::absolute(path).map_err(|source| ReadError::io(path, source))?;
     let open = || {
         let mut connection = gfxpack_sqlite::open(&absolute, true)?;
         connection.set_limit(Limit::SQLITE_LIMIT_FUNCTION_ARG, MAX_FUNCTION_ARGUMENTS)?;
@@ -98,11 +85,10 @@ pub(crate) fn harden(connection: &Connection) -> Result<(), rusqlite::Error> {
 
 /// Converts SQLite's error; distinguishes queries that our own budget ended.
 pub(crate) fn sqlite_error(path: &Path, source: rusqlite::Error) -> ReadError {
-    let path = path.to_owned();
-    let extended = source.sqlite_error().map(|error| error.extended_code);
-    match extended {
-        _ if StepBudget::is_over(&source) => ReadError::Runaway { path },
-        Some(rusqlite::ffi::SQLITE_READONLY_ROLLBACK) => ReadError::HotJournal { path },
-        _ => ReadError::Sqlite { path, source },
-    }
+    let fault = match source.sqlite_error().map(|error| error.extended_code) {
+        _ if StepBudget::is_over(&source) => Fault::Runaway,
+        Some(rusqlite::ffi::SQLITE_READONLY_ROLLBACK) => Fault::HotJournal,
+        _ => Fault::Sqlite(source),
+    };
+    fault.of(path)
 }

@@ -1,214 +1,61 @@
 //! Runs work in rayon's pool, returns results in order, and holds no more in
 //! memory than a window allows.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, Sender};
 
-/// The least cost of one item, so that many small ones are bounded too.
-const MIN_COST: u64 = 4096;
+use rayon::prelude::*;
 
-/// The largest cost of one item, whatever `next` returns, so that sums do not
-/// overflow.
-const MAX_COST: u64 = 1 << 40;
-
-/// Bytes up to which items are passed to a thread together: passing one on
-/// takes as long as the MD5 of a few kilobytes, and a thread that waits for the
-/// next batch polls for it.
-const BATCH: u64 = 512 << 10;
-
-/// The least number of batches in a window, so that all threads have work.
-const MIN_BATCHES: u64 = 8;
+/// The least cost of one item, so that many small ones are bounded too, and the
+/// largest, whatever `next` returns, so that sums do not overflow.
+const COSTS: (u64, u64) = (4096, 1 << 40);
 
 /// Takes items one at a time from `next`, runs `work` on them in parallel, and
 /// passes the results to `finish` in the order of the items. `next` and
-/// `finish` run on the calling thread. What `finish` returns is dropped in the
-/// pool, since all other threads wait for the calling thread.
+/// `finish` run on the calling thread: while the pool works on one batch, they
+/// finish the batch before it, and take the next one.
 ///
-/// `next` also returns how many bytes each item takes, from then until the
-/// value of `finish` is dropped. No item is taken while `window` bytes are in
-/// use, so at most the window and one item are held.
+/// `next` also returns how many bytes each item takes, until it is finished. No
+/// item is taken while `window` bytes are in use, so at most the window and one
+/// item are held.
 ///
 /// # Errors
 /// The first error of `next` or `finish`; items in progress are then dropped.
-pub(crate) fn in_order<I, R, T, E>(
+pub(crate) fn in_order<I: Send, R: Send, E>(
     window: u64,
     mut next: impl FnMut() -> Result<Option<(I, u64)>, E>,
     work: impl Fn(I) -> R + Sync,
-    mut finish: impl FnMut(R) -> Result<T, E>,
-) -> Result<(), E>
-where
-    I: Send,
-    R: Send,
-    T: Send,
-{
+    mut finish: impl FnMut(R) -> Result<(), E>,
+) -> Result<(), E> {
     let stopped = AtomicBool::new(false);
-    let (stopped, work) = (&stopped, &work);
-    rayon::in_place_scope(|scope| {
-        // Set however this closure ends, so that waiting items end at once.
-        let _stop = SetOnDrop(stopped);
-        let (sender, messages) = mpsc::channel();
-        let costs = VecDeque::new();
-        let mut queue = Queue { scope, stopped, work, sender, costs, begun: 0, weight: 0 };
-        let mut ready = BTreeMap::new();
-        let mut done = 0;
-        let mut more = true;
-        loop {
-            while more && queue.has_room(window) {
-                let (batch, cost);
-                (batch, cost, more) = next_batch(&mut next, queue.weight, window)?;
-                if !batch.is_empty() {
-                    queue.start(batch, cost);
+    let mut results: Vec<R> = Vec::new();
+    let (mut batch, mut weight, mut more) = (Vec::new(), 0, true);
+    while more || !batch.is_empty() || !results.is_empty() {
+        let (items, held) = (std::mem::take(&mut batch), std::mem::take(&mut weight));
+        let mut worked = Vec::new();
+        rayon::in_place_scope(|scope| {
+            scope.spawn(|_| {
+                let go_on = |item| (!stopped.load(Ordering::Relaxed)).then(|| work(item));
+                worked = items.into_par_iter().filter_map(go_on).collect();
+            });
+            let mut meanwhile = || {
+                std::mem::take(&mut results).into_iter().try_for_each(&mut finish)?;
+                let full = |weight| weight >= window / 2 || held + weight >= window;
+                while more && (held + weight == 0 || !full(weight)) {
+                    match next()? {
+                        None => more = false,
+                        Some((item, cost)) => {
+                            batch.push(item);
+                            weight += cost.clamp(COSTS.0, COSTS.1);
+                        }
+                    }
                 }
-            }
-            if done == queue.begun && !more {
-                return Ok(());
-            }
-            match wait(&messages) {
-                Message::Done(number, results) => {
-                    ready.insert(number, results);
-                }
-                Message::Dropped(cost) => queue.weight -= cost,
-                // The worker panicked; the scope propagates the panic.
-                Message::Panicked => return Ok(()),
-            }
-            while let Some(results) = ready.remove(&done) {
-                let rest = results.into_iter().map(&mut finish).collect::<Result<Vec<T>, E>>()?;
-                done += 1;
-                queue.drop_results(rest);
-            }
-        }
-    })
-}
-
-/// Items for one thread, their cost, and whether there are more. `weight` is
-/// the cost of all batches in progress.
-fn next_batch<I, E>(
-    next: &mut impl FnMut() -> Result<Option<(I, u64)>, E>,
-    weight: u64,
-    window: u64,
-) -> Result<(Vec<I>, u64, bool), E> {
-    let batch = BATCH.min(window / MIN_BATCHES);
-    let (mut items, mut cost) = (Vec::new(), 0_u64);
-    let full = |cost: u64| {
-        let weight = weight + cost;
-        (cost > 0 && cost >= batch) || (weight > 0 && weight >= window)
-    };
-    while !full(cost) {
-        let Some((item, item_cost)) = next()? else { return Ok((items, cost, false)) };
-        items.push(item);
-        cost += item_cost.clamp(MIN_COST, MAX_COST);
+                Ok(())
+            };
+            meanwhile().inspect_err(|_| stopped.store(true, Ordering::Relaxed))
+        })?;
+        results = worked;
     }
-    Ok((items, cost, true))
-}
-
-/// The batches that were passed to the pool.
-struct Queue<'a, 's, 'scope, R, W> {
-    scope: &'a rayon::Scope<'scope>,
-    stopped: &'s AtomicBool,
-    work: &'s W,
-    sender: Sender<Message<R>>,
-    /// Costs of the unfinished batches, in order.
-    costs: VecDeque<u64>,
-    /// Number of batches started so far.
-    begun: u64,
-    /// Cost of all batches in progress.
-    weight: u64,
-}
-
-impl<'s: 'scope, 'scope, R: Send + 'scope, W: Sync> Queue<'_, 's, 'scope, R, W> {
-    fn has_room(&self, window: u64) -> bool {
-        self.weight == 0 || self.weight < window
-    }
-
-    fn start<I: Send + 'scope>(&mut self, items: Vec<I>, cost: u64)
-    where
-        W: Fn(I) -> R,
-    {
-        self.weight += cost;
-        self.costs.push_back(cost);
-        let (number, reply) = (self.begun, self.reply());
-        let (stopped, work) = (self.stopped, self.work);
-        self.scope.spawn(move |_| {
-            let goes_on = |_: &I| !stopped.load(Ordering::Relaxed);
-            let results: Vec<R> = items.into_iter().take_while(goes_on).map(work).collect();
-            if !stopped.load(Ordering::Relaxed) {
-                reply.send(Message::Done(number, results));
-            }
-        });
-        self.begun += 1;
-    }
-
-    /// Drops the values that `finish` returned for the oldest batch, in the
-    /// pool.
-    fn drop_results<T: Send + 'scope>(&mut self, rest: Vec<T>) {
-        let cost = self.costs.pop_front().expect("one cost per batch");
-        if size_of::<T>() == 0 {
-            self.weight -= cost;
-            return;
-        }
-        let reply = self.reply();
-        self.scope.spawn(move |_| {
-            drop(rest);
-            reply.send(Message::Dropped(cost));
-        });
-    }
-
-    fn reply(&self) -> Reply<R> {
-        Reply { sender: self.sender.clone(), sent: false }
-    }
-}
-
-/// Waits for the next message. A thread of the pool does other work meanwhile:
-/// it may be the only thread.
-fn wait<T>(messages: &Receiver<T>) -> T {
-    loop {
-        if let Ok(message) = messages.try_recv() {
-            return message;
-        }
-        if !matches!(rayon::yield_now(), Some(rayon::Yield::Executed)) {
-            return messages.recv().expect("every worker replies");
-        }
-    }
-}
-
-/// Messages from workers to the calling thread.
-enum Message<R> {
-    /// Number and results of a finished batch.
-    Done(u64, Vec<R>),
-    /// Values of this cost were dropped.
-    Dropped(u64),
-    Panicked,
-}
-
-/// Sends one message for a worker; if the worker panics, [`Message::Panicked`].
-struct Reply<R> {
-    sender: Sender<Message<R>>,
-    sent: bool,
-}
-
-impl<R> Reply<R> {
-    fn send(mut self, message: Message<R>) {
-        self.sent = true;
-        // The receiver is gone after an error on the calling thread.
-        let _ = self.sender.send(message);
-    }
-}
-
-impl<R> Drop for Reply<R> {
-    fn drop(&mut self) {
-        if !self.sent {
-            let _ = self.sender.send(Message::Panicked);
-        }
-    }
-}
-
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -8,17 +8,17 @@ use gfxpack_sqlite::{StepBudget, filled_log};
 use rusqlite::Connection;
 
 use crate::codec::{self, ClaimedSize};
-use crate::error::{ReadError, RowError};
+use crate::error::{Fault, ReadError, RowError};
 use crate::header::{Header, Journal};
 use crate::open::{self, Probe};
 use crate::opened::Opened;
+use crate::opened::WorkBudget;
 use crate::row;
 use crate::row::{RowInfo, key, key_text, row_info, shown_key};
 use crate::schema::{
     IN_ORDER, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_KEYS, SELECT_ONE, TABLE,
     key_index, missing_column,
 };
-use crate::work_budget::WorkBudget;
 
 /// A kdb open for reading. Nothing is created or changed beside the file. The
 /// file must not change while it is open.
@@ -46,20 +46,6 @@ pub struct KernelRow {
     pub key: KernelKey,
     /// The code object that MIOpen loads.
     pub code_object: Vec<u8>,
-}
-
-/// Identifies a row of an unchanged file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RowMark(i64);
-
-/// The result of [`Reader::get_unhashed`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Fetched {
-    /// The code object that MIOpen loads.
-    pub code_object: Vec<u8>,
-    /// The row, if it is stored raw and this lookup computed its hash.
-    pub hashed_row: Option<RowMark>,
 }
 
 /// A row's content as stored, not decoded.
@@ -95,8 +81,7 @@ impl Reader {
         let Probe { header, bytes } = open::probe(path)?;
         let at_rest = wal && header.journal == Journal::Wal && filled_log(path).is_none();
         if header.journal != Journal::Delete && !at_rest {
-            let mode = header.journal.name();
-            return Err(ReadError::JournalMode { path: path.to_owned(), mode });
+            return Err(Fault::JournalMode(header.journal.name()).of(path));
         }
         let (connection, budget) = open::connect(path, bytes)?;
         Self::over(path, connection, budget, header, bytes)
@@ -113,12 +98,12 @@ impl Reader {
         let file = Opened::new(path, connection, budget, WorkBudget::new(file_bytes))?;
         let sqlite = |source| file.sqlite(source);
         if let Some(column) = missing_column(file.connection()).map_err(sqlite)? {
-            return Err(ReadError::Schema { path: path.to_owned(), column });
+            return Err(Fault::OtherTable(column).of(path));
         }
         // Without the index every lookup would scan all rows.
         let listed = match key_index(file.connection()).map_err(sqlite)? {
             Some(index) => format!("{TABLE} INDEXED BY \"{}\"", index.replace('"', "\"\"")),
-            None => return Err(ReadError::NoIndex { path: path.to_owned() }),
+            None => return Err(Fault::NoIndex.of(path)),
         };
         Ok(Self { file, header, file_bytes, wasted: Cell::new(0), listed })
     }
@@ -152,43 +137,19 @@ impl Reader {
     /// if the kdb does not have the key.
     ///
     /// # Errors
-    /// [`ReadError::Row`] for a damaged row, [`ReadError::Sqlite`] for a
-    /// damaged file, [`ReadError::Runaway`] for a file that has cost too much.
+    /// [`ReadError`] for a damaged row or file, or a file that has cost too much.
     pub fn get(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, ReadError> {
-        let found = self.get_unhashed(key, |_| false)?;
-        Ok(found.map(|fetched| fetched.code_object))
-    }
-
-    /// As [`Reader::get`], but skips the hash of a row that is stored raw if
-    /// `is_known` says that it was correct before, in this same unchanged file.
-    /// The hash is most of the cost of reading such a row.
-    ///
-    /// # Errors
-    /// As [`Reader::get`].
-    pub fn get_unhashed(
-        &self,
-        key: &KernelKey,
-        is_known: impl FnOnce(RowMark) -> bool,
-    ) -> Result<Option<Fetched>, ReadError> {
         self.file.work.restart();
         if self.wasted.get() > self.file.work.limit() {
-            return Err(ReadError::Runaway { path: self.path().to_owned() });
+            return Err(Fault::Runaway.of(self.path()));
         }
         self.with_row(key, |row| {
             let (blob, claimed_size) = self.claimed(row)?;
-            let mark =
-                row::integer(row, 6, "rowid").ok().filter(|_| claimed_size.is_raw()).map(RowMark);
-            if mark.is_some_and(is_known) {
-                return Ok(Fetched { code_object: blob.to_vec(), hashed_row: None });
-            }
-            Ok(Fetched { code_object: self.decode(row, blob, claimed_size)?, hashed_row: mark })
+            self.decode(row, blob, claimed_size)
         })
     }
 
     /// The row of one key as stored, not decoded.
-    ///
-    /// # Errors
-    /// As [`Reader::get`].
     #[cfg(feature = "tools")]
     pub(crate) fn stored(&self, key: &KernelKey) -> Result<Option<StoredBlob>, ReadError> {
         self.with_row(key, |row| {
@@ -217,9 +178,6 @@ impl Reader {
 
     /// Up to `limit` rows after `key`, or from the first row on, in canonical
     /// order.
-    ///
-    /// # Errors
-    /// As [`Reader::for_each_row`].
     #[cfg(feature = "tools")]
     pub(crate) fn rows_after(
         &self,
@@ -297,7 +255,7 @@ impl Reader {
     /// Counts the rows.
     ///
     /// # Errors
-    /// [`ReadError::Sqlite`] for a damaged file.
+    /// [`ReadError`] for a damaged file.
     pub fn count(&self) -> Result<u64, ReadError> {
         self.file.count()
     }
@@ -332,6 +290,6 @@ impl Reader {
     }
 
     pub(crate) fn row(&self, key: KernelKey, source: RowError) -> ReadError {
-        ReadError::Row { path: self.path().to_owned(), key: Box::new(key), source }
+        Fault::Row(Box::new(key), source).of(self.path())
     }
 }

@@ -59,9 +59,6 @@ pub(crate) fn shown_key(row: &Row<'_>) -> KernelKey {
 }
 
 /// The text of a column.
-///
-/// # Errors
-/// [`RowError::ColumnType`] or [`RowError::NotUtf8`].
 pub(crate) fn text<'a>(
     row: &'a Row<'_>,
     index: usize,
@@ -76,9 +73,6 @@ pub(crate) fn text<'a>(
 }
 
 /// The bytes of a column.
-///
-/// # Errors
-/// [`RowError::ColumnType`].
 pub(crate) fn blob<'a>(
     row: &'a Row<'_>,
     index: usize,
@@ -92,9 +86,6 @@ pub(crate) fn blob<'a>(
 
 /// `kernel_blob` of a row whose third column is the blob, or NULL if it exceeds
 /// [`MAX_OBJECT_BYTES`], and whose sixth column is its size.
-///
-/// # Errors
-/// [`RowError::ColumnType`] or [`RowError::Size`].
 pub(crate) fn kernel_blob<'a>(row: &'a Row<'_>) -> Result<&'a [u8], RowError> {
     match (value(row, 2), value(row, 5)) {
         (ValueRef::Null, ValueRef::Integer(size)) => Err(RowError::Size(size)),
@@ -103,9 +94,6 @@ pub(crate) fn kernel_blob<'a>(row: &'a Row<'_>) -> Result<&'a [u8], RowError> {
 }
 
 /// The integer of a column.
-///
-/// # Errors
-/// [`RowError::ColumnType`].
 pub(crate) fn integer(row: &Row<'_>, index: usize, column: &'static str) -> Result<i64, RowError> {
     match value(row, index) {
         ValueRef::Integer(number) => Ok(number),

@@ -3,11 +3,12 @@
 
 use std::path::Path;
 
+use gfxpack_model::{Error, KernelKey, Result};
 use rusqlite::Connection;
 
-use crate::error::ReadError;
+use crate::error::{Fault, ReadError};
 use crate::open::sqlite_error;
-use crate::work_budget::WorkBudget;
+use crate::opened::WorkBudget;
 
 /// MIOpen treats a smaller file as absent, since it assumes a Git LFS pointer.
 ///
@@ -21,6 +22,38 @@ pub const MAX_OBJECT_BYTES: u64 = gfxpack_model::code_object::MAX_BYTES;
 /// Largest key accepted, name and arguments together: 1 MiB. MIOpen splices
 /// both into one SQL statement.
 pub const MAX_KEY_BYTES: usize = 1 << 20;
+
+/// Checks that MIOpen can find a key.
+pub(crate) fn check_key(key: &KernelKey) -> Result {
+    key.check_text().map_err(|error| {
+        let message = "failed to take a kernel into the kdb";
+        Error::internal(message, error.hint()).caused_by(error)
+    })?;
+    let size = key.kernel_name.len() + key.kernel_args.len();
+    if size <= MAX_KEY_BYTES {
+        return Ok(());
+    }
+    let name: String = key.kernel_name.chars().take(100).collect();
+    Err(Error::internal(
+        format!(
+            "failed to take kernel `{name}`: its key has {size} bytes, the limit is {MAX_KEY_BYTES}"
+        ),
+        "check the kernel's arguments: no solver writes that many",
+    ))
+}
+
+/// Checks that a code object has a size that can be stored.
+pub(crate) fn check_object_size(key: &KernelKey, size: u64) -> Result {
+    if (1..=MAX_OBJECT_BYTES).contains(&size) {
+        return Ok(());
+    }
+    let what = format!("its code object has {size} bytes, not 1 to {MAX_OBJECT_BYTES}");
+    Err(Error::internal(format!("failed to take kernel `{key}`: {what}"), OBJECT_HINT))
+}
+
+/// What to do about a code object that can't be stored.
+pub(crate) const OBJECT_HINT: &str =
+    "build the kernel again; what the cache holds of it may be damaged";
 
 /// The table's name in MIOpen's queries.
 ///
@@ -68,7 +101,7 @@ pub(crate) const CREATE_INDEX: &str =
 /// bytewise, whatever the table declares.
 pub(crate) const SELECT_ONE: &str = "SELECT kernel_name, kernel_args, \
     CASE WHEN octet_length(kernel_blob) <= ?3 THEN kernel_blob END, \
-    kernel_hash, uncompressed_size, octet_length(kernel_blob), rowid FROM kern_db WHERE rowid = \
+    kernel_hash, uncompressed_size, octet_length(kernel_blob) FROM kern_db WHERE rowid = \
     (SELECT rowid FROM kern_db \
     WHERE kernel_name = ?1 COLLATE BINARY AND kernel_args = ?2 COLLATE BINARY)";
 
@@ -133,9 +166,6 @@ const HOLDING: [&str; 3] = ["CREATE TABLE ", "CREATE INDEX ", "CREATE UNIQUE IND
 ///
 /// Source: SQLite 3.54.1, `sqlite3InitCallback`, `sqlite3EndTable` and
 /// `sqlite3CreateIndex`.
-///
-/// # Errors
-/// [`ReadError::Statement`], [`ReadError::Sqlite`], [`ReadError::Runaway`].
 pub(crate) fn check_statements(
     path: &Path,
     connection: &Connection,
@@ -150,7 +180,7 @@ pub(crate) fn check_statements(
         let text: Option<String> = row.get(0).map_err(sqlite)?;
         if let Some(text) = text.filter(|text| !HOLDING.iter().any(|kind| text.starts_with(kind))) {
             let statement = text.chars().take(80).collect();
-            return Err(ReadError::Statement { path: path.to_owned(), statement });
+            return Err(Fault::Statement(statement).of(path));
         }
     }
     Ok(())

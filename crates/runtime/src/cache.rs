@@ -7,19 +7,16 @@ use std::sync::Arc;
 use gfxpack_kdb::{MAX_OBJECT_BYTES, UserOptions};
 use gfxpack_model::{KernelKey, in_full};
 
-use crate::code_object::CodeObject;
 use crate::compile_once::{CompileOnce, Role};
 use crate::config::{Config, LookupOrder};
 use crate::directories::UserDirectory;
 use crate::installed_kdbs::{self, SystemFile};
-use crate::layer::Layer;
-use crate::lookup::{Hit, Kernel, Lookup, NotStored, Origin};
+use crate::lookup::{CodeObject, Hit, Kernel, Layer, Lookup, NotStored, Origin};
 use crate::memory_cache::Memory;
 use crate::miss::{Miss, MissReason};
 use crate::per_process::PerProcess;
 use crate::target_check::TargetCheck;
-use crate::user::UserFile;
-use crate::wait_budget::WaitBudget;
+use crate::user::{UserFile, WaitBudget};
 use crate::warning::{WarningClass, Warnings};
 
 /// Finds kernels, and keeps those that had to be compiled. Clones share one

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use gfxpack_model::KernelKey;
 
-use crate::code_object::CodeObject;
+use crate::lookup::CodeObject;
 use crate::mutex::lock;
 use crate::process::{self, Process};
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::directories::{KdbDirectories, KdbDirectory, UserDirectory};
 use crate::environment::Environment;
 use crate::installed_kdbs::file_names;
-use crate::layer::Layer;
+use crate::lookup::Layer;
 use crate::{Target, file_system};
 
 /// The content of a database.

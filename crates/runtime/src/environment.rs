@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::os;
+use crate::process;
 
 /// A snapshot of the environment variables that the runtime uses.
 ///
@@ -113,7 +113,7 @@ impl Environment {
         });
         let values = known.filter_map(|name| Some(((*name).to_owned(), std::env::var_os(name)?)));
         let values = Self::from_pairs(values.chain(of_nodes));
-        if os::is_privileged() { values.privileged(os::home_of_user()) } else { values }
+        if process::is_privileged() { values.privileged(process::home_of_user()) } else { values }
     }
 
     fn privileged(mut self, home: Option<PathBuf>) -> Self {

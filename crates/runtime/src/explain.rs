@@ -9,7 +9,7 @@ use gfxpack_kdb::Reader;
 pub use gfxpack_model::target_of_kdb;
 use gfxpack_model::{KernelKey, Target};
 
-use crate::layer::Layer;
+use crate::lookup::Layer;
 
 /// Describes, as a clause, what is unusual about a key for a device; `None` if
 /// it looks like the keys of MIOpen's kernels.

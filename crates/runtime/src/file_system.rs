@@ -39,13 +39,6 @@ impl FileIdentity {
         Ok(Self { device: metadata.dev(), inode: metadata.ino(), version: Some(version) })
     }
 
-    /// Whether the file's last change is at least `seconds` before `now`, in
-    /// seconds since the epoch.
-    pub(crate) fn has_rested(&self, seconds: u64, now: u64) -> bool {
-        let changed = self.version.map(|version| u64::try_from(version.changed.0).unwrap_or(0));
-        changed.is_some_and(|changed| now >= changed.saturating_add(seconds))
-    }
-
     /// Identifies the file itself, without its version and without following a
     /// link.
     pub(crate) fn of_link(path: &Path) -> io::Result<Self> {

@@ -94,20 +94,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_one_holds_the_lock_and_no_file_is_left() {
-        let directory = tempfile::tempdir().unwrap();
-        let acquire = |wait| KeyLock::acquire(directory.path(), "a", wait);
-        let held = acquire(Duration::ZERO).unwrap();
-        assert!(acquire(Duration::from_millis(5)).is_none());
-        let other = KeyLock::acquire(directory.path(), "b", Duration::ZERO);
-        assert!(other.is_some(), "another name is another lock");
-        drop((held, other));
-        let held = acquire(Duration::ZERO).unwrap();
-        drop(held);
-        assert_eq!(std::fs::read_dir(directory.path().join(LOCK_DIR)).unwrap().count(), 0);
-    }
-
-    #[test]
     fn a_link_in_its_place_is_not_followed() {
         let directory = tempfile::tempdir().unwrap();
         let victim = directory.path().join("victim");

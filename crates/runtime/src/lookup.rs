@@ -1,13 +1,75 @@
-//! The result of a lookup: the kernel and its origin, or the reasons for
-//! misses.
+//! The result of a lookup: the kernel and the layer that it comes from, or the
+//! reasons for misses.
 
 use std::fmt;
+use std::ops::Deref;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use crate::code_object::CodeObject;
-use crate::layer::Layer;
 use crate::miss::{Miss, MissReason};
-use crate::store_error::StoreError;
+use crate::user::UserError;
+
+/// A source of kernels other than the compiler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Layer {
+    /// This process's memory.
+    Memory,
+    /// An installed kdb.
+    System,
+    /// The user's kdb.
+    User,
+}
+
+impl Layer {
+    /// The layer in machine-readable output: `system`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::System => "system",
+            Self::User => "user",
+        }
+    }
+}
+
+/// The bytes that a device loads. Cloning shares them.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CodeObject(Arc<Vec<u8>>);
+
+impl CodeObject {
+    /// Returns the bytes; copies them only if they are shared.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<u8> {
+        Arc::try_unwrap(self.0).unwrap_or_else(|shared| shared.as_ref().clone())
+    }
+}
+
+impl From<Vec<u8>> for CodeObject {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Arc::new(bytes))
+    }
+}
+
+impl Deref for CodeObject {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for CodeObject {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl fmt::Debug for CodeObject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CodeObject({} bytes)", self.len())
+    }
+}
 
 /// The result of a lookup.
 #[derive(Debug)]
@@ -27,9 +89,7 @@ pub struct Hit {
     pub layer: Layer,
     /// The file; `None` for memory.
     pub file: Option<PathBuf>,
-    /// The code object for the device. Its gfx target and its MD5 are checked;
-    /// the MD5 of an uncompressed row of an installed kdb only when it is first
-    /// returned.
+    /// The code object for the device. Its gfx target and its MD5 are checked.
     pub code_object: CodeObject,
 }
 
@@ -106,7 +166,7 @@ impl NotStored {
             Self::NoUserCache(_) => "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own",
             Self::Refused(_) => "check the gfx target in the compiler's command line",
             Self::TooLarge { .. } => "raise the cache's size limit",
-            Self::Failed(error) => match error.downcast_ref::<StoreError>() {
+            Self::Failed(error) => match error.downcast_ref::<UserError>() {
                 Some(error) => error.hint(),
                 None => "check that the disk has room and the directory is yours",
             },

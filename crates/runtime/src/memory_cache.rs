@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use gfxpack_model::KernelKey;
 use hashlink::LruCache;
 
-use crate::code_object::CodeObject;
+use crate::lookup::CodeObject;
 use crate::mutex::lock;
 
 /// Code objects up to a total size.

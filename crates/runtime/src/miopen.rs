@@ -3,15 +3,14 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{KdbErrorKind, ReadError, RowError};
+use gfxpack_kdb::KdbErrorKind;
 use gfxpack_model::{KernelKey, Target};
 
 use crate::cache::KernelCache;
 use crate::config::{Config, LookupOrder};
 use crate::directories::{KdbDirectories, UserDirectory};
 use crate::installed_kdbs::file_names;
-use crate::layer::Layer;
-use crate::lookup::Lookup;
+use crate::lookup::{Layer, Lookup};
 use crate::miss::MissReason;
 use crate::warning::WarningSink;
 
@@ -124,33 +123,22 @@ fn outcome(lookup: &Lookup) -> MiopenOutcome {
         MissReason::Unreadable(error) => match error.kind() {
             // MIOpen warns, and continues.
             KdbErrorKind::TooSmall => None,
-            KdbErrorKind::Corrupt | KdbErrorKind::Schema => Some(MiopenOutcome::Fails),
+            kind if kind.is_damage() => Some(MiopenOutcome::Fails),
             _ => Some(MiopenOutcome::Unknown),
         },
-        MissReason::Damaged(error) => Some(of_row(error)),
-        MissReason::NoCodeObject(_) | MissReason::OtherTarget(_) => Some(MiopenOutcome::Fails),
+        // Some rows the runtime rejects by its own limits.
+        MissReason::Damaged(error) if error.kind() != KdbErrorKind::Row => {
+            Some(MiopenOutcome::Unknown)
+        }
+        MissReason::Damaged(_) | MissReason::NoCodeObject(_) | MissReason::OtherTarget(_) => {
+            Some(MiopenOutcome::Fails)
+        }
         MissReason::Untrusted(_) | MissReason::MovedAside { .. } => Some(MiopenOutcome::Unknown),
     });
     stop.unwrap_or(match lookup.found {
         Some(_) => MiopenOutcome::Finds,
         None => MiopenOutcome::Compiles,
     })
-}
-
-/// The outcome for a row that the runtime rejects; some rows it rejects by its
-/// own limits.
-fn of_row(error: &ReadError) -> MiopenOutcome {
-    let damaged = matches!(
-        error,
-        ReadError::Row {
-            source: RowError::Bzip2(_)
-                | RowError::Length { .. }
-                | RowError::HashForm(_)
-                | RowError::HashMismatch { .. },
-            ..
-        }
-    );
-    if damaged { MiopenOutcome::Fails } else { MiopenOutcome::Unknown }
 }
 
 #[cfg(test)]

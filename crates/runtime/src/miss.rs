@@ -7,7 +7,7 @@ use gfxpack_kdb::{KdbErrorKind, ReadError};
 use gfxpack_model::TargetId;
 use gfxpack_model::code_object::CodeObjectError;
 
-use crate::layer::Layer;
+use crate::lookup::Layer;
 use crate::trust::Untrusted;
 
 /// A kdb that did not provide the kernel.
@@ -60,6 +60,17 @@ pub enum MissReason {
 }
 
 impl MissReason {
+    /// The reason for an error of a file.
+    pub(crate) fn of(error: ReadError) -> Self {
+        match error.kind() {
+            KdbErrorKind::Absent => Self::NoFile,
+            KdbErrorKind::Row | KdbErrorKind::RowLimit | KdbErrorKind::RowIndex => {
+                Self::Damaged(error)
+            }
+            _ => Self::Unreadable(Arc::new(error)),
+        }
+    }
+
     /// The reason in machine-readable output: `no-kernel`.
     #[must_use]
     pub fn name(&self) -> &'static str {

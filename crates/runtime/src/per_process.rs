@@ -35,10 +35,7 @@ impl<T> PerProcess<T> {
     /// parent's. Threads that call this at the same time may all run `make`;
     /// one result is kept.
     pub(crate) fn get(&self, make: impl FnOnce(Option<&T>) -> T) -> &T {
-        self.get_as(process::process(), make)
-    }
-
-    fn get_as(&self, process: Process, make: impl FnOnce(Option<&T>) -> T) -> &T {
+        let process = process::process();
         let (mut last, mut place) = (None, &self.first);
         while let Some(node) = place.get() {
             (last, place) = (Some(node), &node.next);
@@ -59,37 +56,5 @@ impl<T> Drop for Node<T> {
         if self.process != process::process() {
             mem::forget(self.value.take());
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-
-    struct Counted<'a>(&'a Cell<u32>);
-
-    impl Drop for Counted<'_> {
-        fn drop(&mut self) {
-            self.0.set(self.0.get() + 1);
-        }
-    }
-
-    #[test]
-    fn a_process_creates_its_value_once_and_drops_no_other() {
-        let dropped = Cell::new(0);
-        let value = PerProcess::new();
-        for _ in 0..2 {
-            let parent = Process::test(7);
-            value.get_as(parent, |parent| {
-                assert!(parent.is_none());
-                Counted(&dropped)
-            });
-        }
-        let mine: *const _ = value.get(|parent| Counted(parent.expect("the parent's").0));
-        assert!(std::ptr::eq(mine, value.get(|_| unreachable!("it has one"))));
-        drop(value);
-        assert_eq!(dropped.get(), 1, "the parent's is left alone");
     }
 }

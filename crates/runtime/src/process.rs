@@ -1,7 +1,8 @@
-//! Identifies processes, and runs hooks around forks.
+//! Identifies processes, runs hooks around forks, and tells of whom a process has its rights.
 #![expect(unsafe_code, reason = "calls the C library's functions")]
 
 use std::cell::Cell;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use once_cell::race::OnceRef;
@@ -68,9 +69,17 @@ extern "C" fn in_child() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-#[cfg(test)]
-impl Process {
-    pub(crate) fn test(id: u32) -> Self {
-        Self { id, forks: u32::MAX }
-    }
+/// Whether the program has rights that its caller lacks: it is set-user-ID or
+/// set-group-ID, or has file capabilities.
+///
+/// Source: Linux, getauxval(3), `AT_SECURE`.
+pub(crate) fn is_privileged() -> bool {
+    // SAFETY: the function takes any number, and reads what the kernel gave the process.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// The home directory of the effective user in the password database.
+pub(crate) fn home_of_user() -> Option<PathBuf> {
+    let user = nix::unistd::User::from_uid(nix::unistd::Uid::effective()).ok()??;
+    Some(user.dir).filter(|home| home.is_absolute())
 }

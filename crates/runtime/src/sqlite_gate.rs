@@ -9,7 +9,7 @@
 //! child would consider its own (section 2.6).
 
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -70,9 +70,9 @@ fn open_after_fork() {
 }
 
 /// The error for a thread that can't enter the gate.
-pub(crate) fn forked(path: PathBuf) -> ReadError {
+pub(crate) fn forked(path: &Path) -> ReadError {
     let why = "this process was forked while another thread was reading or writing a kdb";
-    ReadError::Io { path, source: io::Error::other(why) }
+    ReadError::io(path, io::Error::other(why))
 }
 
 impl SqliteGate {

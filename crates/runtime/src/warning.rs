@@ -198,9 +198,9 @@ impl Warnings {
 fn class_of(kind: KdbErrorKind) -> WarningClass {
     match kind {
         KdbErrorKind::TooSmall => WarningClass::TooSmall,
-        KdbErrorKind::Corrupt | KdbErrorKind::Row => WarningClass::Corrupt,
-        KdbErrorKind::Schema => WarningClass::WrongSchema,
-        KdbErrorKind::Journal => WarningClass::WalMode,
+        KdbErrorKind::Corrupt | KdbErrorKind::Runaway => WarningClass::Corrupt,
+        KdbErrorKind::Schema | KdbErrorKind::OtherTable => WarningClass::WrongSchema,
+        KdbErrorKind::Journal | KdbErrorKind::Unfinished => WarningClass::WalMode,
         KdbErrorKind::Busy => WarningClass::Busy,
         _ => WarningClass::Unreadable,
     }

@@ -56,16 +56,9 @@ fn rights_of(path: &Path) -> Option<u32> {
     Some(metadata.permissions().mode() & 0o777)
 }
 
-/// Why a file was not written.
-#[derive(Debug)]
-pub struct NewFileError {
-    /// The action that failed: `create`, `store`.
-    pub action: &'static str,
-    /// The destination.
-    pub path: PathBuf,
-    /// The operating system's error.
-    pub source: io::Error,
-}
+/// Why a file was not written: the action that failed (`create`, `store`), and the
+/// operating system's error.
+pub type NewFileError = (&'static str, io::Error);
 
 /// A file that is being written beside its destination. It is removed unless it
 /// is moved there.
@@ -82,7 +75,7 @@ impl NewFile {
     /// # Errors
     /// If `path` names no file, or no file can be created in its directory.
     pub fn beside(path: &Path) -> Result<Self, NewFileError> {
-        let io = |source| NewFileError { action: "create", path: path.to_owned(), source };
+        let io = |source| ("create", source);
         // Absolute, since SQLite interprets a relative `file:...` as a URI.
         let mut directory = std::path::absolute(path).map_err(io)?;
         let name = path.file_name().filter(|_| directory.pop()).ok_or_else(|| {
@@ -155,9 +148,11 @@ impl NewFile {
             return Ok(());
         }
         self.wait_for_disk()?;
-        let file = self.file.as_file().try_clone().map_err(|source| self.store_error(source))?;
-        let thread = thread::Builder::new().spawn(move || file.sync_data());
-        self.syncing = Some(thread.map_err(|source| self.store_error(source))?);
+        let start = || {
+            let file = self.file.as_file().try_clone()?;
+            thread::Builder::new().spawn(move || file.sync_data())
+        };
+        self.syncing = Some(start().map_err(|source| ("store", source))?);
         Ok(())
     }
 
@@ -165,11 +160,7 @@ impl NewFile {
         let synced = self.syncing.take().map_or(Ok(()), |thread| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         });
-        synced.map_err(|source| self.store_error(source))
-    }
-
-    fn store_error(&self, source: io::Error) -> NewFileError {
-        NewFileError { action: "store", path: self.path.clone(), source }
+        synced.map_err(|source| ("store", source))
     }
 
     /// Writes the file to disk, moves it to its destination, and returns its
@@ -181,20 +172,20 @@ impl NewFile {
     pub fn persist(mut self) -> Result<u64, NewFileError> {
         self.wait_for_disk()?;
         let Self { file, path, directory, .. } = self;
-        let destination = &path;
-        let io = |action| move |source| NewFileError { action, path: destination.clone(), source };
-        if let Some(mode) = rights_of(destination) {
-            let rights = Permissions::from_mode(mode);
-            file.as_file().set_permissions(rights).map_err(io("store"))?;
-        }
-        file.as_file().sync_all().map_err(io("store"))?;
-        let bytes = file.as_file().metadata().map_err(io("store"))?.len();
-        file.persist(destination).map_err(|error| io("put in place")(error.error))?;
+        let store = || {
+            if let Some(mode) = rights_of(&path) {
+                file.as_file().set_permissions(Permissions::from_mode(mode))?;
+            }
+            file.as_file().sync_all()?;
+            file.as_file().metadata()
+        };
+        let bytes = store().map_err(|source| ("store", source))?.len();
+        file.persist(&path).map_err(|error| ("put in place", error.error))?;
         // The name is on disk once its directory is. Some network file systems
         // do not support this, and a directory may be writable but not readable.
         match File::open(directory).and_then(|directory| directory.sync_all()) {
             Err(source) if !UNSYNCABLE.contains(&source.kind()) => {
-                Err(io("store the name of")(source))
+                Err(("store the name of", source))
             }
             _ => Ok(bytes),
         }

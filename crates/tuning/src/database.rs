@@ -6,11 +6,11 @@ use std::collections::btree_map::Entry;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use gfxpack_sqlite::{NewFile, NewFileError};
+use gfxpack_model::{Error, Result};
+use gfxpack_sqlite::NewFile;
 
-use crate::error::ReadError;
 use crate::name::DatabaseKind;
-use crate::read::RecordReader;
+use crate::read::{RecordReader, unreadable};
 use crate::record::{DbRecord, RecordFault, Solvers, line};
 
 /// Records of one kind, by key. Takes the memory of its text, plus 200 to 300
@@ -54,16 +54,15 @@ impl Database {
     /// line.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not a text file.
+    /// If it is not a text file.
     pub fn read(
         path: &Path,
         kind: DatabaseKind,
         mut see: impl FnMut(u64, &RecordFault),
-    ) -> Result<Self, ReadError> {
+    ) -> Result<Self> {
         let mut database = Self::new(kind);
         let mut reader = RecordReader::open(path, kind)?;
-        let io = |source| ReadError::Io { path: path.to_owned(), source };
-        while let Some(line) = reader.next_line().map_err(io)? {
+        while let Some(line) = reader.next_line().map_err(unreadable(path))? {
             line.faults.iter().for_each(|fault| see(line.number, fault));
             if let Some(record) = line.record {
                 database.records.entry(record.key).or_insert(record.solvers);
@@ -132,12 +131,17 @@ impl Database {
     ///
     /// # Errors
     /// The file or directory that can't be written, with the system's error.
-    pub(crate) fn save(&self, path: &Path) -> Result<(), NewFileError> {
-        let io = |source| NewFileError { action: "write", path: path.to_owned(), source };
-        let mut file = NewFile::beside(path)?;
-        let mut out = BufWriter::with_capacity(1 << 16, file.as_file_mut());
-        self.write_to(&mut out).and_then(|()| out.flush()).map_err(io)?;
-        drop(out);
-        file.persist().map(drop)
+    pub(crate) fn save(&self, path: &Path) -> Result {
+        let write = || {
+            let mut file = NewFile::beside(path)?;
+            let mut out = BufWriter::with_capacity(1 << 16, file.as_file_mut());
+            self.write_to(&mut out).and_then(|()| out.flush()).map_err(|error| ("write", error))?;
+            drop(out);
+            file.persist().map(drop)
+        };
+        write().map_err(|(_, source)| {
+            let hint = "check that the directory is there, and that there is room on that disk";
+            Error::internal(format!("failed to write `{}`", path.display()), hint).caused_by(source)
+        })
     }
 }

@@ -25,23 +25,19 @@
 //! ```
 
 mod database;
-mod error;
-mod file;
 mod heuristic_model;
 mod lint;
 mod merge;
 mod name;
-mod problems;
 mod read;
 mod record;
 mod sqlite;
 
 pub use database::{Database, Overlaid};
-pub use error::ReadError;
 pub use heuristic_model::{ModelName, check_model};
 pub use lint::{Finding, Linted, Severity, lint};
-pub use merge::{MergeError, Merged, merge};
+pub use merge::{Merged, merge};
 pub use name::{DatabaseKind, DatabaseName, DatabaseOwner, Storage};
-pub use problems::{sqlite_keys, sqlite_lines};
 pub use read::{Line, RecordReader};
 pub use record::{DbRecord, RecordFault};
+pub use sqlite::{sqlite_keys, sqlite_lines};

@@ -5,13 +5,14 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 
-use gfxpack_model::Target;
+use gfxpack_model::{Result, Target};
 
-use crate::error::ReadError;
 use crate::heuristic_model::{ModelName, check_model};
 use crate::name::{DatabaseKind, DatabaseName, DatabaseOwner, Storage};
-use crate::read::RecordReader;
-use crate::record::{DbRecord, FindResult, RecordFault, direction, is_algorithm, is_algorithm_of};
+use crate::read::{RecordReader, check_file, unreadable};
+use crate::record::{
+    DbRecord, RecordFault, algorithm_found, direction, is_algorithm, is_algorithm_of,
+};
 
 /// Keys of convolutions have more fields than this.
 const CONVOLUTION_FIELDS: usize = 10;
@@ -84,13 +85,13 @@ impl FindingCounter<'_> {
 /// file must be for such a device.
 ///
 /// # Errors
-/// [`ReadError::Io`] and [`ReadError::NotAFile`]. Anything else that keeps
-/// MIOpen from reading the file is a finding.
+/// If there is no such file, or it can't be read. Anything else that keeps
+/// MIOpen from reading it is a finding.
 pub fn lint(
     path: &Path,
     target: Option<&Target>,
     mut report: impl FnMut(Finding),
-) -> Result<Linted, ReadError> {
+) -> Result<Linted> {
     let mut counter = FindingCounter { report: &mut report, linted: Linted::default() };
     if let Some(name) = ModelName::from_path(path) {
         lint_model(path, &name, target, &mut counter)?;
@@ -103,30 +104,17 @@ pub fn lint(
         return Ok(counter.linted);
     };
     lint_name(&name, target, &mut counter);
-    let read = match name.storage {
-        Storage::Text => lint_text(path, &name, &mut counter),
+    match name.storage {
+        Storage::Text => lint_text(path, &name, &mut counter)?,
         Storage::Sqlite => {
-            std::fs::metadata(path)
-                .map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
+            std::fs::metadata(path).map_err(unreadable(path))?;
             // Source: ROCm/MIOpen 2d1fd997a, MIOPEN_USE_SQLITE_PERFDB in CMakeLists.txt.
             let message = "MIOpen reads SQLite only if it was built for that, which no package of \
                            it is: take the .db.txt";
             counter.add(Severity::Error, None, message);
-            Ok(())
-        }
-    };
-    match read {
-        Ok(()) => Ok(counter.linted),
-        Err(error @ (ReadError::Io { .. } | ReadError::NotAFile(_))) => Err(error),
-        Err(error) => {
-            let mut message = error.to_string();
-            if let Some(source) = std::error::Error::source(&error) {
-                message.push_str(&format!(": {source}"));
-            }
-            counter.add(Severity::Error, None, message);
-            Ok(counter.linted)
         }
     }
+    Ok(counter.linted)
 }
 
 fn lint_model(
@@ -134,11 +122,8 @@ fn lint_model(
     name: &ModelName,
     target: Option<&Target>,
     counter: &mut FindingCounter<'_>,
-) -> Result<(), ReadError> {
-    let io = |source| ReadError::Io { path: path.to_owned(), source };
-    if !std::fs::metadata(path).map_err(io)?.is_file() {
-        return Err(ReadError::NotAFile(path.to_owned()));
-    }
+) -> Result {
+    check_file(path)?;
     if let Some(target) =
         target.filter(|target| target.id().processor() != name.target.id().processor())
     {
@@ -189,15 +174,18 @@ fn serves(one: &Target, package: &Target) -> bool {
     one.id().db_id() == package.id().db_id() && (counts.1.is_none() || counts.0 == counts.1)
 }
 
-fn lint_text(
-    path: &Path,
-    name: &DatabaseName,
-    counter: &mut FindingCounter<'_>,
-) -> Result<(), ReadError> {
-    let mut reader = RecordReader::open(path, name.kind)?;
-    let io = |source| ReadError::Io { path: path.to_owned(), source };
+fn lint_text(path: &Path, name: &DatabaseName, counter: &mut FindingCounter<'_>) -> Result {
+    check_file(path)?;
+    let mut reader = match RecordReader::open(path, name.kind) {
+        Ok(reader) => reader,
+        Err(error) if error.io_kind().is_some() => return Err(error),
+        Err(error) => {
+            counter.add(Severity::Error, None, error.to_string());
+            return Ok(());
+        }
+    };
     let mut text = TextDatabase { ended: true, ..TextDatabase::default() };
-    while let Some(line) = reader.next_line().map_err(io)? {
+    while let Some(line) = reader.next_line().map_err(unreadable(path))? {
         text.ended = line.ended;
         for fault in &line.faults {
             let severity = match fault {
@@ -275,7 +263,7 @@ impl TextDatabase {
         key.clone_into(&mut self.last);
         let Some(direction) = direction.filter(|_| name.kind == DatabaseKind::Find) else { return };
         for (solver, values) in &record.solvers {
-            let Some(FindResult { algorithm, .. }) = FindResult::parse(values) else { continue };
+            let Some(algorithm) = algorithm_found(values) else { continue };
             let known = match direction {
                 Some(direction) => is_algorithm_of(direction, algorithm),
                 None => is_algorithm(algorithm),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gfxpack_model::Target;
+use gfxpack_model::{Error, Result, Target};
 
 /// The kind of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -116,6 +116,22 @@ impl DatabaseName {
             storage,
             suffix: suffix.to_owned(),
         })
+    }
+
+    /// As [`Self::from_path`].
+    ///
+    /// # Errors
+    /// If it is not a name of MIOpen's databases.
+    pub fn of_file(path: &Path) -> Result<Self> {
+        Self::from_path(path).ok_or_else(|| Self::unknown(path))
+    }
+
+    pub(crate) fn unknown(path: &Path) -> Error {
+        Error::usage(
+            format!("failed to tell by its name which text database `{}` is", path.display()),
+            "name it as MIOpen does, as gfx906_60.db.txt, gfx90a68.HIP.fdb.txt or \
+             gfx906_60.HIP.3_3_0_.ufdb.txt",
+        )
     }
 
     /// Whether its problems are convolutions alone, and not those of batch

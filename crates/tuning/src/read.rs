@@ -1,11 +1,13 @@
-//! Reads a text database as a stream, line by line.
+//! Reads a text database as a stream, line by line. Other files are recognised by
+//! their first bytes.
 
+use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
+use std::io::{self, BufRead, BufReader, Read as _, Seek as _};
 use std::path::Path;
 
-use crate::error::ReadError;
-use crate::file;
+use gfxpack_model::{Error, Result};
+
 use crate::name::{DatabaseKind, Storage};
 use crate::record::{DbRecord, MAX_LINE_BYTES, RecordFault};
 
@@ -36,9 +38,9 @@ impl RecordReader<BufReader<File>> {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`ReadError`] if it is not a text file.
-    pub fn open(path: &Path, kind: DatabaseKind) -> Result<Self, ReadError> {
-        Ok(Self::new(file::open(path, Storage::Text)?, kind))
+    /// If it is not a text file.
+    pub fn open(path: &Path, kind: DatabaseKind) -> Result<Self> {
+        Ok(Self::new(open(path, Storage::Text)?, kind))
     }
 }
 
@@ -88,6 +90,71 @@ impl<R: BufRead> RecordReader<R> {
             too_long = true;
         }
     }
+}
+
+/// The first bytes of files that are not MIOpen's text databases.
+const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
+const COMPRESSED: [(&[u8], &str); 4] = [
+    (b"BZh", "bzip2"),
+    (b"\x1f\x8b", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\xfd7zXZ\0", "xz"),
+];
+
+/// Opens the file, positioned at its beginning, if it has this kind of storage.
+pub(crate) fn open(path: &Path, storage: Storage) -> Result<BufReader<File>> {
+    let io = unreadable(path);
+    check_file(path)?;
+    let mut file = File::open(path).map_err(io)?;
+    let mut first = Vec::new();
+    (&mut file).take(64).read_to_end(&mut first).map_err(io)?;
+    file.rewind().map_err(io)?;
+    if first.is_empty() {
+        return Err(unfit(path, "it is empty", "fetch it again, or leave it out"));
+    }
+    if first.starts_with(LFS) {
+        let hint = "fetch the file itself with `git lfs pull`";
+        return Err(unfit(path, "it is a pointer of Git LFS, not the file", hint));
+    }
+    if let Some((_, with)) = COMPRESSED.iter().find(|(magic, _)| first.starts_with(magic)) {
+        let hint = format!("decompress it first with `{with} -d`: MIOpen reads it so only");
+        return Err(unfit(path, format_args!("it is compressed with {with}"), hint));
+    }
+    match (first.starts_with(gfxpack_sqlite::MAGIC), storage) {
+        (true, Storage::Text) => Err(unfit(
+            path,
+            "it is SQLite, not text",
+            "SQLite databases are named .db or .udb, text .db.txt, .udb.txt, .fdb.txt or .ufdb.txt",
+        )),
+        (false, Storage::Sqlite) => Err(unfit(
+            path,
+            "it is no SQLite file",
+            "text is named .db.txt, .udb.txt, .fdb.txt or .ufdb.txt",
+        )),
+        _ => Ok(BufReader::with_capacity(1 << 16, file)),
+    }
+}
+
+/// Checks that a path is a regular file, before opening it: opening a pipe
+/// without a writer would block.
+pub(crate) fn check_file(path: &Path) -> Result {
+    if std::fs::metadata(path).map_err(unreadable(path))?.is_file() {
+        return Ok(());
+    }
+    Err(unfit(path, "it is no file", "name the database's file"))
+}
+
+/// The error of a file that the operating system does not let be read.
+pub(crate) fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error + Copy {
+    move |source| {
+        let hint = "check the path, and that this user may read it";
+        Error::usage(format!("failed to read `{}`", path.display()), hint).caused_by(source)
+    }
+}
+
+/// The error of a file that holds something else.
+pub(crate) fn unfit(path: &Path, what: impl Display, hint: impl ToString) -> Error {
+    Error::usage(format!("failed to read `{}`: {what}", path.display()), hint)
 }
 
 #[cfg(test)]

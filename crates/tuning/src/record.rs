@@ -24,17 +24,6 @@ pub struct DbRecord {
     pub(crate) solvers: Solvers,
 }
 
-/// The values of a solver in a find database.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct FindResult<'a> {
-    /// Milliseconds.
-    pub(crate) time: f32,
-    /// Bytes of scratch memory on the device.
-    pub(crate) workspace: u64,
-    /// `miopenConvolutionFwdAlgoGEMM`.
-    pub(crate) algorithm: &'a str,
-}
-
 /// A fault of a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -176,7 +165,7 @@ fn add(
     if solvers.contains_key(&solver) {
         return faults.push(RecordFault::SecondOf(solver));
     }
-    if kind == DatabaseKind::Find && FindResult::parse(&values).is_none() {
+    if kind == DatabaseKind::Find && algorithm_found(&values).is_none() {
         return faults.push(RecordFault::BadValues { solver, values });
     }
     if kind == DatabaseKind::Find && values.split(',').nth(3).is_some() {
@@ -188,19 +177,18 @@ fn add(
     solvers.insert(solver, values);
 }
 
-impl<'a> FindResult<'a> {
-    /// Parses the values of a find database. Fields after the third are
-    /// ignored.
-    ///
-    /// Source: ROCm/MIOpen 2d1fd997a, `FindDbData` in perf_field.hpp and
-    /// `SerDes::Deserialize` in serializable.hpp.
-    pub(crate) fn parse(values: &'a str) -> Option<Self> {
-        let mut fields = values.split(',');
-        let (time, workspace, algorithm) = (fields.next()?, fields.next()?, fields.next()?);
-        let time: f32 = time.parse().ok().filter(|time: &f32| time.is_finite() && *time >= 0.0)?;
-        let workspace = workspace.parse().ok()?;
-        (!algorithm.is_empty()).then_some(Self { time, workspace, algorithm })
-    }
+/// The algorithm in the values of a find database, `miopenConvolutionFwdAlgoGEMM`,
+/// after milliseconds and bytes of scratch memory; `None` if they are not these.
+/// Fields after the third are ignored.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `FindDbData` in perf_field.hpp and
+/// `SerDes::Deserialize` in serializable.hpp.
+pub(crate) fn algorithm_found(values: &str) -> Option<&str> {
+    let mut fields = values.split(',');
+    let (time, workspace, algorithm) = (fields.next()?, fields.next()?, fields.next()?);
+    let time: f32 = time.parse().ok()?;
+    workspace.parse::<u64>().ok()?;
+    (time.is_finite() && time >= 0.0 && !algorithm.is_empty()).then_some(algorithm)
 }
 
 /// Whether this is an algorithm: in the first layout of find databases, it is
@@ -319,8 +307,6 @@ mod tests {
         let surplus = RecordFault::Surplus("1,2,a,b".to_owned());
         assert!(!surplus.loses());
         assert_eq!(more, (Some("k=S:1,2,a,b".to_owned()), vec![surplus]), "kept as it is");
-        let found = FindResult::parse("0.5,1024,a").expect("values");
-        assert_eq!((found.time, found.workspace, found.algorithm), (0.5, 1024, "a"));
     }
 
     #[test]

@@ -115,12 +115,12 @@ fn list(caches: &[&Cache], user_environment: &UserEnvironment, each: bool, outpu
         let off = cache.switched_off(user_environment);
         let by: Vec<Value> = off
             .iter()
-            .map(|off| json!({ "name": off.name, "value": off.value, "effect": off.effect }))
+            .map(|(by, value)| json!({ "name": by.name, "value": value, "effect": by.effect }))
             .collect();
         message!(output, "caches-state", { "cache": cache.name, "off": by });
         output.text(&format!("{}: {}", cache.name, cache.about));
-        for off in &off {
-            output.text(&format!("  off by {}={}: {}", off.name, off.value, off.effect));
+        for (by, value) in &off {
+            output.text(&format!("  off by {}={value}: {}", by.name, by.effect));
         }
         if off.is_empty() {
             output.text("  not switched off");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use gfxpack_pipeline::checked_files::CheckedFiles;
 use gfxpack_pipeline::destination;
-use gfxpack_tuning::{DatabaseName, MergeError, Overlaid};
+use gfxpack_tuning::{DatabaseName, Overlaid};
 
 use crate::args::whole_file;
 use crate::fail::{Result, in_full};
@@ -48,9 +48,7 @@ pub(crate) fn run(command: &Perfdb, output: &Output) -> Result {
 fn merge(inputs: &[PathBuf], out: &Path, keep_going: bool, output: &Output) -> Result {
     let mut out = out.to_owned();
     if out.is_dir() {
-        let first = &inputs[0];
-        let name = DatabaseName::from_path(first).ok_or_else(|| MergeError::Name(first.clone()))?;
-        out.push(name.of_system().file_name());
+        out.push(DatabaseName::of_file(&inputs[0])?.of_system().file_name());
     }
     let real = destination::database(&out)?;
     let merged = gfxpack_tuning::merge(inputs, &real, |path, line, fault| {

@@ -19,18 +19,11 @@ const TICKS_PER_STEP: u64 = 100_000;
 /// Opens a connection that may write to the file, which must exist. Symbolic
 /// links are not followed. It waits for others through [`busy_handler`], and
 /// keeps its locks as [`hold_locks`] describes.
-///
-/// # Errors
-/// SQLite's errors.
 pub(crate) fn connect_to_write(path: &Path) -> Result<(Connection, StepBudget), rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let mut connection = Connection::open_with_flags(path, flags)?;
-    busy_handler::install(&mut connection)?;
-    hold_locks(&connection)?;
-    keep_in_memory(&connection)?;
-    limit(connection)
+    share(Connection::open_with_flags(path, flags)?)
 }
 
 /// How to open a file that others write to without changing anything.
@@ -51,9 +44,6 @@ pub(crate) enum ReadMode {
 ///
 /// Source: SQLite, "Uniform Resource Identifiers", section 3.3;
 /// `sqlite3PagerOpenWal` of SQLite 3.54.1.
-///
-/// # Errors
-/// SQLite's errors.
 pub(crate) fn connect_read_only(
     path: &Path,
     mode: ReadMode,
@@ -67,19 +57,13 @@ pub(crate) fn connect_read_only(
         ReadMode::AtRest => "immutable=1",
         ReadMode::WithoutLocks => "mode=ro&nolock=1",
     };
-    let mut connection = Connection::open_with_flags(uri(path, parameters), flags)?;
-    busy_handler::install(&mut connection)?;
-    hold_locks(&connection)?;
-    keep_in_memory(&connection)?;
+    let (connection, budget) = share(Connection::open_with_flags(uri(path, parameters), flags)?)?;
     connection.pragma_update(None, "query_only", true)?;
-    limit(connection)
+    Ok((connection, budget))
 }
 
 /// Opens a connection to a private copy of a file and its log. Neither is
 /// changed.
-///
-/// # Errors
-/// SQLite's errors.
 pub(crate) fn connect_to_copy(path: &Path) -> Result<(Connection, StepBudget), rusqlite::Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -90,9 +74,7 @@ pub(crate) fn connect_to_copy(path: &Path) -> Result<(Connection, StepBudget), r
 }
 
 /// Opens `size` bytes, read from `bytes`, as a database in memory.
-///
-/// # Errors
-/// SQLite's errors. An error of `bytes` is replaced by SQLite's own code.
+/// An error of `bytes` is replaced by SQLite's own code.
 pub(crate) fn connect_to_bytes(
     bytes: impl Read,
     size: usize,
@@ -109,8 +91,12 @@ fn limit(mut connection: Connection) -> Result<(Connection, StepBudget), rusqlit
     Ok((connection, budget))
 }
 
-/// Keeps SQLite's temporary tables in memory; they are small. The directory for
-/// temporary files would depend on the variables TMPDIR and SQLITE_TMPDIR.
-fn keep_in_memory(connection: &Connection) -> Result<(), rusqlite::Error> {
-    connection.pragma_update(None, "temp_store", "MEMORY")
+/// Prepares a connection to the file itself.
+fn share(mut connection: Connection) -> Result<(Connection, StepBudget), rusqlite::Error> {
+    busy_handler::install(&mut connection)?;
+    hold_locks(&connection)?;
+    // Temporary tables are small. The directory for temporary files would depend on
+    // the variables TMPDIR and SQLITE_TMPDIR.
+    connection.pragma_update(None, "temp_store", "MEMORY")?;
+    limit(connection)
 }

@@ -18,7 +18,7 @@ use rustix::fs::{FlockOperation, OFlags, fcntl_lock};
 
 use super::connect;
 use super::user_kdb::{UserKdb, UserOptions};
-use crate::error::ReadError;
+use crate::error::{Fault, ReadError};
 use crate::header::{HEADER_BYTES, Header, Journal, page_count};
 use crate::open::{self, sqlite_error};
 use crate::schema::MIN_FILE_BYTES;
@@ -45,16 +45,15 @@ impl DamagedKdb {
     /// process may use the file meanwhile: closing it drops their locks.
     ///
     /// # Errors
-    /// [`ReadError::Io`] if the file can't be read, written, or locked
-    /// (`WouldBlock`); [`ReadError::Unfinished`] or [`ReadError::JournalMode`]
-    /// if part of it is in a journal or log; and [`ReadError::TooLargeToCopy`].
+    /// [`ReadError`] if the file can't be read, written, or locked (`WouldBlock`), is too large, or
+    /// part of it is in a journal or log.
     /// It is then not known whether the file is damaged.
     pub fn confirm(
         path: &Path,
         options: &UserOptions,
         fails: impl FnOnce(Result<UserKdb, ReadError>) -> bool,
     ) -> Result<Option<Self>, ReadError> {
-        let io = |source| ReadError::Io { path: path.to_owned(), source };
+        let io = |source| ReadError::io(path, source);
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let opened =
             OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(path);
@@ -64,7 +63,7 @@ impl DamagedKdb {
             .map_err(|error| io(error.into()))?;
         let metadata = file.metadata().map_err(io)?;
         if !metadata.is_file() {
-            return Err(ReadError::NotAFile { path: path.to_owned() });
+            return Err(Fault::NotAFile.of(path));
         }
         let is_damaged = match metadata.size() {
             0 => false,
@@ -82,23 +81,21 @@ fn is_whole(
     options: &UserOptions,
     fails: impl FnOnce(Result<UserKdb, ReadError>) -> bool,
 ) -> Result<bool, ReadError> {
-    let io = |source| ReadError::Io { path: path.to_owned(), source };
+    let io = |source| ReadError::io(path, source);
     let mut header = [0; HEADER_BYTES];
     file.read_exact_at(&mut header, 0).map_err(io)?;
     // Before parsing the header: the valid one may be in the journal.
     open::check_journal(path)?;
     let Some(Header { page_size, .. }) = Header::parse(&header) else { return Ok(false) };
     if open::has_log(path) {
-        let mode = Journal::Wal.name();
-        return Err(ReadError::JournalMode { path: path.to_owned(), mode });
+        return Err(Fault::JournalMode(Journal::Wal.name()).of(path));
     }
     if size > MAX_BYTES {
         let declared = page_count(&header).map(|pages| u64::from(pages) * u64::from(page_size));
         if declared.is_some_and(|declared| declared > size) {
             return Ok(false);
         }
-        let (path, limit) = (path.to_owned(), MAX_BYTES);
-        return Err(ReadError::TooLargeToCopy { path, size, limit });
+        return Err(Fault::TooLargeToCopy(size, MAX_BYTES).of(path));
     }
     // Marks the file as one with a rollback journal: in memory there can be no
     // log.

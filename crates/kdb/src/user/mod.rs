@@ -4,7 +4,6 @@
 mod busy_handler;
 mod connect;
 pub(crate) mod damage;
-mod private_dir;
 pub(crate) mod snapshot;
 mod transaction;
 mod usage;

@@ -2,9 +2,10 @@
 //! memory that such programs share: from a private copy of the file and its
 //! log.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -12,9 +13,8 @@ use gfxpack_model::KernelKey;
 use gfxpack_sqlite::beside;
 
 use super::connect;
-use super::private_dir::PrivateDir;
 use super::user_kdb::reader;
-use crate::error::ReadError;
+use crate::error::{Fault, ReadError};
 use crate::header::Journal;
 use crate::open::{self, sqlite_error};
 use crate::read::Reader;
@@ -80,18 +80,16 @@ impl KdbSnapshot {
     /// drops their locks.
     ///
     /// # Errors
-    /// [`ReadError::Io`] of the file (`NotFound` if it has no log) or of
-    /// `temp_dir`; [`ReadError::TooLargeToCopy`]; [`ReadError::KeepsChanging`];
-    /// and for the copy, as [`Reader::open`].
+    /// [`ReadError`] of the file (absent if it has no log) or of `temp_dir`, if they are too large
+    /// or keep changing, and for the copy, as [`Reader::open`].
     pub fn take(path: &Path, temp_dir: &Path, now: u64) -> Result<Self, ReadError> {
-        let io = |source| ReadError::Io { path: path.to_owned(), source };
-        let no_copy = |source| ReadError::Io { path: temp_dir.to_owned(), source };
+        let io = |source| ReadError::io(path, source);
+        let no_copy = |source| ReadError::io(temp_dir, source);
         for _ in 0..ATTEMPTS {
             let stamps = stamps(path).map_err(io)?;
             let size = stamps[0].size.saturating_add(stamps[1].size);
             if size > MAX_COPY_BYTES {
-                let (path, limit) = (path.to_owned(), MAX_COPY_BYTES);
-                return Err(ReadError::TooLargeToCopy { path, size, limit });
+                return Err(Fault::TooLargeToCopy(size, MAX_COPY_BYTES).of(path));
             }
             let private = PrivateDir::create(temp_dir).map_err(no_copy)?;
             let copy = private.path().join("copy");
@@ -113,7 +111,7 @@ impl KdbSnapshot {
             let rested = newest.saturating_add(REST_SECONDS) <= now;
             return Ok(Self { reader, stamps, made: Instant::now(), rested });
         }
-        Err(ReadError::KeepsChanging { path: path.to_owned() })
+        Err(Fault::KeepsChanging.of(path))
     }
 
     /// Whether the file and its log are unchanged since this copy was made.
@@ -154,4 +152,48 @@ fn copy_file(from: &Path, to: &Path, size: u64) -> io::Result<()> {
     let mut to = File::create_new(to)?;
     // Bytes appended since then are noticed by the size.
     io::copy(&mut from.take(size), &mut to).map(drop)
+}
+
+/// A directory that no other user can read, removed when its value is dropped.
+struct PrivateDir(PathBuf);
+
+impl PrivateDir {
+    /// Creates a directory of mode 0700 in `parent`, with a name that can't be
+    /// guessed.
+    fn create(parent: &Path) -> io::Result<Self> {
+        // Each `RandomState` has its own random keys from the operating system.
+        let path = parent.join(format!("gfxpack-{:016x}", RandomState::new().hash_one(())));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for PrivateDir {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_private_directory_has_mode_0700_and_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let dirs = [(); 2].map(|()| PrivateDir::create(parent.path()).unwrap());
+        for dir in &dirs {
+            assert_eq!(dir.path().metadata().unwrap().permissions().mode() & 0o777, 0o700);
+            std::fs::write(dir.path().join("copy"), "").unwrap();
+        }
+        drop(dirs);
+        assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 0);
+        assert!(PrivateDir::create(&parent.path().join("absent")).is_err());
+    }
 }

@@ -94,9 +94,6 @@ pub(crate) fn begin(connection: &Connection) -> Result<Transaction<'_>, Error> {
 
 /// Begins a write transaction with the statement `first`. It waits for other
 /// writers here and not later, when two might wait for each other.
-///
-/// # Errors
-/// As [`begin`].
 pub(crate) fn begin_writing<'a>(
     connection: &'a Connection,
     first: &str,

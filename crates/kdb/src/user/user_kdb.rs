@@ -9,14 +9,12 @@ use gfxpack_sqlite::{StepBudget, beside};
 use rusqlite::Connection;
 
 use crate::encode::{Blob, encode};
-use crate::error::{ReadError, WriteError};
-use crate::error_kind::KdbErrorKind;
+use crate::error::{Fault, KdbErrorKind, ReadError};
 use crate::header::{Header, Journal, MiopenVersion};
-use crate::key::check_key;
 use crate::open::{has_log, sqlite_error};
 use crate::read::Reader;
 use crate::schema::{
-    CREATE_INDEX, CREATE_TABLE, MAX_OBJECT_BYTES, MIN_FILE_BYTES, TABLE, missing_column,
+    CREATE_INDEX, CREATE_TABLE, MIN_FILE_BYTES, TABLE, check_key, check_object_size, missing_column,
 };
 use crate::user::connect::ReadMode;
 use crate::user::transaction::{Transaction, WRITE, hold_locks};
@@ -85,8 +83,8 @@ impl UserKdb {
     /// [`ReadError`] as for [`Reader::open`], and if the file can't be created;
     /// [`KdbErrorKind::Busy`] if others have it locked, or open in WAL mode. With
     /// [`UserOptions::look_only`] also if its content can't be read without
-    /// changing it: [`ReadError::HotJournal`], or [`ReadError::JournalMode`]
-    /// for a log, of which [`KdbSnapshot`](crate::KdbSnapshot) makes a copy.
+    /// changing it: an unfinished write, or a log, of which
+    /// [`KdbSnapshot`](crate::KdbSnapshot) makes a copy.
     pub fn open(path: &Path, options: &UserOptions) -> Result<Self, ReadError> {
         let size = probe(path, !options.look_only)?;
         if options.look_only {
@@ -120,7 +118,7 @@ impl UserKdb {
     fn look(path: &Path, size: u64, options: &UserOptions) -> Result<Self, ReadError> {
         if size == 0 {
             // SQLite would take a journal beside an empty file for a leftover.
-            return Err(ReadError::Schema { path: path.to_owned(), column: "kernel_name" });
+            return Err(Fault::OtherTable("kernel_name").of(path));
         }
         busy_handler::wait_up_to(options.busy);
         let connect = |look| connect::connect_read_only(path, look);
@@ -131,10 +129,7 @@ impl UserKdb {
         };
         let (look, journal) =
             match std::fs::symlink_metadata(beside(path, "-wal")).ok().map(|log| log.len()) {
-                Some(1..) => {
-                    let mode = Journal::Wal.name();
-                    return Err(ReadError::JournalMode { path: path.to_owned(), mode });
-                }
+                Some(1..) => return Err(Fault::JournalMode(Journal::Wal.name()).of(path)),
                 Some(0) => (ReadMode::AtRest, Journal::Wal),
                 None if is_wal() => (ReadMode::AtRest, Journal::Wal),
                 None => (ReadMode::Live, Journal::Delete),
@@ -209,7 +204,7 @@ impl UserKdb {
     /// kernels are deleted first. Returns how many.
     ///
     /// # Errors
-    /// [`WriteError`] for a key or size that no kdb accepts, a full disk, a
+    /// [`ReadError`] for a key or size that no kdb accepts, a full disk, a
     /// file that others have locked, or a damaged one. The file is then
     /// unchanged.
     pub fn store(
@@ -218,16 +213,14 @@ impl UserKdb {
         code_object: &[u8],
         now: u64,
         used: &[(KernelKey, u64)],
-    ) -> Result<u64, WriteError> {
-        check_key(key)?;
-        let size = code_object.len() as u64;
-        if !(1..=MAX_OBJECT_BYTES).contains(&size) {
-            return Err(WriteError::ObjectSize { key: Box::new(key.clone()), size });
-        }
+    ) -> Result<u64, ReadError> {
+        let path = self.reader.path().to_owned();
+        check_key(key)
+            .and_then(|()| check_object_size(key, code_object.len() as u64))
+            .map_err(|error| Fault::Input(Box::new(error)).of(&path))?;
         // Encoding takes longest, so it is done before anything is locked.
         let encoded = encode(code_object.to_vec(), Blob::Smaller);
-        let path = self.reader.path().to_owned();
-        let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
+        let sqlite = |source| Fault::Write(source).of(&path);
         // Waits for others, but not for a program that has the file in WAL
         // mode.
         drop(self.begin().map_err(sqlite)?);
@@ -249,7 +242,7 @@ impl UserKdb {
             // Another process may have stored its own code object meanwhile.
             Ok(Some(_)) => Ok(gone),
             Err(error) if error.kind() == KdbErrorKind::Busy => Ok(gone),
-            Ok(None) | Err(_) => Err(WriteError::ReadBack { path, key: Box::new(key.clone()) }),
+            Ok(None) | Err(_) => Err(Fault::ReadBack(Box::new(key.clone())).of(&path)),
         }
     }
 
@@ -257,10 +250,9 @@ impl UserKdb {
     /// at all.
     ///
     /// # Errors
-    /// [`WriteError::Sqlite`].
-    pub fn note_use(&mut self, used: &[(KernelKey, u64)]) -> Result<(), WriteError> {
-        let path = self.reader.path().to_owned();
-        let sqlite = |source| WriteError::Sqlite { path: path.clone(), source };
+    /// [`ReadError`] of SQLite.
+    pub fn note_use(&mut self, used: &[(KernelKey, u64)]) -> Result<(), ReadError> {
+        let sqlite = |source| Fault::Write(source).of(self.reader.path());
         // Not worth a wait.
         busy_handler::wait_up_to(Duration::ZERO);
         let transaction =
@@ -278,7 +270,7 @@ pub(super) const ROW_OVERHEAD_BYTES: u64 = 8192;
 /// The size of the file in bytes, without opening it. If it is absent and
 /// `create` is set, it is created.
 pub(super) fn probe(path: &Path, create: bool) -> Result<u64, ReadError> {
-    let io = |source| ReadError::Io { path: path.to_owned(), source };
+    let io = |source| ReadError::io(path, source);
     let metadata = match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound && create => {
             // Creates the file without opening it or following a link.
@@ -292,11 +284,11 @@ pub(super) fn probe(path: &Path, create: bool) -> Result<u64, ReadError> {
         other => other.map_err(io)?,
     };
     if !metadata.is_file() {
-        return Err(ReadError::NotAFile { path: path.to_owned() });
+        return Err(Fault::NotAFile.of(path));
     }
     // An empty file is new, and another process is about to fill it.
     match metadata.len() {
-        size @ 1..MIN_FILE_BYTES => Err(ReadError::TooSmall { path: path.to_owned(), size }),
+        size @ 1..MIN_FILE_BYTES => Err(Fault::TooSmall(size).of(path)),
         size => Ok(size),
     }
 }

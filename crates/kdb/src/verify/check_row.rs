@@ -7,10 +7,10 @@ use gfxpack_model::{KernelKey, KeyError, Target, TargetId};
 
 use crate::codec::{self, ClaimedSize};
 use crate::error::RowError;
+use crate::opened::WorkBudget;
 use crate::row::{self, MAX_SHOWN_BYTES};
 use crate::schema::MAX_KEY_BYTES;
 use crate::verify::report::{Finding, FindingClass};
-use crate::work_budget::WorkBudget;
 
 /// A row copied out of SQLite, so that another thread can check it.
 pub(crate) struct UncheckedRow {

@@ -9,17 +9,17 @@ use std::path::Path;
 use gfxpack_model::{Target, target_of_kdb};
 use rusqlite::Connection;
 
-use crate::error::ReadError;
+use crate::error::{Fault, ReadError};
 use crate::header::Journal;
 use crate::open::{self, Probe};
 use crate::opened::Opened;
+use crate::opened::WorkBudget;
 use crate::parallel;
 use crate::schema::{
     COLUMNS, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, TABLE, key_index, missing_column,
 };
 use crate::verify::check_row::UncheckedRow;
 use crate::verify::report::{Finding, FindingClass, Report};
-use crate::work_budget::WorkBudget;
 
 /// Bytes of code objects in memory at a time.
 const WINDOW_BYTES: u64 = 64 << 20;
@@ -43,8 +43,7 @@ pub struct VerifyOptions<'a> {
 /// Work runs in the current rayon pool.
 ///
 /// # Errors
-/// [`ReadError::Io`] or [`ReadError::NotAFile`] if there is nothing to verify;
-/// [`ReadError::Interrupted`]. All other problems are in the report.
+/// If there is nothing to verify, or the caller asked to stop. All other problems are in the report.
 pub fn verify(
     path: &Path,
     expected: Option<&Target>,
@@ -54,7 +53,7 @@ pub fn verify(
     let mut run = Verification { path, options, report: Report { target, ..Report::default() } };
     let Probe { header, bytes } = match open::probe(path) {
         Ok(probe) => probe,
-        Err(error @ (ReadError::Io { .. } | ReadError::NotAFile { .. })) => return Err(error),
+        Err(error @ ReadError { fault: Fault::Io(_) | Fault::NotAFile, .. }) => return Err(error),
         Err(error) => return Ok(run.end_with(error)),
     };
     if header.journal != Journal::Delete {
@@ -62,7 +61,7 @@ pub fn verify(
         run.found(FindingClass::JournalMode, format!("the journal mode is `{mode}`, not `delete`"));
     }
     match run.content(bytes) {
-        Err(error @ ReadError::Interrupted { .. }) => Err(error),
+        Err(error @ ReadError { fault: Fault::Interrupted, .. }) => Err(error),
         Err(error) => Ok(run.end_with(error)),
         Ok(()) => Ok(run.report),
     }
@@ -160,7 +159,7 @@ impl Verification<'_> {
             WINDOW_BYTES,
             || {
                 if cancelled.is_some_and(|cancelled| cancelled()) {
-                    return Err(ReadError::Interrupted { path: file.path.clone() });
+                    return Err(Fault::Interrupted.of(&file.path));
                 }
                 let Some(row) = file.next(&mut rows)? else { return Ok(None) };
                 number += 1;
@@ -197,29 +196,27 @@ impl Verification<'_> {
 
     /// Adds an error that prevents reading the file, or the rest of it.
     fn add_error(&mut self, error: ReadError) {
-        let (class, detail) = match error {
-            ReadError::TooSmall { size, .. } => {
+        let (class, detail) = match &error.fault {
+            Fault::TooSmall(size) => {
                 (FindingClass::TooSmall, format!("{size} bytes: MIOpen takes the file for absent"))
             }
-            ReadError::NotSqlite { .. } => {
-                (FindingClass::NotSqlite, "it is no SQLite 3 file".to_owned())
-            }
-            ReadError::Unfinished { journal, .. } => {
+            Fault::NotSqlite => (FindingClass::NotSqlite, "it is no SQLite 3 file".to_owned()),
+            Fault::Unfinished(journal) => {
                 let journal = journal.display();
                 let detail =
                     format!("`{journal}` has what a program did not finish to write to the file");
                 (FindingClass::Journal, detail)
             }
-            ReadError::Sqlite { source, .. } => (FindingClass::Unreadable, source.to_string()),
-            ReadError::Runaway { .. } => {
+            Fault::Sqlite(source) => (FindingClass::Unreadable, source.to_string()),
+            Fault::Runaway => {
                 let detail = "its rows have no end, or hold far more than the file does";
                 (FindingClass::Unreadable, detail.to_owned())
             }
-            ReadError::Statement { statement, .. } => {
+            Fault::Statement(statement) => {
                 let detail = format!("there is `{statement}`, which is no plain table");
                 (FindingClass::Schema, detail)
             }
-            other => (FindingClass::Unreadable, other.to_string()),
+            _ => (FindingClass::Unreadable, error.to_string()),
         };
         self.found(class, detail);
     }

@@ -5,14 +5,12 @@ pub(crate) mod sink;
 
 use std::path::Path;
 
-use gfxpack_model::KernelKey;
+use gfxpack_model::{Error, KernelKey, Result};
 
 use crate::encode::{Blob, Encoded, encode};
-use crate::error::WriteError;
 use crate::header::MiopenVersion;
-use crate::key::check_key;
 use crate::parallel;
-use crate::schema::MAX_OBJECT_BYTES;
+use crate::schema::{OBJECT_HINT, check_key, check_object_size};
 use crate::write::sink::{Sink, Written};
 
 /// Bytes of code objects in memory at a time.
@@ -52,14 +50,15 @@ pub struct Row<'a> {
 /// an older one is replaced. Work runs in the current rayon pool.
 ///
 /// # Errors
-/// [`WriteError`]; of several faulty code objects, the first in row order. The
-/// destination is then unchanged, with nothing left beside it.
+/// If keys are out of order or no kdb accepts them, or a code object or the file has an error; of
+/// several faulty code objects, the first in row order. An [`Error`] of `code_object` is passed on
+/// unchanged. The destination is then unchanged, with nothing left beside it.
 pub fn write<E>(
     path: &Path,
     rows: &[Row<'_>],
     options: &WriteOptions<'_>,
     code_object: impl Fn(usize) -> Result<Vec<u8>, E> + Sync,
-) -> Result<Written, WriteError>
+) -> Result<Written>
 where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
@@ -77,49 +76,52 @@ where
         window,
         || Ok(indices.next().map(|index| (index, rows[index].size.saturating_mul(held)))),
         |index| Ok(encode(object(rows[index].key, code_object(index))?, form)),
-        |encoded: Result<Encoded, WriteError>| {
+        |encoded: Result<Encoded>| {
             let index = sink.written().rows as usize;
             let encoded = encoded?;
             sink.add(rows[index].key, &encoded)?;
             if let Some(progress) = progress {
                 progress(sink.written().rows, rows.len() as u64);
             }
-            Ok::<_, WriteError>(encoded)
+            Ok::<(), Error>(())
         },
     )?;
     sink.finish()
 }
 
-fn check(rows: &[Row<'_>]) -> Result<(), WriteError> {
+fn check(rows: &[Row<'_>]) -> Result {
     let mut previous: Option<&KernelKey> = None;
     for Row { key, .. } in rows.iter().copied() {
         check_key(key)?;
-        match previous.map(|previous| (previous, previous.cmp(key))) {
-            None | Some((_, std::cmp::Ordering::Less)) => {}
-            Some((_, std::cmp::Ordering::Equal)) => {
-                return Err(WriteError::Duplicate(Box::new(key.clone())));
+        match previous {
+            Some(previous) if previous == key => {
+                let hint = "name every kernel once, with the same arguments byte for byte";
+                let message = format!("failed to take kernel `{key}`: the key occurs twice");
+                return Err(Error::internal(message, hint));
             }
-            Some((previous, std::cmp::Ordering::Greater)) => {
-                return Err(WriteError::Order {
-                    key: Box::new(key.clone()),
-                    previous: Box::new(previous.clone()),
-                });
+            Some(previous) if previous > key => {
+                let hint = "sort the keys by name and then by arguments, bytewise";
+                let message =
+                    format!("failed to take kernel `{key}`: it must stand before `{previous}`");
+                return Err(Error::internal(message, hint));
             }
+            _ => previous = Some(key),
         }
-        previous = Some(key);
     }
     Ok(())
 }
 
-fn object<E>(key: &KernelKey, bytes: Result<Vec<u8>, E>) -> Result<Vec<u8>, WriteError>
+fn object<E>(key: &KernelKey, bytes: Result<Vec<u8>, E>) -> Result<Vec<u8>>
 where
     E: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let key = || Box::new(key.clone());
-    let bytes = bytes.map_err(|source| WriteError::Object { key: key(), source: source.into() })?;
-    let size = bytes.len() as u64;
-    if !(1..=MAX_OBJECT_BYTES).contains(&size) {
-        return Err(WriteError::ObjectSize { key: key(), size });
-    }
+    let bytes = bytes.map_err(|source| match source.into().downcast::<Error>() {
+        Ok(error) => *error,
+        Err(source) => {
+            let message = format!("failed to read the code object of kernel `{key}`");
+            Error::internal(message, OBJECT_HINT).caused_by(source)
+        }
+    })?;
+    check_object_size(key, bytes.len() as u64)?;
     Ok(bytes)
 }

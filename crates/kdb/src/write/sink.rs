@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_model::KernelKey;
+use gfxpack_model::{Error, KernelKey, Result};
 use gfxpack_sqlite::{NewFile, NewFileError};
 use rusqlite::Connection;
 
 use crate::encode::Encoded;
-use crate::error::WriteError;
+use crate::error::WRITE_HINT;
 use crate::header::MiopenVersion;
 use crate::schema::{CREATE_INDEX, CREATE_TABLE};
 
@@ -43,12 +43,9 @@ pub(crate) struct Sink {
 
 impl Sink {
     /// Creates an empty file beside `path`.
-    ///
-    /// # Errors
-    /// [`WriteError::Io`] or [`WriteError::Sqlite`].
-    pub(crate) fn create(path: &Path, version: MiopenVersion) -> Result<Self, WriteError> {
-        let sqlite = |source| WriteError::Sqlite { path: path.to_owned(), source };
-        let file = NewFile::beside(path).map_err(file_error)?;
+    pub(crate) fn create(path: &Path, version: MiopenVersion) -> Result<Self> {
+        let sqlite = sqlite_error(path);
+        let file = NewFile::beside(path).map_err(file_error(path))?;
         let connection = file.connect().map_err(sqlite)?;
         // The index exists before the rows: they come in its own order, so it
         // grows only at its end.
@@ -65,10 +62,7 @@ impl Sink {
     }
 
     /// Adds a row.
-    ///
-    /// # Errors
-    /// [`WriteError::Sqlite`] or [`WriteError::Io`].
-    pub(crate) fn add(&mut self, key: &KernelKey, encoded: &Encoded) -> Result<(), WriteError> {
+    pub(crate) fn add(&mut self, key: &KernelKey, encoded: &Encoded) -> Result {
         let written = &mut self.written;
         let earlier = written.stored_bytes;
         written.rows += 1;
@@ -83,28 +77,34 @@ impl Sink {
             .and_then(|mut insert| {
                 insert.execute((row, &key.kernel_name, &key.kernel_args, blob, hash, size))
             })
-            .map_err(|source| WriteError::Sqlite { path: self.path.clone(), source })?;
+            .map_err(sqlite_error(&self.path))?;
         if earlier / WRITE_BACK_BYTES != now / WRITE_BACK_BYTES {
-            self.file.write_back().map_err(file_error)?;
+            self.file.write_back().map_err(file_error(&self.path))?;
         }
         Ok(())
     }
 
     /// Moves the file to its destination.
-    ///
-    /// # Errors
-    /// [`WriteError`]; the destination is then unchanged.
-    pub(crate) fn finish(mut self) -> Result<Written, WriteError> {
-        let sqlite = |source| WriteError::Sqlite { path: self.path.clone(), source };
+    pub(crate) fn finish(mut self) -> Result<Written> {
+        let sqlite = sqlite_error(&self.path);
         self.connection.execute_batch("COMMIT").map_err(sqlite)?;
         self.connection.flush_prepared_statement_cache();
         self.connection.close().map_err(|(_, source)| sqlite(source))?;
-        self.written.file_bytes = self.file.persist().map_err(file_error)?;
+        self.written.file_bytes = self.file.persist().map_err(file_error(&self.path))?;
         Ok(self.written)
     }
 }
 
-fn file_error(error: NewFileError) -> WriteError {
-    let NewFileError { action, path, source } = error;
-    WriteError::Io { action, path, source }
+fn file_error(path: &Path) -> impl Fn(NewFileError) -> Error {
+    move |(action, source)| {
+        let message = format!("failed to {action} kdb `{}`", path.display());
+        Error::internal(message, WRITE_HINT).caused_by(source)
+    }
+}
+
+fn sqlite_error(path: &Path) -> impl Fn(rusqlite::Error) -> Error + Copy {
+    move |source| {
+        let message = format!("failed to write kdb `{}`", path.display());
+        Error::internal(message, WRITE_HINT).caused_by(source)
+    }
 }

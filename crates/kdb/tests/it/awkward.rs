@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{
-    Blob, Conflict, CopyError, CopyOptions, FindingClass, ReadError, Reader, VerifyOptions, merge,
-    verify,
+    Blob, Conflict, CopyOptions, FindingClass, KdbErrorKind, Reader, VerifyOptions, merge, verify,
 };
+use gfxpack_model::{ErrorKind, in_full};
 
-use crate::support::{kernels, listing, mkfifo, write_kernels, written};
+use crate::support::{kernels, listing, write_kernels, written};
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -46,15 +46,12 @@ fn an_unfinished_transaction_is_reported_and_left_for_sqlite_to_undo() {
     let out = directory.path().join("out.kdb");
     for path in [&path, &link] {
         let error = Reader::open(path).err().unwrap();
-        assert!(
-            matches!(&error, ReadError::Unfinished { journal: found, .. }
-            if found.file_name() == journal.file_name()),
-            "{error}"
-        );
+        assert_eq!(error.kind(), KdbErrorKind::Unfinished, "{error}");
+        assert!(error.to_string().contains("gfx906_60.kdb-journal` has what"), "{error}");
         assert!(error.hint().contains("sqlite3"), "{}", error.hint());
         let options = CopyOptions::default();
         let error = merge(std::slice::from_ref(path), &out, Conflict::Error, &options).unwrap_err();
-        assert!(matches!(error, CopyError::Read(ReadError::Unfinished { .. })), "{error}");
+        assert!(error.to_string().contains("gfx906_60.kdb-journal` has what"), "{error}");
         let report = verify(path, None, &VerifyOptions::default()).unwrap();
         assert_eq!(report.findings[0].class, FindingClass::Journal);
         assert_eq!(report.total_findings(), 1, "{:?}", report.findings);
@@ -92,25 +89,8 @@ fn a_key_that_no_kdb_accepts_is_reported_with_its_file() {
     let error =
         merge(&[other, path.clone()], &out, Conflict::First, &CopyOptions::default()).unwrap_err();
     assert!(error.to_string().contains("gfx906_60.kdb"), "{error}");
-    let source = std::error::Error::source(&error).unwrap();
-    let reason = std::error::Error::source(source).unwrap().to_string();
-    assert!(matches!(error, CopyError::Key { .. }) && reason.contains("-DX='a'"), "{reason}");
+    assert!(in_full(&error).contains("-DX='a'"), "{error:?}");
     assert!(!out.exists());
-}
-
-#[test]
-fn only_temporary_files_of_killed_writers_are_removed() {
-    let (directory, path) = written();
-    let name = |random: &str| directory.path().join(format!(".gfx906_60.kdb.{random}.tmp"));
-    let fifo = name("abcdef");
-    mkfifo(&fifo);
-    let kept = ["notes", "my-own", "abcdefg"].map(name);
-    kept.iter().for_each(|path| std::fs::write(path, "mine").unwrap());
-    let swept = name("aB3xY9");
-    std::fs::write(&swept, "half a file").unwrap();
-    write_kernels(&path, &kernels(), Blob::Smaller);
-    assert!(!swept.exists() && std::fs::symlink_metadata(fifo).is_ok());
-    assert!(kept.iter().all(|path| path.exists()), "{:?}", listing(directory.path()));
 }
 
 #[test]
@@ -121,10 +101,10 @@ fn cancelling_ends_the_work() {
     let mut options = CopyOptions::default();
     options.cancelled = Some(&cancelled);
     let error = merge(std::slice::from_ref(&path), &out, Conflict::Error, &options).unwrap_err();
-    assert!(matches!(error, CopyError::Read(ReadError::Interrupted { .. })), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Interrupted, "{error}");
     let mut options = VerifyOptions::default();
     options.cancelled = Some(&cancelled);
     let error = verify(&path, None, &options).unwrap_err();
-    assert!(matches!(error, ReadError::Interrupted { .. }), "{error}");
+    assert!(error.to_string().ends_with("to its end: interrupted"), "{error}");
     assert_eq!(listing(directory.path()), ["gfx906_60.kdb"], "nothing is left behind");
 }

@@ -8,8 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use gfxpack_kdb::{
-    DamagedKdb, KdbErrorKind, KdbSnapshot, ReadError, UserKdb, UserOptions, VerifyOptions,
-    WriteError, verify,
+    DamagedKdb, KdbErrorKind, KdbSnapshot, ReadError, UserKdb, UserOptions, VerifyOptions, verify,
 };
 use gfxpack_model::KernelKey;
 use rusqlite::Connection;
@@ -40,14 +39,13 @@ fn keys_and_objects_that_no_kdb_accepts_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.ukdb");
     let mut kdb = UserKdb::open(&path, &UserOptions::default()).unwrap();
-    let mut fault = |args: &str, object: &[u8]| -> WriteError {
-        kdb.store(&key("a.cl.o", args), object, 0, &[]).unwrap_err()
+    let mut check = |args: &str, object: &[u8], part: &str| {
+        let error = kdb.store(&key("a.cl.o", args), object, 0, &[]).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
     };
-    assert!(matches!(fault(" -DX='a'", b"x"), WriteError::Key(_)));
-    assert!(matches!(fault(&"x".repeat(2 << 20), b"x"), WriteError::KeyTooLong { .. }));
-    let error = fault(" -DX", b"");
-    assert!(matches!(error, WriteError::ObjectSize { size: 0, .. }));
-    assert_eq!(error.kind(), KdbErrorKind::Input);
+    check(" -DX='a'", b"x", "failed to take a kernel into the kdb");
+    check(&"x".repeat(2 << 20), b"x", "its key has 2097158 bytes");
+    check(" -DX", b"", "its code object has 0 bytes");
 }
 
 #[test]
@@ -58,7 +56,7 @@ fn look_only_creates_no_file_and_no_table() {
     options.look_only = true;
     assert_eq!(UserKdb::open(&path, &options).err().unwrap().kind(), KdbErrorKind::Absent);
     std::fs::write(&path, "").unwrap();
-    assert_eq!(UserKdb::open(&path, &options).err().unwrap().kind(), KdbErrorKind::Schema);
+    assert_eq!(UserKdb::open(&path, &options).err().unwrap().kind(), KdbErrorKind::OtherTable);
     assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
 }
 
@@ -180,7 +178,7 @@ fn an_idle_kdb_blocks_nobody() {
 fn a_snapshot_contains_the_log() {
     let stored = Stored::new();
     let error = stored.copy().err().unwrap();
-    assert!(error.is_absent(), "there is no log: {error}");
+    assert_eq!(error.kind(), KdbErrorKind::Absent, "there is no log: {error}");
     let other = stored.in_wal_mode();
     let before = listing(stored.directory.path());
     let live = stored.copy().unwrap();
@@ -197,8 +195,7 @@ fn a_snapshot_contains_the_log() {
     let size = std::fs::metadata(&log).unwrap().len();
     File::options().write(true).open(&log).unwrap().set_len(300 << 20).unwrap();
     let error = stored.copy().err().unwrap();
-    assert!(matches!(error, ReadError::TooLargeToCopy { .. }), "{error}");
-    assert_eq!(error.kind(), KdbErrorKind::Journal);
+    assert_eq!(error.kind(), KdbErrorKind::Journal, "{error}");
     File::options().write(true).open(&log).unwrap().set_len(size).unwrap();
     other.execute_batch("PRAGMA integrity_check").unwrap();
 }
@@ -238,8 +235,8 @@ fn only_damaged_bytes_are_confirmed_as_damaged() {
     let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap() == HELD));
     let used = DamagedKdb::confirm(&stored.path, &options, |_| true).unwrap_err();
-    let ReadError::Io { source, .. } = &used else { panic!("{used}") };
-    assert_eq!(source.kind(), std::io::ErrorKind::WouldBlock, "somebody has it open");
+    let source = std::error::Error::source(&used).unwrap().downcast_ref::<std::io::Error>();
+    assert_eq!(source.unwrap().kind(), std::io::ErrorKind::WouldBlock, "somebody has it open");
     drop(holder.stdin.take());
     holder.wait().unwrap();
     drop(mode("delete"));

@@ -62,7 +62,7 @@ fn one(
             let hint = format!("`gfxpack perfdb lint {}` lists all of it", file.display());
             match (linted, first) {
                 (Err(error), _) => {
-                    let hint = error.hint();
+                    let hint = error.hint().unwrap_or_default();
                     findings.warning(ABOUT, in_full(&error), hint);
                 }
                 (Ok(_), Some(first)) => {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{KdbErrorKind, ReadError, Reader};
+use gfxpack_kdb::{KdbErrorKind, Reader};
 use gfxpack_runtime::explain::entries;
 use gfxpack_runtime::{KdbDirectories, UserDirectory};
 use walkdir::WalkDir;
@@ -72,7 +72,7 @@ fn cache(directory: &Path, findings: &mut Findings<'_>) {
     for file in &files {
         match Reader::open(file).and_then(|reader| reader.info()) {
             Ok(info) => kernels += info.rows,
-            Err(error @ ReadError::Unfinished { .. }) => {
+            Err(error) if error.kind() == KdbErrorKind::Unfinished => {
                 findings.warning(ABOUT, in_full(&error), error.hint());
             }
             // MIOpen's own databases are in WAL mode; their owner can read them.

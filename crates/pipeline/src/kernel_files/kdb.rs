@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{
-    Conflict, CopyOptions, ReadError, Reader, Row, VerifyOptions, WriteError, WriteOptions,
-};
+use gfxpack_kdb::{Conflict, CopyOptions, ReadError, Reader, Row, VerifyOptions, WriteOptions};
 use gfxpack_model::Target;
 
 use super::format_operations::{FormatOperations, Rows, Verified};
@@ -21,13 +19,12 @@ impl FormatOperations for Kdb {
         order.sort_by_key(|row| rows.keys[*row].0);
         let sized = order.iter().map(|&row| Row { key: rows.keys[row].0, size: rows.keys[row].1 });
         let sized: Vec<Row<'_>> = sized.collect();
-        let object = |position: usize| (rows.object)(order[position]);
+        let object = |position: usize| (rows.object)(order[position]).map_err(Error::from);
         let mut options = WriteOptions::default();
         options.progress = Some(rows.progress);
         options.blob = rows.form.blob;
         options.miopen_version = rows.miopen_version;
-        let written = gfxpack_kdb::write(path, &sized, &options, object);
-        Ok(written.map_err(object_error)?.rows)
+        Ok(gfxpack_kdb::write(path, &sized, &options, object)?.rows)
     }
 
     fn merge(&self, files: &[PathBuf], out: &Path) -> Result<()> {
@@ -55,16 +52,5 @@ impl FormatOperations for Kdb {
 
     fn identity(&self, form: KdbForm) -> String {
         format!("{:?}", form.blob)
-    }
-}
-
-/// Replaces the kdb writer's error by the store's own, if it wraps one.
-fn object_error(error: WriteError) -> Error {
-    match error {
-        WriteError::Object { source, key } => match source.downcast::<Error>() {
-            Ok(error) => *error,
-            Err(source) => WriteError::Object { source, key }.into(),
-        },
-        other => other.into(),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::{Error, Result};
-use gfxpack_sqlite::{NewFile, NewFileError};
+use gfxpack_sqlite::NewFile;
 
 use crate::file::read::Reader;
 use crate::file::row::check_row;
@@ -44,12 +44,8 @@ pub fn write(
             "sort the keys, and name every one once",
         ));
     }
-    let failed = |path: &Path| {
-        let hint = "check that the directory exists, may be written, and has room for the file";
-        Error::internal(format!("failed to write `{}`", path.display()), hint)
-    };
-    let io = |NewFileError { path, source, .. }| failed(&path).caused_by(source);
-    let sqlite = |source| failed(path).caused_by(source);
+use gfxpack_model::{Error, Result};
+use gfxpack_sqlite::NewFile;
     let file = NewFile::beside(path).map_err(io)?;
     let connection = file.connect().map_err(sqlite)?;
     connection.execute_batch(CREATE_TABLE).map_err(sqlite)?;

@@ -1,17 +1,16 @@
 //! Quarantines a damaged user's kdb, after confirming the damage.
 
+use std::error::Error as _;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{DamagedKdb, KdbErrorKind, ReadError, UserKdb};
 use gfxpack_model::KernelKey;
 
-use super::ask_error::missed;
 use super::file::UserFile;
 use crate::file_system::FileIdentity;
 use crate::key_lock::KeyLock;
 use crate::miss::MissReason;
-use crate::store_error::is_damage;
 use crate::{quarantine, trust};
 
 /// The result of checking a file that seemed damaged.
@@ -31,24 +30,22 @@ impl UserFile {
         error: ReadError,
         key: &KernelKey,
     ) -> MissReason {
-        if !is_damage(error.kind()) || self.options.look_only {
-            return missed(error);
+        if !error.kind().is_damage() || self.options.look_only {
+            return MissReason::of(error);
         }
         let Ok(directory) = trust::check_directory(&self.directory, self.group()) else {
-            return missed(error);
+            return MissReason::of(error);
         };
         let get = |kdb: UserKdb| kdb.get(key).map(drop).map_err(|error| error.kind());
         match self.check_damage(&directory, file, get) {
             Ok(DamageCheck::Quarantined(kept_as)) => {
                 MissReason::MovedAside { kept_as, source: error }
             }
-            Ok(DamageCheck::Gone) => missed(error),
-            Ok(DamageCheck::Whole) => {
-                missed(ReadError::Transient { path: self.path(), source: Box::new(error) })
-            }
+            Ok(DamageCheck::Gone) => MissReason::of(error),
+            Ok(DamageCheck::Whole) => MissReason::of(error.transient()),
             // Others use it, or part of it is in a journal or log.
-            Err(second) if !is_io(&second) => missed(error),
-            Err(second) => missed(second),
+            Err(second) if !is_io(&second) => MissReason::of(error),
+            Err(second) => MissReason::of(second),
         }
     }
 
@@ -65,7 +62,7 @@ impl UserFile {
         again: impl FnOnce(UserKdb) -> Result<(), KdbErrorKind>,
     ) -> Result<DamageCheck, ReadError> {
         let path = directory.join(&self.name);
-        let io = |source| ReadError::Io { path: path.clone(), source };
+        let io = |source| ReadError::io(&path, source);
         let (name, wait) = (format!("{}.aside", self.name), self.options.busy);
         let held = KeyLock::acquire(directory, &name, wait);
         // Closing the file drops the locks that this process has on it.
@@ -78,7 +75,7 @@ impl UserFile {
         }
         let fails = |kdb: Result<UserKdb, ReadError>| {
             let again = kdb.map_err(|error| error.kind()).and_then(again);
-            again.is_err_and(is_damage)
+            again.is_err_and(KdbErrorKind::is_damage)
         };
         match DamagedKdb::confirm(&path, &self.options, fails)? {
             None => Ok(DamageCheck::Whole),
@@ -92,5 +89,6 @@ impl UserFile {
 /// locked.
 fn is_io(error: &ReadError) -> bool {
     use io::ErrorKind::{TimedOut, WouldBlock};
-    matches!(error, ReadError::Io { source, .. } if !matches!(source.kind(), TimedOut | WouldBlock))
+    let source = error.source().and_then(|source| source.downcast_ref::<io::Error>());
+    source.is_some_and(|source| !matches!(source.kind(), TimedOut | WouldBlock))
 }

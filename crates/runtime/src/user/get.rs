@@ -7,13 +7,12 @@ use std::time::Duration;
 use gfxpack_kdb::{KdbErrorKind, KdbSnapshot, ReadError};
 use gfxpack_model::KernelKey;
 
-use super::ask_error::{AskError, missed, missed_by};
+use super::error::UserError;
 use super::file::{Connection, UserFile};
-use super::waiting::Access;
+use super::waiting::{Access, WaitBudget};
 use crate::file_system::FileIdentity;
 use crate::miss::MissReason;
 use crate::sqlite_gate;
-use crate::wait_budget::WaitBudget;
 
 impl UserFile {
     /// The code object of a key, checked against its hash. A damaged file is
@@ -39,25 +38,25 @@ impl UserFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(MissReason::NoFile);
             }
-            Err(source) => return Err(missed(ReadError::Io { path, source })),
+            Err(source) => return Err(MissReason::of(ReadError::io(&path, source))),
         };
         if let Some(object) = self.ask_snapshot(key)? {
             return Ok(object);
         }
         let mut answer = self.ask(file, key, wait);
-        if matches!(&answer, Err(AskError::Read(error)) if is_live(error, &path)) {
+        if matches!(&answer, Err(UserError::Open(error)) if is_live(error, &path)) {
             match self.ask_new_snapshot(key) {
                 // The other program has just closed it.
-                Err(AskError::Read(_)) if !KdbSnapshot::has_log(&path) => {
+                Err(UserError::Open(_)) if !KdbSnapshot::has_log(&path) => {
                     answer = self.ask(file, key, wait);
                 }
                 // A problem with a copy is not a problem of the file.
-                answer => return answer.map_err(missed_by)?.ok_or(MissReason::NoKernel),
+                answer => return answer?.ok_or(MissReason::NoKernel),
             }
         }
         match answer {
-            Err(AskError::Read(error)) => Err(self.faulty(file, error, key)),
-            answer => answer.map_err(missed_by)?.ok_or(MissReason::NoKernel),
+            Err(UserError::Open(error)) => Err(self.faulty(file, error, key)),
+            answer => answer?.ok_or(MissReason::NoKernel),
         }
     }
 
@@ -67,8 +66,8 @@ impl UserFile {
         file: FileIdentity,
         key: &KernelKey,
         wait: Duration,
-    ) -> Result<Option<Vec<u8>>, AskError> {
-        let _inside = self.gate.enter_shared().ok_or_else(|| sqlite_gate::forked(self.path()))?;
+    ) -> Result<Option<Vec<u8>>, UserError> {
+        let _inside = self.gate.enter_shared().ok_or_else(|| sqlite_gate::forked(&self.path()))?;
         let connection = match self.take(file, wait) {
             Some(connection) => connection,
             None => self.open(&self.check()?, wait)?,

@@ -1,11 +1,13 @@
 //! The user's kdb of one device: finding, checking, reading and writing it.
 
-mod ask_error;
 mod damage;
+mod error;
 mod file;
 mod get;
 mod snapshot;
 mod store;
 mod waiting;
 
+pub(crate) use error::UserError;
 pub(crate) use file::UserFile;
+pub(crate) use waiting::WaitBudget;

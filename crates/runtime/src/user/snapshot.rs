@@ -5,7 +5,7 @@ use std::io;
 use gfxpack_kdb::{KdbSnapshot, ReadError};
 use gfxpack_model::KernelKey;
 
-use super::ask_error::{AskError, missed};
+use super::error::UserError;
 use super::file::UserFile;
 use crate::clock;
 use crate::miss::MissReason;
@@ -24,16 +24,16 @@ impl UserFile {
         let Some(_inside) = self.gate.enter_shared() else { return Ok(None) };
         copy.take_if(|copy| !copy.is_current());
         let Some(copy) = copy.as_ref() else { return Ok(None) };
-        copy.get(key).map_err(missed)?.map(Some).ok_or(MissReason::NoKernel)
+        copy.get(key).map_err(MissReason::of)?.map(Some).ok_or(MissReason::NoKernel)
     }
 
     /// Makes a copy, unless another thread just did, and looks the key up in
     /// it.
-    pub(super) fn ask_new_snapshot(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, AskError> {
+    pub(super) fn ask_new_snapshot(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, UserError> {
         let mut copy = lock(&self.copy);
         let path = self.check()?.join(&self.name);
         let Some(_alone) = self.gate.enter_exclusive() else {
-            return Err(ReadError::Io { path, source: io::ErrorKind::TimedOut.into() }.into());
+            return Err(ReadError::io(&path, io::ErrorKind::TimedOut.into()).into());
         };
         copy.take_if(|copy| !copy.is_current());
         if copy.is_none() {

@@ -7,16 +7,15 @@ use gfxpack_kdb::{KdbSnapshot, UserKdb};
 use gfxpack_model::KernelKey;
 
 use super::damage::DamageCheck;
+use super::error::UserError;
 use super::file::{Connection, UserFile};
-use super::waiting::Access;
+use super::waiting::{Access, WaitBudget};
 use crate::clock;
 use crate::file_system::FileIdentity;
 use crate::miss::MissReason;
 use crate::mutex::lock;
 use crate::sqlite_gate;
-use crate::store_error::StoreError;
 use crate::trust;
-use crate::wait_budget::WaitBudget;
 
 /// Pause between two attempts to store into a file that another program has
 /// open in WAL mode. MIOpen keeps it open for milliseconds.
@@ -27,14 +26,14 @@ impl UserFile {
     /// `moved_aside` is called, and a new file is started.
     ///
     /// # Errors
-    /// [`StoreError`]; the file is then unchanged.
+    /// [`UserError`]; the file is then unchanged.
     pub(crate) fn store(
         &self,
         key: &KernelKey,
         code_object: &[u8],
         wait_budget: &WaitBudget,
         moved_aside: impl FnMut(&MissReason),
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), UserError> {
         let store = |wait| self.store_within(key, code_object, wait, moved_aside);
         self.busy_history.waiting(
             Access::Store,
@@ -50,7 +49,7 @@ impl UserFile {
         code_object: &[u8],
         wait: Duration,
         mut moved_aside: impl FnMut(&MissReason),
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), UserError> {
         let directory = trust::make_directory(&self.directory)?;
         let path = directory.join(&self.name);
         let mut again = true;
@@ -63,7 +62,8 @@ impl UserFile {
             let Err(error) = stored else { return Ok(()) };
             let file = FileIdentity::of_link(&path).ok();
             let replaced = before.is_some() && before != file;
-            if !again || !(replaced || error.is_damage()) {
+            let damaged = error.of_file().is_some_and(|error| error.kind().is_damage());
+            if !again || !(replaced || damaged) {
                 return Err(error);
             }
             again = false;
@@ -73,11 +73,13 @@ impl UserFile {
             };
             match self.check_damage(&directory, file, store) {
                 Ok(DamageCheck::Quarantined(kept_as)) => {
-                    let source = error.into_read_error(&path);
+                    let source = error.into_read()?;
                     moved_aside(&MissReason::MovedAside { kept_as, source });
                 }
                 Ok(DamageCheck::Gone) => {}
-                Ok(DamageCheck::Whole) => return Err(error.passing(&path)),
+                Ok(DamageCheck::Whole) => {
+                    return Err(UserError::Open(error.into_read()?.transient()));
+                }
                 Err(_) => return Err(error),
             }
         }
@@ -90,7 +92,7 @@ impl UserFile {
         key: &KernelKey,
         code_object: &[u8],
         wait: Duration,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), UserError> {
         let path = directory.join(&self.name);
         let began = Instant::now();
         loop {
@@ -111,9 +113,9 @@ impl UserFile {
         key: &KernelKey,
         code_object: &[u8],
         wait: Duration,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), UserError> {
         let Some(_inside) = self.gate.enter_shared() else {
-            return Err(StoreError::Open(sqlite_gate::forked(self.path())));
+            return Err(UserError::Open(sqlite_gate::forked(&self.path())));
         };
         let pooled = FileIdentity::of_link(path).ok().and_then(|file| self.take(file, wait));
         let connection = match pooled {
@@ -121,12 +123,12 @@ impl UserFile {
             None => self.open(directory, wait)?,
         };
         let Connection::Write(mut kdb) = connection else {
-            return Err(StoreError::ReadOnly(path.to_owned()));
+            return Err(UserError::ReadOnly(path.to_owned()));
         };
         let used: Vec<(KernelKey, u64)> = lock(&self.used).drain().collect();
         if let Err(error) = kdb.store(key, code_object, clock::now(), &used) {
             self.note_later(used);
-            return Err(error.into());
+            return Err(UserError::Write(error));
         }
         if let Ok(file) = FileIdentity::of_link(path) {
             self.give(file, Connection::Write(kdb));

@@ -1,11 +1,11 @@
 //! Waits for others who have the user's kdb locked: as long as a call may wait,
 //! but not again for each kernel.
 
+use std::cell::Cell;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use crate::mutex::lock;
-use crate::wait_budget::WaitBudget;
 
 /// After a failed wait, no call waits for the file for this time. A program
 /// that keeps the file locked for so long most likely continues, and every
@@ -71,32 +71,19 @@ impl BusySince {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The remaining waiting time of a call, shared by all files and steps.
+pub(crate) struct WaitBudget(Cell<Duration>);
 
-    #[test]
-    fn after_a_wait_in_vain_no_call_waits() {
-        const BUSY: Duration = Duration::from_secs(1000);
-        let history = BusyHistory::default();
-        let wait = |access, wait_budget: &WaitBudget, busy| {
-            history.waiting(access, wait_budget, |it| it, |_| busy)
-        };
-        let call = |access, busy| wait(access, &WaitBudget::new(BUSY), busy);
-        let wait_budget = WaitBudget::new(BUSY);
-        wait_budget.spend(Duration::from_secs(999));
-        let left = wait(Access::Read, &wait_budget, false);
-        assert!(left <= Duration::from_secs(1), "{left:?} after another file was waited for");
-        assert_eq!(call(Access::Read, true), BUSY, "another call waits in full");
-        assert_eq!(call(Access::Read, true), Duration::ZERO);
-        assert_eq!(call(Access::Store, true), Duration::ZERO);
-        assert_eq!(call(Access::Read, false), Duration::ZERO, "it is free again");
-        assert_eq!(call(Access::Read, false), BUSY);
-        // A program that stores still lets others read.
-        assert_eq!(call(Access::Store, true), BUSY);
-        assert_eq!(call(Access::Read, false), BUSY);
-        assert_eq!(call(Access::Store, true), Duration::ZERO);
-        assert_eq!(call(Access::Store, false), Duration::ZERO);
-        assert_eq!(call(Access::Store, false), BUSY);
+impl WaitBudget {
+    pub(crate) fn new(wait: Duration) -> Self {
+        Self(Cell::new(wait))
+    }
+
+    pub(crate) fn left(&self) -> Duration {
+        self.0.get()
+    }
+
+    pub(crate) fn spend(&self, time: Duration) {
+        self.0.set(self.left().saturating_sub(time));
     }
 }

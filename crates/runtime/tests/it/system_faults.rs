@@ -42,58 +42,62 @@ fn check(damage: impl FnOnce(&Path), reason: &str, class: WarningClass) -> Strin
     text
 }
 
-fn write(bytes: &[u8]) -> impl FnOnce(&Path) {
-    move |path| std::fs::write(path, bytes).unwrap()
-}
-
-fn changed(statement: &str) -> impl FnOnce(&Path) {
-    move |path| sql(path, statement)
-}
-
-#[test]
-fn an_absent_kdb_is_a_miss_and_one_warning() {
-    check(|path| std::fs::remove_file(path).unwrap(), "no-file", MissingSystemKdb);
+/// Replaces the file by what `make` makes.
+fn replace(path: &Path, make: impl FnOnce(&Path)) {
+    std::fs::remove_file(path).unwrap();
+    make(path);
 }
 
 #[test]
-fn a_file_smaller_than_any_kdb_is_a_miss() {
-    check(write(b""), "unreadable", TooSmall);
-    let pointer = b"version https://git-lfs.github.com/spec/v1\nsize 600000000\n";
-    let text = check(write(pointer), "unreadable", TooSmall);
-    assert!(text.contains("Git LFS"), "{text}");
-    check(write(&[b'x'; 511]), "unreadable", TooSmall);
-}
-
-#[test]
-fn a_file_that_is_not_an_sqlite_database_is_a_miss() {
-    check(write(&[7; 512]), "unreadable", Corrupt);
-    check(write(&[0; 9000]), "unreadable", Corrupt);
-    let header_only = |path: &Path| {
-        let mut bytes = std::fs::read(path).unwrap();
-        bytes[100..].fill(0xa5);
-        std::fs::write(path, bytes).unwrap();
+fn a_fault_of_the_file_is_a_miss_and_one_warning() {
+    check(|path| replace(path, |_| ()), "no-file", MissingSystemKdb);
+    let check = |damage: &dyn Fn(&Path), class, part: &str| {
+        let text = check(damage, "unreadable", class);
+        assert!(text.contains(part), "{text}");
     };
-    check(header_only, "unreadable", Corrupt);
-}
-
-#[test]
-fn a_kdb_with_another_schema_is_a_miss() {
-    let text = check(changed("DROP TABLE kern_db"), "unreadable", WrongSchema);
-    assert!(text.contains("kern_db"), "{text}");
-    check(changed("ALTER TABLE kern_db RENAME TO perf_db"), "unreadable", WrongSchema);
-    let renamed = "ALTER TABLE kern_db RENAME COLUMN kernel_blob TO blob";
-    check(changed(renamed), "unreadable", WrongSchema);
-}
-
-/// Its rows would be computed by an arbitrary statement.
-#[test]
-fn a_kdb_with_a_view_is_a_miss() {
+    let pointer = b"version https://git-lfs.github.com/spec/v1\nsize 600000000\n";
+    for (bytes, class, part) in [
+        (&b""[..], TooSmall, "it is empty"),
+        (&pointer[..], TooSmall, "Git LFS"),
+        (&[b'x'; 511], TooSmall, "511 bytes"),
+        (&[7; 512], Corrupt, "no SQLite 3 file"),
+        (&[0; 9000], Corrupt, "no SQLite 3 file"),
+    ] {
+        check(&|path| std::fs::write(path, bytes).unwrap(), class, part);
+    }
+    let changed = |change: &dyn Fn(&mut Vec<u8>), class, part| {
+        let damage = |path: &Path| {
+            let mut bytes = std::fs::read(path).unwrap();
+            change(&mut bytes);
+            std::fs::write(path, bytes).unwrap();
+        };
+        check(&damage, class, part);
+    };
+    changed(&|bytes| bytes[100..].fill(0xa5), Corrupt, "");
+    for cut in [600, 4096, 5000, 8192] {
+        changed(&|bytes| bytes.truncate(cut), Corrupt, "");
+    }
+    // Its rows would be computed by an arbitrary statement.
     let view = "DROP TABLE kern_db; CREATE VIEW kern_db
         (kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size) AS
         WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)
         SELECT 'conv.cl.o', ' -DN=' || x, x'00', '', 0 FROM n";
-    let text = check(changed(view), "unreadable", WrongSchema);
-    assert!(text.contains("CREATE VIEW"), "{text}");
+    for (statement, part) in [
+        ("DROP TABLE kern_db", "kern_db"),
+        ("ALTER TABLE kern_db RENAME TO perf_db", "kern_db"),
+        ("ALTER TABLE kern_db RENAME COLUMN kernel_blob TO blob", "`kernel_blob`"),
+        (view, "CREATE VIEW"),
+    ] {
+        check(&|path| sql(path, statement), WrongSchema, part);
+    }
+    check(&|path| to_wal_mode(path), WalMode, "journal_mode");
+    for make in [
+        |path: &Path| std::fs::create_dir(path).unwrap(),
+        |path: &Path| symlink(path, path).unwrap(),
+        |path: &Path| symlink("/nonexistent/x.kdb", path).unwrap(),
+    ] {
+        check(&|path| replace(path, make), Unreadable, "");
+    }
 }
 
 /// Rows that claim more than they hold cost a bounded number of lookups.
@@ -123,52 +127,25 @@ fn bombs_cost_a_bounded_number_of_lookups() {
 }
 
 #[test]
-fn a_truncated_kdb_is_a_miss() {
-    for cut in [600, 4096, 5000, 8192] {
-        let cut_at = |path: &Path| {
-            let bytes = std::fs::read(path).unwrap();
-            assert!(cut < bytes.len());
-            std::fs::write(path, &bytes[..cut]).unwrap();
-        };
-        check(cut_at, "unreadable", Corrupt);
-    }
-}
-
-#[test]
 fn a_damaged_row_is_a_miss() {
     for assignment in [
         "kernel_blob = 'text'",
         "kernel_hash = lower(hex(zeroblob(16)))",
         "uncompressed_size = 1 << 50",
     ] {
-        check(changed(&format!("UPDATE kern_db SET {assignment}")), "damaged", Corrupt);
+        let statement = format!("UPDATE kern_db SET {assignment}");
+        check(|path| sql(path, &statement), "damaged", Corrupt);
     }
 }
 
 #[test]
-fn a_kdb_in_wal_mode_is_a_miss() {
-    let text = check(to_wal_mode, "unreadable", WalMode);
-    assert!(text.contains("journal_mode"), "{text}");
-}
-
-#[test]
-fn a_directory_or_pipe_in_its_place_is_a_miss() {
-    let replace = |make: fn(&Path)| {
-        move |path: &Path| {
-            std::fs::remove_file(path).unwrap();
-            make(path);
-        }
-    };
-    check(replace(|path| std::fs::create_dir(path).unwrap()), "unreadable", Unreadable);
-    check(replace(|path| symlink(path, path).unwrap()), "unreadable", Unreadable);
+fn a_pipe_without_a_writer_does_not_block() {
     let machine = Machine::new(0);
     let mode = Mode::RUSR | Mode::WUSR;
     mknodat(CWD, machine.kdb(), FileType::Fifo, mode, 0).unwrap();
     let cache = machine.open();
-    assert_eq!(cache.kernel(0).origin, Origin::Compiled, "a pipe without writer does not block");
+    assert_eq!(cache.kernel(0).origin, Origin::Compiled);
     assert_eq!(cache.warnings.classes(), [Unreadable]);
-    let dangling = replace(|path| symlink("/nonexistent/x.kdb", path).unwrap());
-    check(dangling, "unreadable", Unreadable);
 }
 
 #[test]

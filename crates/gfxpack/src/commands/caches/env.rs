@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use gfxpack_caches::{CACHES, Cache, Destination, Shell};
+use gfxpack_caches::{CACHES, Cache, Shell, destination};
 
 use crate::args::{SHELLS, one_of};
 use crate::fail::{self, Result};
@@ -55,23 +55,22 @@ pub(super) fn run(args: &Env, output: &Output) -> Result {
                     "give a directory whose name is UTF-8",
                 ));
             };
-            let destination = Destination { dir: dir.to_owned(), per_rank: args.per_rank };
-            relocate(&caches, &destination, args.shell, output);
+            relocate(&caches, dir, args, output);
         }
     }
     Ok(())
 }
 
-fn relocate(caches: &[&Cache], destination: &Destination, shell: Shell, output: &Output) {
+fn relocate(caches: &[&Cache], dir: &str, args: &Env, output: &Output) {
     for cache in caches.iter().filter(|_| output.json) {
-        for one in cache.location_variables {
-            let value = format!("{}/{}", destination.root(), one.below);
+        for (name, below) in cache.location_variables {
+            let value = format!("{}/{below}", destination(dir, args.per_rank));
             message!(output, "caches-variable", {
-                "cache": cache.name, "name": one.name, "value": value,
+                "cache": cache.name, "name": name, "value": value,
             });
         }
     }
-    for line in destination.lines(caches, shell) {
+    for line in args.shell.relocation(caches, dir, args.per_rank) {
         output.text(&line);
     }
 }

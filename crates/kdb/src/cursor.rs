@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gfxpack_model::KernelKey;
 
-use crate::error::{ReadError, RowError};
+use crate::error::{Fault, ReadError, RowError};
 use crate::header::MiopenVersion;
 use crate::read::{Reader, StoredBlob};
 use crate::row::RowInfo;
@@ -23,9 +23,6 @@ pub(crate) struct Cursor {
 
 impl Cursor {
     /// Opens a file, positioned before its first row.
-    ///
-    /// # Errors
-    /// As [`Reader::open_at_rest`].
     pub(crate) fn open(path: &Path) -> Result<Self, ReadError> {
         let reader = Reader::open_at_rest(path)?;
         Ok(Self { reader, ahead: VecDeque::new(), last: None })
@@ -37,34 +34,24 @@ impl Cursor {
     }
 
     /// Number of rows in the file.
-    ///
-    /// # Errors
-    /// [`ReadError`] of a damaged file.
     pub(crate) fn count(&self) -> Result<u64, ReadError> {
         self.reader.count()
     }
 
     /// The next row without its blob.
-    ///
-    /// # Errors
-    /// [`ReadError`] of a damaged file or row, and [`ReadError::Order`].
     pub(crate) fn next(&mut self) -> Result<Option<RowInfo>, ReadError> {
         if self.ahead.is_empty() {
             self.ahead = self.reader.rows_after(self.last.as_ref(), BATCH)?.into();
         }
         let Some(entry) = self.ahead.pop_front() else { return Ok(None) };
         if self.last.as_ref().is_some_and(|last| *last >= entry.key) {
-            let key = Box::new(entry.key);
-            return Err(ReadError::Order { path: self.reader.path().to_owned(), key });
+            return Err(Fault::Order(Box::new(entry.key)).of(self.reader.path()));
         }
         self.last = Some(entry.key.clone());
         Ok(Some(entry))
     }
 
     /// The stored content of a row that [`Cursor::next`] returned.
-    ///
-    /// # Errors
-    /// [`ReadError`] of a damaged file or row.
     pub(crate) fn stored(&self, key: &KernelKey) -> Result<StoredBlob, ReadError> {
         self.reader.stored(key)?.ok_or_else(|| self.reader.row(key.clone(), RowError::Unreachable))
     }

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::path::Path;
 
-use crate::copy::cursor::Cursor;
+use crate::cursor::Cursor;
 use crate::error::ReadError;
 use crate::row::RowInfo;
 

@@ -6,16 +6,15 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::path::{Path, PathBuf};
 
-use gfxpack_model::KernelKey;
+use gfxpack_model::{Error, KernelKey, Result};
 
 use crate::codec;
-use crate::copy::cursor::Cursor;
-use crate::copy::error::CopyError;
+use crate::cursor::Cursor;
 use crate::encode::{Blob, Encoded, encode_hashed};
-use crate::error::{ReadError, RowError};
-use crate::key::check_key;
+use crate::error::{Fault, ReadError, RowError};
 use crate::parallel;
 use crate::read::StoredBlob;
+use crate::schema::check_key;
 use crate::write::sink::{Sink, Written};
 
 /// Bytes of code objects in memory at a time.
@@ -83,13 +82,14 @@ struct Taken {
 /// same bytes.
 ///
 /// # Errors
-/// [`CopyError`]; the destination is then unchanged.
+/// If a file can't be read or written, or for [`Conflict::Error`]; the destination is then
+/// unchanged.
 pub fn merge(
     inputs: &[PathBuf],
     out: &Path,
     conflict: Conflict,
     options: &CopyOptions<'_>,
-) -> Result<Merged, CopyError> {
+) -> Result<Merged> {
     let CopyOptions { blob: form, progress, cancelled } = *options;
     let mut union = Union {
         inputs,
@@ -117,7 +117,7 @@ pub fn merge(
         || {
             let Some(taken) = union.next()? else { return Ok(None) };
             if cancelled.is_some_and(|cancelled| cancelled()) {
-                return Err(CopyError::Read(ReadError::Interrupted { path: taken.path }));
+                return Err(Error::from(Fault::Interrupted.of(&taken.path)));
             }
             let StoredBlob { blob, claimed_size, .. } = &taken.stored;
             // The stored blob, the decoded object, and the new blob.
@@ -125,15 +125,19 @@ pub fn merge(
             Ok(Some((taken, cost)))
         },
         |Taken { path, key, stored, rows }| {
-            if let Err(source) = check_key(&key) {
-                return Err(CopyError::Key { path, source });
-            }
+            // MIOpen binds keys when it stores rows, but splices them into the SQL when
+            // it looks them up.
+            check_key(&key).map_err(|source| {
+                let message = format!("failed to take over a kernel of kdb `{}`", path.display());
+                let hint = "build the file again: MIOpen could never find this kernel";
+                Error::usage(message, hint).caused_by(source)
+            })?;
             match recode(stored, form) {
                 Ok(encoded) => Ok((key, encoded, rows)),
-                Err(source) => Err(ReadError::Row { path, key: Box::new(key), source }.into()),
+                Err(source) => Err(Fault::Row(Box::new(key), source).of(&path).into()),
             }
         },
-        |recoded: Result<_, CopyError>| {
+        |recoded: Result<_>| {
             let (key, encoded, rows) = recoded?;
             sink.add(&key, &encoded)?;
             done += rows;
@@ -148,9 +152,6 @@ pub fn merge(
 }
 
 /// Checks a row's code object, and encodes it in the requested form.
-///
-/// # Errors
-/// [`RowError`]: the row is not a valid kernel.
 fn recode(stored: StoredBlob, form: Option<Blob>) -> Result<Encoded, RowError> {
     let StoredBlob { blob, hash, claimed_size } = stored;
     let object = codec::unpack(&blob, claimed_size)?;
@@ -188,7 +189,7 @@ impl Union<'_> {
         Ok(())
     }
 
-    fn next(&mut self) -> Result<Option<Taken>, CopyError> {
+    fn next(&mut self) -> Result<Option<Taken>> {
         let Some(Reverse((key, file))) = self.heads.pop() else { return Ok(None) };
         let mut chosen = self.take(&key, file)?;
         let (mut differ, mut rows) = (false, 1);
@@ -200,11 +201,15 @@ impl Union<'_> {
             if other.stored.hash != chosen.stored.hash {
                 differ = true;
                 if self.conflict == Conflict::Error {
-                    return Err(CopyError::Conflict {
-                        key: Box::new(key),
-                        first: self.inputs[chosen.file].clone(),
-                        second: self.inputs[other.file].clone(),
-                    });
+                    let [first, second] =
+                        [&chosen, &other].map(|row| self.inputs[row.file].display());
+                    return Err(Error::usage(
+                        format!(
+                            "failed to merge kernel `{key}`: `{first}` and `{second}` differ in it"
+                        ),
+                        "--on-conflict first takes that of the file named first; `gfxpack kdb diff` \
+                         lists all",
+                    ));
                 }
             }
             let left = if self.conflict.prefers(&other, &chosen) {
