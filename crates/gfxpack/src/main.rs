@@ -2,6 +2,7 @@
 //! an exit code.
 
 mod args;
+mod checked_files;
 mod command_line;
 mod commands;
 mod context;

@@ -10,7 +10,6 @@ use gfxpack_package::signing::Keyring;
 use gfxpack_package::sums::FILE_NAME;
 use gfxpack_package::verify::Verifier;
 use gfxpack_package::{PackageManager, PackageSource, Remedy};
-use gfxpack_pipeline::checked_files::CheckedFiles;
 use gfxpack_pipeline::device_packages::candidates;
 use gfxpack_pipeline::inspector::PlaceInspector;
 use gfxpack_process::SystemTool;
@@ -19,6 +18,7 @@ use gfxpack_runtime::Environment;
 use super::detect;
 use super::repo::left_out;
 use crate::args::{Install, TargetList};
+use crate::checked_files::CheckedFiles;
 use crate::fail::{self, Error, ErrorKind, Result, in_full};
 use crate::output::{Output, harmless, message};
 

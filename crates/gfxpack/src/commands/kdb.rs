@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_kdb::{FindingClass, ReadError, Reader, VerifyOptions};
 use gfxpack_model::{KernelKey, Target};
-use gfxpack_pipeline::checked_files::CheckedFiles;
 use gfxpack_pipeline::progress::{Step, Unit};
 use gfxpack_pipeline::text::key_in_words;
 use serde_json::json;
 
 use crate::args::{Kdb, KdbCommand, SelectObject};
+use crate::checked_files::CheckedFiles;
 use crate::context::Context;
 use crate::fail::{Error, ErrorKind, Result};
 use crate::output::{Output, counted, display, harmless, joined, message, size};

@@ -8,7 +8,6 @@ mod completions;
 mod detect;
 mod dist;
 mod doctor;
-mod env;
 mod harvest;
 mod install;
 mod kdb;
