@@ -3,25 +3,14 @@
 //!
 //! Options come in as plain values ([`options`]), events go out ([`progress`]);
 //! nothing here knows a command line or a terminal. Begin with [`dist::Dist`].
-//!
-//! ```
-//! use gfxpack_pipeline::error::ErrorKind;
-//! use gfxpack_pipeline::exit_code::MEANINGS;
-//!
-//! assert_eq!(ErrorKind::Incomplete.exit_code(), 100);
-//! assert!(MEANINGS.iter().any(|(code, _)| *code == 100));
-//! ```
 
 pub mod ask;
 pub mod asked_keys;
 pub mod build;
-pub mod build_status;
 pub mod cache;
 pub mod destination;
-pub mod device_packages;
 pub mod dist;
 pub mod error;
-pub mod exit_code;
 pub mod explain;
 pub mod failure_log;
 pub mod failures;
@@ -34,8 +23,6 @@ mod kernel_files;
 pub mod kernel_library;
 pub mod ledger;
 mod license_head;
-pub mod line_file;
-pub mod message_file;
 pub mod missing_from;
 pub mod options;
 mod outputs;
@@ -45,7 +32,6 @@ pub mod plan_state;
 pub mod prepare;
 pub mod progress;
 mod rayon_workers;
-pub mod recipes;
 pub mod record;
 pub mod remote;
 pub mod report;
@@ -57,5 +43,4 @@ pub mod source_tree;
 pub mod stock_library;
 pub mod text;
 pub mod text_file;
-pub mod toolchains;
 pub mod write_packages;

@@ -6,8 +6,8 @@ mod sources;
 use std::collections::BTreeMap;
 
 use gfxpack_harvest::{SeenCommand, harvest};
-use gfxpack_pipeline::destination::replace;
-use gfxpack_pipeline::line_file::LineFile;
+use gfxpack_model::key_record::KeyRecord;
+use gfxpack_pipeline::destination::{replace, replace_lines};
 
 use self::sources::{names, nothing_hint, read};
 use super::run::fft;
@@ -58,25 +58,6 @@ fn keys(args: &HarvestKeys, context: &Context) -> Result {
     let (keys, files) = read(&args.sources, context, |inputs, options| {
         harvest(inputs, &options).map(|gathered| (gathered.keys, gathered.files))
     })?;
-    let mut out = to_file(args.out.as_ref()).map(LineFile::create).transpose()?;
-    // By kind; keys with features after the processor are among those that can't be compiled.
-    let (mut taken, mut missed, mut uncompilable, mut with_features) = (0_u64, 0_u64, 0_u64, 0_u64);
-    let mut devices: BTreeMap<&str, u64> = BTreeMap::new();
-    for record in keys.iter().filter(|record| !args.missed || record.counts.was_missing()) {
-        taken += 1;
-        missed += u64::from(record.counts.was_missing());
-        uncompilable += u64::from(record.key.check().is_err());
-        with_features += u64::from(record.key.has_features());
-        *devices.entry(record.key.split_device().map_or("", |(_, device)| device)).or_default() +=
-            1;
-        match &mut out {
-            Some(out) => out.line(record)?,
-            None => {
-                output.message("key", record);
-                output.text(&serde_json::to_string(record).map_err(fail::json)?);
-            }
-        }
-    }
     if keys.is_empty() {
         return Err(fail::usage(
             format!("failed to find a key in {}", names(&args.sources)),
@@ -87,14 +68,31 @@ fn keys(args: &HarvestKeys, context: &Context) -> Result {
             ),
         ));
     }
-    if let Some(out) = out {
-        out.finish()?;
+    let taken: Vec<&KeyRecord> =
+        keys.iter().filter(|record| !args.missed || record.counts.was_missing()).collect();
+    if let Some(out) = to_file(args.out.as_ref()) {
+        replace_lines(out, &taken)?;
+    } else {
+        for record in &taken {
+            output.message("key", record);
+            output.text(&serde_json::to_string(record).map_err(fail::json)?);
+        }
+    }
+    let count = |is: &dyn Fn(&KeyRecord) -> bool| taken.iter().filter(|record| is(record)).count();
+    let missed = count(&|record| record.counts.was_missing());
+    // Those with features after the processor are among them.
+    let uncompilable = count(&|record| record.key.check().is_err());
+    let with_features = count(&|record| record.key.has_features());
+    let mut devices: BTreeMap<&str, u64> = BTreeMap::new();
+    for record in &taken {
+        *devices.entry(record.key.split_device().map_or("", |(_, device)| device)).or_default() +=
+            1;
     }
     message!(output, "harvested", {
-        "file": to_file(args.out.as_ref()).map(display), "keys": taken, "missed": missed,
+        "file": to_file(args.out.as_ref()).map(display), "keys": taken.len(), "missed": missed,
         "uncompilable": uncompilable, "devices": devices, "files": files.len(),
     });
-    if taken == 0 {
+    if taken.is_empty() {
         let read = counted(keys.len(), "key");
         output.info(&format!("nothing was missing among {read}"));
         return Ok(());
@@ -103,7 +101,7 @@ fn keys(args: &HarvestKeys, context: &Context) -> Result {
         "" => format!("{count} for no processor by name"),
         device => format!("{count} for {device}"),
     }));
-    let taken = counted(taken, "key");
+    let taken = counted(taken.len(), "key");
     output.info(&format!("{taken} ({devices}), {missed} of which were missing somewhere"));
     let of_no_source = uncompilable - with_features;
     if of_no_source > 0 {

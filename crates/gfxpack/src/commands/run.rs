@@ -14,7 +14,6 @@ use gfxpack_harvest::run_log::{LEVEL, RunLog};
 use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::{Counts, KeyRecord};
 use gfxpack_pipeline::destination;
-use gfxpack_pipeline::line_file::LineFile;
 use gfxpack_process::{Foreground, StartError};
 use serde_json::json;
 
@@ -52,13 +51,12 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
         ran.log.kernels.iter().filter(|(_, counts)| counts.misses > 0).collect();
     // A list of an earlier run must not be taken for this run's.
     if !ran.log.kernels.is_empty() || args.out.exists() {
-        let mut file = LineFile::create(&args.out)?;
-        for (key, counts) in &missed {
+        let record = |(key, counts): &(&KernelKey, &Counts)| {
             let device = key.split_device().map(|(_, device)| device.to_owned());
             let targets = device.into_iter().collect();
-            file.line(&KeyRecord { key: KernelKey::clone(key), counts: **counts, targets })?;
-        }
-        file.finish()?;
+            KeyRecord { key: KernelKey::clone(key), counts: **counts, targets }
+        };
+        destination::replace_lines(&args.out, &missed.iter().map(record).collect::<Vec<_>>())?;
     }
     let stored = missed.iter().filter(|(_, counts)| counts.saved > 0).count();
     if let (Some(file), Some(fft)) = (&args.plans, &fft)
