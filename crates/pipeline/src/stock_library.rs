@@ -1,6 +1,7 @@
 //! Finds the stock library to ask, libMIOpen or librocfft, MIOpen's databases,
 //! and the probe that loads either library.
 
+use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
 use gfxpack_debian::{Archive, Event, KEYS, Lock, Options};
@@ -10,7 +11,7 @@ use gfxpack_stock_library::Product;
 
 use crate::error::{self, Result};
 use crate::options::{CacheOptions, LibraryOptions};
-use crate::progress::{self, Progress, Unit};
+use crate::progress::{Progress, Step, Unit};
 
 /// The program that loads a library.
 const PROBE: &str = "gfxpack-miopen-probe";
@@ -48,12 +49,10 @@ pub fn locate(
     cache: &Path,
     progress: &dyn Progress,
 ) -> Result<Library> {
-    let fetching = FetchProgress(progress);
-    let archive = Archive::new(cache, archive_options(options), &fetching);
+    let progress = FetchProgress { progress, step: RefCell::default() };
+    let archive = Archive::new(cache, archive_options(options), &progress);
     let source = options.source.as_ref().unwrap_or(&LibrarySource::Installed);
-    let found = Library::locate(product, source, options.rocm_path.as_deref(), &archive);
-    progress.event(progress::Event::StepEnded);
-    Ok(found?)
+    Ok(Library::locate(product, source, options.rocm_path.as_deref(), &archive)?)
 }
 
 /// Chooses the packages of a Debian suite, and downloads them into `cache`.
@@ -64,11 +63,9 @@ pub fn choose(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -
             "name the suite to take them from, as --miopen debian:sid",
         ));
     };
-    let fetching = FetchProgress(progress);
-    let archive = Archive::new(cache, archive_options(options), &fetching);
-    let chosen = Library::choose(&MIOPEN, &archive, suite, version.as_deref());
-    progress.event(progress::Event::StepEnded);
-    Ok(chosen?)
+    let progress = FetchProgress { progress, step: RefCell::default() };
+    let archive = Archive::new(cache, archive_options(options), &progress);
+    Ok(Library::choose(&MIOPEN, &archive, suite, version.as_deref())?)
 }
 
 fn archive_options(options: &LibraryOptions) -> Options {
@@ -81,33 +78,36 @@ fn archive_options(options: &LibraryOptions) -> Options {
     }
 }
 
-/// Reports the progress of a download as a step.
-struct FetchProgress<'a>(&'a dyn Progress);
+/// Reports the progress of a download.
+struct FetchProgress<'a> {
+    progress: &'a dyn Progress,
+    step: RefCell<Option<Step<'a>>>,
+}
 
 impl gfxpack_debian::Progress for FetchProgress<'_> {
     fn event(&self, event: Event<'_>) {
-        let Self(progress) = self;
+        let mut step = self.step.borrow_mut();
         match event {
             Event::Downloading { done, total, .. } => {
-                let (what, unit) = ("fetching", Unit::Bytes);
-                progress.event(progress::Event::Step { what, unit, done, total });
+                step.get_or_insert_with(|| Step::new(self.progress, "fetching", Unit::Bytes, 0))
+                    .at(done, total);
                 if done == total {
-                    progress.event(progress::Event::StepEnded);
+                    *step = None;
                 }
             }
             Event::Warning(text) => {
-                progress.event(progress::Event::StepEnded);
-                progress.warning(&text);
+                *step = None;
+                self.progress.warning(&text);
             }
             Event::Waiting => {
-                progress.note("waiting for another gfxpack that fetches packages");
+                self.progress.note("waiting for another gfxpack that fetches packages");
             }
             _ => {}
         }
     }
 
     fn is_cancelled(&self) -> bool {
-        self.0.cancel().is_cancelled()
+        self.progress.cancel().is_cancelled()
     }
 }
 
