@@ -7,8 +7,8 @@ use clap::Args;
 use serde_json::Value;
 use xshell::{Shell, cmd};
 
-use crate::print::print;
-use crate::root::root;
+use crate::print;
+use crate::root;
 use crate::setup::{self, Need, need};
 
 /// Time gfxpack and tools that do the same, and print one table

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context as _, ensure};
 use xshell::{Shell, cmd};
 
-use crate::print::print;
-use crate::root::root;
+use crate::print;
+use crate::root;
 
 /// A crate with a program of the same name.
 pub(crate) struct CargoTool {

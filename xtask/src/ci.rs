@@ -4,7 +4,7 @@ use clap::Args;
 use xshell::{Shell, cmd};
 
 use crate::cargo_tool::CargoTool;
-use crate::root::root;
+use crate::root;
 use crate::test;
 
 /// The program that checks deny.toml.

@@ -18,8 +18,8 @@ use clap::Args;
 use xshell::{Shell, cmd};
 
 use crate::cargo_tool::CargoTool;
-use crate::print::print;
-use crate::root::root;
+use crate::print;
+use crate::root;
 use crate::setup::{self, Need, need};
 
 /// Build packages of the kernels that MIOpen asks for, by `gfxpack dist`

@@ -6,20 +6,16 @@ mod bench;
 mod cargo_tool;
 mod ci;
 mod dist;
-mod print;
 mod release;
-mod root;
 mod setup;
 mod test;
-mod update_miopen;
 
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use xshell::Shell;
-
-use crate::print::print;
+use xshell::{Shell, cmd};
 
 /// Tasks of a checkout. Run as `cargo xtask <TASK>`.
 #[derive(Debug, Parser)]
@@ -30,7 +26,12 @@ enum Xtask {
     Test(test::Test),
     Ci(ci::Ci),
     Bench(bench::Bench),
-    UpdateMiopen(update_miopen::UpdateMiopen),
+    /// Pin the newest libMIOpen of Debian's archive in packaging/miopen.lock
+    UpdateMiopen {
+        /// The suite to take it from
+        #[arg(long, default_value = "sid")]
+        suite: String,
+    },
 }
 
 fn main() -> ExitCode {
@@ -52,8 +53,32 @@ fn run(task: Xtask, passed: Vec<OsString>) -> anyhow::Result<()> {
         Xtask::Test(test) => test.run(&sh, passed),
         Xtask::Ci(ci) => ci.run(&sh),
         Xtask::Bench(bench) => bench.run(&sh),
-        Xtask::UpdateMiopen(update) => update.run(&sh),
+        Xtask::UpdateMiopen { suite } => update_miopen(&sh, &suite),
     }
+}
+
+/// The version of gfxpack.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The root of the checkout in which this task was started.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask/ lies in the root").to_owned()
+}
+
+/// Prints a message on stderr. stdout belongs to the programs that xtask runs.
+#[expect(clippy::print_stderr, reason = "the one place that prints")]
+fn print(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Pins the libMIOpen that `cargo xtask dist` asks, by `gfxpack miopen`.
+fn update_miopen(sh: &Shell, suite: &str) -> anyhow::Result<()> {
+    sh.change_dir(root());
+    let (miopen, lock) = (format!("debian:{suite}"), "packaging/miopen.lock");
+    cmd!(sh, "cargo run --quiet --package gfxpack --bin gfxpack --")
+        .args(["miopen", "--miopen", &miopen, "--lock", lock])
+        .run()?;
+    Ok(cmd!(sh, "git --no-pager diff --stat -- {lock}").ignore_status().run()?)
 }
 
 /// Separates the arguments of xtask from those that `dist` and `test` pass on.

@@ -5,8 +5,8 @@ use clap::Args;
 use xshell::{Shell, cmd};
 
 use crate::dist;
-use crate::print::print;
-use crate::root::{VERSION, root};
+use crate::print;
+use crate::{VERSION, root};
 
 /// Make everything that a release consists of in target/release-VERSION
 ///

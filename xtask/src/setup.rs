@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use xshell::{Shell, cmd};
 
-use crate::print::print;
+use crate::print;
 
 /// A program or file that a task needs.
 #[derive(Debug, Clone, Copy)]

@@ -9,8 +9,8 @@ use clap::Args;
 use xshell::{Cmd, Shell, cmd};
 
 use crate::dist;
-use crate::print::print;
-use crate::root::root;
+use crate::print;
+use crate::root;
 use crate::setup::{self, Need, need};
 
 /// Run all tests, by `cargo test`
@@ -24,16 +24,6 @@ pub(crate) struct Test {
     setup: bool,
 }
 
-/// What is needed to install tools from PyPI.
-const PYTHON_VENV: Need =
-    need("Python's venv", "install tools from PyPI into target/tools", "python3-venv", "python3")
-        .only(&[
-            "/usr/lib/python3.11/ensurepip/__init__.py",
-            "/usr/lib/python3.12/ensurepip/__init__.py",
-            "/usr/lib/python3.13/ensurepip/__init__.py",
-            "/usr/lib64/python3.13/ensurepip/__init__.py",
-            "/usr/local/lib/python3.11/ensurepip/__init__.py",
-        ]);
 /// What the tests need in addition to `gfxpack dist`: programs that check
 /// gfxpack's output.
 const NEEDS: &[Need] = &[
@@ -73,7 +63,14 @@ const NEEDS: &[Need] = &[
     need("createrepo_c", "make repositories for dnf and zypper", "createrepo-c", "createrepo_c"),
     need("dnf", "install .rpm packages from a repository", "dnf", "dnf"),
     need("zypper", "have packages chosen by the devices that are there", "zypper", "zypper"),
-    PYTHON_VENV,
+    need("Python's venv", "install tools from PyPI into target/tools", "python3-venv", "python3")
+        .only(&[
+            "/usr/lib/python3.11/ensurepip/__init__.py",
+            "/usr/lib/python3.12/ensurepip/__init__.py",
+            "/usr/lib/python3.13/ensurepip/__init__.py",
+            "/usr/lib64/python3.13/ensurepip/__init__.py",
+            "/usr/local/lib/python3.11/ensurepip/__init__.py",
+        ]),
     need("bsdtar", "unpack Arch Linux's packages as pacman does", "libarchive-tools", "bsdtar"),
     need("pacman", "install and verify Arch Linux's packages", "pacman-package-manager", "pacman")
         .lean(),
@@ -238,16 +235,14 @@ struct PythonTool {
     packages: &'static [&'static str],
 }
 
-/// The SPDX project's own validator, which no distribution has.
-const BILLS: PythonTool = PythonTool {
-    what: "pyspdxtools and packageurl, which judge bills of material",
-    dir: "spdx",
-    program: "bin/pyspdxtools",
-    packages: &["spdx-tools==0.8.5", "packageurl-python==0.17.6"],
-};
-
 const PYTHON: &[PythonTool] = &[
-    BILLS,
+    // The SPDX project's own validator, which no distribution has.
+    PythonTool {
+        what: "pyspdxtools and packageurl, which judge bills of material",
+        dir: "spdx",
+        program: "bin/pyspdxtools",
+        packages: &["spdx-tools==0.8.5", "packageurl-python==0.17.6"],
+    },
     PythonTool {
         what: "PyOpenCL and loopy, whose caches are looked after",
         dir: "opencl",

@@ -16,8 +16,8 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::fail::MEANINGS;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use gfxpack_pipeline::exit_code::MEANINGS;
 use gfxpack_plan::license::Allowed;
 use gfxpack_plan::shard::Shard;
 

@@ -8,8 +8,6 @@ use std::path::{Path, PathBuf};
 use clap::ColorChoice;
 use gfxpack_caches::UserEnvironment;
 use gfxpack_debian::Proxies;
-use gfxpack_pipeline::fft_lookup::FftVariables;
-use gfxpack_pipeline::program_run::{LOG_COMMANDS, LOG_LEVEL};
 
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -34,6 +32,22 @@ const FORWARDED: &[&str] = &[
     "HIP_CLANG_PATH",
     "DEVICE_LIB_PATH",
 ];
+
+/// The variable that makes MIOpen log its kernels.
+pub(crate) const LOG_LEVEL: &str = "MIOPEN_LOG_LEVEL";
+/// The variable that makes MIOpen log what is computed, as driver commands.
+pub(crate) const LOG_COMMANDS: &str = "MIOPEN_ENABLE_LOGGING_CMD";
+
+/// The user's settings of rocFFT's variables.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FftVariables {
+    /// `ROCFFT_RTC_CACHE_PATH`.
+    pub(crate) user_file: Option<PathBuf>,
+    /// `ROCFFT_RTC_SYS_CACHE_PATH`.
+    pub(crate) system_file: Option<PathBuf>,
+    /// Whether `ROCFFT_RTC_CACHE_READ_DISABLE` disables reading.
+    pub(crate) reading_off: bool,
+}
 
 /// The environment, read once at the start.
 #[derive(Debug, Clone, Default)]

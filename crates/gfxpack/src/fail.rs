@@ -4,17 +4,42 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(crate) use gfxpack_pipeline::error::{Error, ErrorKind, Result, in_full, io, json, usage};
-use gfxpack_pipeline::exit_code::SUCCESS;
 use serde_json::json;
 
 use crate::args::Common;
-use crate::command_line;
 use crate::output::Output;
+
+/// Everything was done.
+pub(crate) const SUCCESS: u8 = 0;
+
+/// All exit codes with their meaning, for the help and the documentation.
+pub(crate) const MEANINGS: [(u8, &str); 8] = [
+    (SUCCESS, "done"),
+    (ErrorKind::Internal.exit_code(), "internal or environment error"),
+    (ErrorKind::Usage.exit_code(), "wrong usage or input"),
+    (
+        ErrorKind::NotFound.exit_code(),
+        "kernel not found (`lookup`, `kdb get`), no package (`install`), or no GPU (`install`, `detect`)",
+    ),
+    (
+        ErrorKind::ShardIncomplete.exit_code(),
+        "a shard is done and has refused kernels: running it again gives the same",
+    ),
+    (
+        ErrorKind::Incomplete.exit_code(),
+        "kernels could not be compiled or found, `package` was given a kdb that lacks kernels, MIOpen failed on problems, or rocFFT on plans",
+    ),
+    (
+        ErrorKind::Unsound.exit_code(),
+        "verification failed, `kdb diff --exit-code` found differences, `perfdb lint` found errors, `doctor` found a problem, or `cache verify` found damaged objects",
+    ),
+    (ErrorKind::Interrupted.exit_code(), "interrupted by a signal"),
+];
 
 /// Prints clap's error, or the requested help.
 pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
     let code = if error.use_stderr() { ErrorKind::Usage.exit_code() } else { SUCCESS };
-    let json = command_line::value_of("--json").map(PathBuf::from);
+    let json = value_of("--json").map(PathBuf::from);
     let output = Output::new(&Common { json: json.clone(), ..Common::default() }, false, false);
     let on_stdout = output.json;
     if error.use_stderr() && json.is_some() {
@@ -30,6 +55,16 @@ pub(crate) fn report_usage(error: &clap::Error) -> ExitCode {
         error.print().ok();
     }
     ExitCode::from(code)
+}
+
+/// The value of an option that is given as `--name=VALUE` or `--name VALUE`, even
+/// if clap rejects the command line, for clap's own messages.
+pub(crate) fn value_of(name: &str) -> Option<String> {
+    let arguments = std::env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let arguments: Vec<String> = arguments.collect();
+    let inline = arguments.iter().filter_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let next = arguments.windows(2).filter(|pair| pair[0] == name).map(|pair| pair[1].as_str());
+    inline.chain(next).last().map(str::to_owned)
 }
 
 /// Splits clap's message into what is wrong and what to do about it. The first

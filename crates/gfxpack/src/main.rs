@@ -2,7 +2,7 @@
 //! an exit code.
 
 mod args;
-mod command_line;
+mod checked_files;
 mod commands;
 mod context;
 mod environment;
@@ -22,12 +22,12 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, ColorChoice, CommandFactory, FromArgMatches, ValueEnum};
 use gfxpack_compile::Cancel;
-use gfxpack_pipeline::error::defect;
-use gfxpack_pipeline::exit_code::SUCCESS;
+
+use crate::fail::{Error, SUCCESS};
 
 /// Parses the command line. `--color` also applies to clap's messages.
 fn parse() -> Result<args::Args, clap::Error> {
-    let choice = command_line::value_of("--color");
+    let choice = fail::value_of("--color");
     let choice = choice.and_then(|word| ColorChoice::from_str(&word, false).ok());
     let command = overview::with_groups(examples::with_examples(args::Args::command()));
     let mut command = command.color(choice.unwrap_or_default());
@@ -80,7 +80,10 @@ fn main() -> ExitCode {
     // A panic is a defect. Rust's own exit code for panics has another meaning
     // here.
     let run = AssertUnwindSafe(|| commands::run(args.command, &context));
-    let result = catch_unwind(run).unwrap_or_else(|_| Err(defect()));
+    let result = catch_unwind(run).unwrap_or_else(|_| {
+        let hint = "please report it with the output above";
+        Err(Error::internal("failed because of a defect in gfxpack", hint))
+    });
     match (result, context.output.finish()) {
         // The program that `run` started has failed.
         (Ok(code @ 1..), _) => ExitCode::from(code),

@@ -2,7 +2,8 @@
 //! else to stderr; with JSON, everything goes to stdout, one object per line.
 
 use std::borrow::Cow;
-use std::io::{ErrorKind, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,8 +14,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use gfxpack_pipeline::destination::replace;
-use gfxpack_pipeline::error::{Error, io};
-use gfxpack_pipeline::message_file::{MessageFile, write_line};
+use gfxpack_pipeline::error::{self, Error};
 pub(crate) use gfxpack_pipeline::text::{counted, display, if_any, joined, size};
 
 use crate::args::Common;
@@ -30,6 +30,15 @@ struct Message<'a, T> {
     kind: &'a str,
     #[serde(flatten)]
     body: &'a T,
+}
+
+/// A file of messages, besides the text. Any thread may write.
+#[derive(Debug)]
+struct MessageFile {
+    path: PathBuf,
+    file: Mutex<File>,
+    /// The first error, after which nothing more is written.
+    broken: OnceLock<io::Error>,
 }
 
 /// Writes text for people and messages for machines.
@@ -50,7 +59,7 @@ pub(crate) struct Output {
     data_colors: bool,
     /// One of the bars on the terminal.
     drawn: Arc<Mutex<Option<ProgressBar>>>,
-    broken: Arc<OnceLock<std::io::Error>>,
+    broken: Arc<OnceLock<io::Error>>,
     building: Arc<AtomicBool>,
 }
 
@@ -80,8 +89,16 @@ impl Output {
     /// # Errors
     /// If the file can't be written.
     pub(crate) fn with_file(self, path: Option<&Path>) -> Result<Self, Error> {
-        let file = path.filter(|_| !self.json).map(MessageFile::create).transpose()?.map(Arc::new);
-        Ok(Self { messages: self.messages || file.is_some(), file, ..self })
+        let Some(path) = path.filter(|_| !self.json) else { return Ok(self) };
+        let file = File::create(path).map_err(|error| {
+            error::usage(
+                format!("failed to write `{}`: {error}", path.display()),
+                "name a file in a directory that is there",
+            )
+        })?;
+        let (path, file) = (path.to_owned(), Mutex::new(file));
+        let file = Some(Arc::new(MessageFile { path, file, broken: OnceLock::new() }));
+        Ok(Self { messages: true, file, ..self })
     }
 
     /// Prints a line for another program, in every mode. If that fails, [`Output::finish`] returns
@@ -138,10 +155,10 @@ impl Output {
         if let Some(error) = self.broken.get()
             && (self.building.load(Ordering::Relaxed) || error.kind() != ErrorKind::BrokenPipe)
         {
-            let error = std::io::Error::new(error.kind(), error.to_string());
-            return Err(io("write", Path::new("stdout"))(error));
+            return Err(error::io("write", Path::new("stdout"))(copied(error)));
         }
-        self.file.as_ref().map_or(Ok(()), |file| file.finish())
+        let broken = self.file.as_ref().and_then(|file| Some((file, file.broken.get()?)));
+        broken.map_or(Ok(()), |(file, error)| Err(error::io("write", &file.path)(copied(error))))
     }
 
     /// From now on files are written, so a reader that has gone is an error.
@@ -174,8 +191,13 @@ impl Output {
     /// struct or a map.
     pub(crate) fn message(&self, kind: &str, body: &impl Serialize) {
         let message = Message { format: MESSAGE_FORMAT, kind, body };
-        if let Some(file) = &self.file {
-            file.line(&message);
+        if let Some(MessageFile { file, broken, .. }) = self.file.as_deref() {
+            let file = &*file.lock().unwrap_or_else(PoisonError::into_inner);
+            if broken.get().is_none()
+                && let Err(error) = write_line(file, &message)
+            {
+                broken.set(error).ok();
+            }
         }
         if !self.json || self.is_broken() {
             return;
@@ -270,6 +292,19 @@ impl Output {
         // An error of stderr can't be reported anywhere.
         writeln!(std::io::stderr().lock(), "{line}").ok();
     }
+}
+
+fn copied(error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), error.to_string())
+}
+
+/// Serializes a message directly to `out`, and at once, so that it is there even if the build is
+/// killed. The one for a plan with many jobs takes hundreds of megabytes.
+fn write_line(out: impl Write, message: &impl Serialize) -> io::Result<()> {
+    let mut out = BufWriter::with_capacity(1 << 16, out);
+    serde_json::to_writer(&mut out, message)?;
+    out.write_all(b"\n")?;
+    out.flush()
 }
 
 fn paint(word: &str, color: AnsiColor) -> String {

@@ -2,11 +2,12 @@
 //! at the end of a symbolic link; devices and pipes are written to directly.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::write_atomic;
+use gfxpack_process::write_atomic_with;
+use serde::Serialize;
 
 use crate::error::{self, Result};
 
@@ -93,12 +94,37 @@ pub fn database(path: &Path) -> Result<PathBuf> {
 /// # Errors
 /// If it can't be written.
 pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
-    let bytes = bytes.as_ref();
-    let write = || match Destination::follow(path)? {
-        Destination::File(path) => write_atomic(&path, &[bytes]),
-        Destination::Stream(mut stream) => stream.write_all(bytes),
+    replace_with(path, |out| out.write_all(bytes.as_ref()))
+}
+
+/// The same, with the content written by `write`.
+///
+/// # Errors
+/// If it can't be written.
+pub fn replace_with(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    let put = || match Destination::follow(path)? {
+        Destination::File(path) => write_atomic_with(&path, write),
+        Destination::Stream(mut stream) => write(&mut stream),
     };
-    write().map_err(error::io("write", path))
+    put().map_err(error::io("write", path))
+}
+
+/// The same, with these as JSON, one per line.
+///
+/// # Errors
+/// If it can't be written.
+pub fn replace_lines(path: &Path, lines: &[impl Serialize]) -> Result<()> {
+    replace_with(path, |out| {
+        let mut out = BufWriter::new(out);
+        for line in lines {
+            serde_json::to_writer(&mut out, line)?;
+            out.write_all(b"\n")?;
+        }
+        out.flush()
+    })
 }
 
 /// Like [`replace`], for a script, which everybody may run.

@@ -47,12 +47,6 @@ pub(crate) fn check_all_asked(failed: usize, total: &str, hint: &str) -> Result 
     Err(Error::new(ErrorKind::Incomplete, format!("failed to ask for {failed} of {total}"), hint))
 }
 
-/// The error for a panic, which has been reported already.
-pub fn defect() -> Error {
-    let hint = "please report it with the output above";
-    Error::new(ErrorKind::Internal, "failed because of a defect in gfxpack", hint)
-}
-
 /// The error for a file that could not be read or written; `action` is a verb.
 pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     Error::io(action, path)

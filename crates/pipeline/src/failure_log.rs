@@ -39,7 +39,7 @@ impl FailureFiles {
     }
 
     /// The file that holds this output in full: the report cuts long ones.
-    pub(crate) fn holding(&self, output: &str) -> Option<&Path> {
+    pub fn holding(&self, output: &str) -> Option<&Path> {
         let page = self.report.as_deref().filter(|_| output.len() <= OUTPUT_LIMIT);
         page.or(self.log.as_deref())
     }

@@ -72,7 +72,7 @@ pub(crate) fn absence(failure: &Failure) -> (Reason, String) {
 
 /// The line of the compiler's output that says why the job failed; `None` if the
 /// output has nothing to do with it.
-pub(crate) fn reason_of(failure: &Failure) -> Option<&str> {
+pub fn reason_of(failure: &Failure) -> Option<&str> {
     let is_compilers = matches!(failure.kind, FailureKind::Refused(_) | FailureKind::Crashed(_));
     is_compilers.then(|| first_error_line(&failure.output)).flatten()
 }
@@ -172,16 +172,17 @@ const LETTERS: usize = 400;
 
 /// Some lines of an output, and how many others there are.
 #[derive(Debug)]
-pub(crate) struct Excerpt {
+pub struct Excerpt {
     /// The first lines, or, if they do not include the line with the reason,
     /// those from it on.
-    pub(crate) lines: Vec<String>,
+    pub lines: Vec<String>,
     /// What is left out: `6,923 more lines`.
-    pub(crate) more: Option<String>,
+    pub more: Option<String>,
 }
 
 impl Excerpt {
-    pub(crate) fn new(output: &str) -> Self {
+    /// Of a compiler's output.
+    pub fn new(output: &str) -> Self {
         let all: Vec<&str> = output.lines().collect();
         let reason = first_error_line(output);
         let reason = reason.and_then(|reason| all.iter().position(|line| *line == reason));
@@ -200,7 +201,7 @@ impl Excerpt {
     }
 
     /// The lines as text; the last one says how many are left out.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         match &self.more {
             Some(more) => format!("{}\n… {more}", self.lines.join("\n")),
             None => self.lines.join("\n"),
@@ -209,7 +210,7 @@ impl Excerpt {
 }
 
 /// The line, cut so that it does not fill a terminal.
-pub(crate) fn shortened(line: &str) -> String {
+pub fn shortened(line: &str) -> String {
     match line.char_indices().nth(LETTERS) {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line.to_owned(),

@@ -10,25 +10,15 @@ use gfxpack_plan::kernel_package::Release;
 use crate::build::MadeKdb;
 use crate::progress::Progress;
 
-/// How many installed kernels MIOpen does not find.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HiddenKernels {
-    /// Kernels of the device-wide kdb that the exact one lacks.
-    pub hidden: u64,
-    /// All kernels of the device-wide kdb.
-    pub of: u64,
-}
-
-/// Compares the keys of both kdbs. If the exact one can't be read, all keys are
-/// hidden.
+/// How many kernels of the device-wide kdb the exact one lacks, and how many it has. If the exact one
+/// can't be read, all are hidden.
 ///
 /// # Errors
 /// If the device-wide kdb can't be read.
-pub fn hidden(exact: &Path, wide: &Path) -> Result<HiddenKernels, ReadError> {
+pub fn hidden(exact: &Path, wide: &Path) -> Result<(u64, u64), ReadError> {
     let of = Reader::open(wide)?.count()?;
     let differences = gfxpack_kdb::diff(exact, wide, |_| Ok::<(), ReadError>(()));
-    let hidden = differences.map_or(of, |differences| differences.added);
-    Ok(HiddenKernels { hidden, of })
+    Ok((differences.map_or(of, |differences| differences.added), of))
 }
 
 /// Warns if one of the new kdbs, once installed, keeps MIOpen from finding
@@ -51,7 +41,7 @@ pub(crate) fn warn(kdbs: &[(&MadeKdb, &Release)], known: &[PathBuf], progress: &
             }
             // A kdb that can't be read was reported before, or does not concern this
             // run.
-            let Ok(HiddenKernels { hidden: lacking @ 1.., of }) = hidden(&kdb.path, file) else {
+            let Ok((lacking @ 1.., of)) = hidden(&kdb.path, file) else {
                 continue;
             };
             let file = file.display();

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use gfxpack_miopen::{CheckReport, Library, MIOPEN, Problem, ProblemFailure, Sources, check};
+use gfxpack_miopen::{CheckReport, Library, MIOPEN, Problem, Sources, check};
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_process::temporary_dir;
 
@@ -134,32 +134,5 @@ impl KdbCheck<'_> {
         let message =
             format!("failed to verify that MIOpen finds every kernel on {}", joined(incomplete));
         Err(Error::new(ErrorKind::Unsound, message, hint.unwrap_or(BUILD_IT)))
-    }
-}
-
-impl TargetCheck {
-    /// Number of kernels that were found for some problem.
-    pub fn found(&self) -> usize {
-        let found: BTreeSet<&KernelKey> =
-            self.report.outcomes.iter().flat_map(|outcome| &outcome.found).collect();
-        found.len()
-    }
-
-    /// Number of functions that objects lack, counted for each problem.
-    pub fn functions_missing(&self) -> usize {
-        let lacking = self.report.outcomes.iter().flat_map(|outcome| outcome.lacking.values());
-        lacking.map(BTreeSet::len).sum()
-    }
-
-    /// Number of compilers that were started, counted for each problem.
-    pub fn compiles(&self) -> usize {
-        self.report.outcomes.iter().map(|outcome| outcome.compiles.len()).sum()
-    }
-
-    /// The failures, without those that repeat with another database.
-    pub fn distinct_failures(&self) -> Vec<&ProblemFailure> {
-        let mut seen = BTreeSet::new();
-        let failures = self.report.failures.iter();
-        failures.filter(|one| seen.insert((one.problem, &one.failure))).collect()
     }
 }

@@ -3,34 +3,17 @@
 //!
 //! Options come in as plain values ([`options`]), events go out ([`progress`]);
 //! nothing here knows a command line or a terminal. Begin with [`dist::Dist`].
-//!
-//! ```
-//! use gfxpack_pipeline::error::ErrorKind;
-//! use gfxpack_pipeline::exit_code::MEANINGS;
-//!
-//! assert_eq!(ErrorKind::Incomplete.exit_code(), 100);
-//! assert!(MEANINGS.iter().any(|(code, _)| *code == 100));
-//! ```
 
 pub mod ask;
 pub mod asked_keys;
 pub mod build;
-pub mod build_status;
 pub mod cache;
-pub mod checked_files;
 pub mod destination;
-pub mod device_code;
-pub mod device_packages;
 pub mod dist;
-pub mod doctor;
 pub mod error;
-pub mod exit_code;
 pub mod explain;
 pub mod failure_log;
 pub mod failures;
-pub mod fft_lookup;
-pub mod fft_plans;
-pub mod harvest_sums;
 pub mod hidden_kdbs;
 pub mod inputs;
 pub mod inspector;
@@ -40,9 +23,6 @@ mod kernel_files;
 pub mod kernel_library;
 pub mod ledger;
 mod license_head;
-pub mod line_file;
-pub mod lookup_answers;
-pub mod message_file;
 pub mod missing_from;
 pub mod options;
 mod outputs;
@@ -50,10 +30,8 @@ pub mod package_existing;
 mod packages;
 pub mod plan_state;
 pub mod prepare;
-pub mod program_run;
 pub mod progress;
 mod rayon_workers;
-pub mod recipes;
 pub mod record;
 pub mod remote;
 pub mod report;
@@ -64,9 +42,5 @@ pub mod skipped_lines;
 pub mod source_tree;
 pub mod stock_library;
 pub mod text;
-mod text_file;
-pub mod toolchains;
-pub mod torch_program;
-pub mod tune;
-pub mod usual_directories;
+pub mod text_file;
 pub mod write_packages;

@@ -233,7 +233,7 @@ impl CacheOptions {
     }
 
     /// The digests of files that are recorded in that directory.
-    pub(crate) fn file_digests(&self, dir: &Path) -> FileDigests {
+    pub fn file_digests(&self, dir: &Path) -> FileDigests {
         let file = dir.join("file-digests.json");
         if self.verify_all { FileDigests::open_anew(&file) } else { FileDigests::open(&file) }
     }

@@ -164,7 +164,7 @@ pub fn locate(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -
 }
 
 /// Calls a function with the options for asking a library about a target.
-pub(crate) fn with_options<T, E>(
+pub fn with_options<T, E>(
     library: &Library,
     target: &Target,
     cancel: &Cancel,
@@ -187,7 +187,7 @@ where
 
 /// Whether a library reads one file for all processors: then it contains the
 /// file's name.
-pub(crate) fn shares_file(library: &Library) -> Result<bool> {
+pub fn shares_file(library: &Library) -> Result<bool> {
     let constants = ElfFile::open(&library.file).and_then(|file| file.constants());
     let constants = constants.map_err(|error| ROCFFT.unreadable(error))?;
     let shared = KernelFileFormat::RocfftCache.shared_file_name();

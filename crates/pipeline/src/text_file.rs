@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::error::{self, Result};
 
 /// Opens a file for reading; `-` is standard input.
-pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
+pub fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     if path == Path::new("-") {
         return Ok(Box::new(std::io::stdin().lock()));
     }

@@ -7,8 +7,8 @@ use anyhow::{Context, ensure};
 use xshell::{Shell, cmd};
 
 use super::source;
-use crate::print::print;
-use crate::root::VERSION;
+use crate::VERSION;
+use crate::print;
 use crate::setup::{self, Need, need};
 
 const NEEDS: &[Need] = &[

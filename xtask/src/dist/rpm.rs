@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use xshell::{Shell, cmd};
 
-use crate::print::print;
+use crate::print;
 use crate::setup::{self, Need, need};
 
 pub(super) const NEEDS: &[Need] = &[

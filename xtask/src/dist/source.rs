@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use serde_json::Value;
 use xshell::{Shell, cmd};
 
-use crate::print::print;
+use crate::print;
 
 /// Writes `gfxpack-<version>.tar.xz` to `target/dist` and returns its path. The bytes depend
 /// only on the commit: files that are not committed are not included.

@@ -8,12 +8,12 @@ use clap::{Arg, Args as ClapArgs, Command, Subcommand};
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_model::{InstallLayout, TargetId};
 use gfxpack_package::{Compression, FORMATS, Format, PackageManager};
-use gfxpack_pipeline::recipes::RPM_KINDS;
 use gfxpack_plan::kernel_package::Family;
 use gfxpack_plan::license;
 
 use super::parsers::{Choice, TargetList, checked, one_of, parse_targets, parse_template};
 use super::{CacheArgs, Hardware, parse_gpu};
+use crate::commands::RPM_KINDS;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Package {

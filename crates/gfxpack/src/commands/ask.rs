@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use gfxpack_pipeline::ask::{self, MiopenAnswer};
+use gfxpack_pipeline::destination::replace_lines;
 use gfxpack_pipeline::kernel_library::miopen_in_words;
-use gfxpack_pipeline::line_file::LineFile;
 use gfxpack_pipeline::options::processes;
 use gfxpack_pipeline::stock_library::LibraryQuery;
 use gfxpack_pipeline::{asked_keys, inputs, rocfft};
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
 /// Writes lines to a file, or prints each with `message`.
 fn write<L: Serialize>(lines: &[L], args: &Ask, output: &Output, message: impl Fn(&L)) -> Result {
     if let Some(out) = to_file(args.out.as_ref()) {
-        return LineFile::write(out, lines);
+        return replace_lines(out, lines);
     }
     for line in lines {
         message(line);

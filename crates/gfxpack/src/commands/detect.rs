@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use gfxpack_pipeline::device_packages::{candidates, preferred};
+use gfxpack_model::{Target, package_name};
+use gfxpack_package::{PackageManager, one_for_each};
 use gfxpack_runtime::Environment;
 use gfxpack_runtime::device::{self, Detection, Device, HipLibrary, Inputs};
 
@@ -78,8 +79,46 @@ fn packages(devices: &[Device], args: &Detect, output: &Output) -> Result<Vec<Ve
         Some(Which::DeviceWide) => {
             all.into_iter().map(|names| names[names.len() - 1..].to_vec()).collect()
         }
-        Some(Which::Preferred) => preferred(&all, |text| output.warn(text))?,
+        Some(Which::Preferred) => preferred(&all, output)?,
     })
+}
+
+/// The packages that may serve a device of this target: first the one for exactly its compute
+/// units, if their number is known, then the one for any number.
+pub(super) fn candidates(target: &Target, template: &str) -> Vec<String> {
+    let targets = target.with_device_wide();
+    targets.iter().map(|target| package_name::for_target(template, target)).collect()
+}
+
+/// One package for each device: the first of its candidates that the system's package manager
+/// knows, else the last, which is for any number of compute units. Warns if no package
+/// manager knows one.
+///
+/// # Errors
+/// If the package manager does not answer.
+fn preferred(devices: &[Vec<String>], output: &Output) -> Result<Vec<Vec<String>>> {
+    let manager = PackageManager::installed();
+    let known = match &manager {
+        Some(manager) => one_for_each(devices, |name| manager.knows(name, &[]))?,
+        None => {
+            output.warn("there is no apt, zypper or dnf to ask which packages there are");
+            vec![None; devices.len()]
+        }
+    };
+    let chosen = devices.iter().zip(known).map(|(names, known)| match known {
+        Some(name) => vec![name],
+        None => {
+            if manager.is_some() {
+                output.warn(&format!(
+                    "the package manager knows no package `{}`: add a repository that has one, or \
+                     build it with `gfxpack dist`",
+                    names.join("` and no `")
+                ));
+            }
+            names[names.len() - 1..].to_vec()
+        }
+    });
+    Ok(chosen.collect())
 }
 
 fn print(device: &Device, packages: &[String], args: &Detect, output: &Output) {

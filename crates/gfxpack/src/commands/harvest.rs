@@ -3,17 +3,18 @@
 
 mod sources;
 
+use std::collections::BTreeMap;
+
 use gfxpack_harvest::{SeenCommand, harvest};
-use gfxpack_pipeline::destination::replace;
-use gfxpack_pipeline::fft_plans;
-use gfxpack_pipeline::harvest_sums::HarvestSums;
-use gfxpack_pipeline::line_file::LineFile;
+use gfxpack_model::key_record::KeyRecord;
+use gfxpack_pipeline::destination::{replace, replace_lines};
 
 use self::sources::{names, nothing_hint, read};
+use super::run::fft;
 use crate::args::{Harvest, HarvestCommand, HarvestKeys, HarvestPlans, Sources};
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, counted, display, message, to_file};
+use crate::output::{Output, counted, display, joined, message, to_file};
 
 /// Runs `harvest` or one of its sub-commands.
 pub(crate) fn run(args: &Harvest, context: &Context) -> Result {
@@ -25,7 +26,7 @@ pub(crate) fn run(args: &Harvest, context: &Context) -> Result {
 }
 
 fn plans(args: &HarvestPlans, output: &Output) -> Result {
-    let (found, warnings) = fft_plans::harvest(&args.logs, args.strict)?;
+    let (found, warnings) = fft::harvest(&args.logs, args.strict)?;
     warnings.iter().for_each(|warning| output.warn(warning));
     let (plans, unsupported, damaged) = (&found.plans, found.unsupported, found.skipped.lines());
     if plans.is_empty() {
@@ -38,7 +39,7 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
     }
     let out = to_file(args.out.as_ref());
     match out {
-        Some(out) => replace(out, fft_plans::list(plans).as_bytes())?,
+        Some(out) => replace(out, fft::list(plans).as_bytes())?,
         None => plans.iter().for_each(|plan| {
             let plan = plan.to_string();
             message!(output, "plan-of-log", { "plan": plan });
@@ -55,18 +56,7 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
 fn keys(args: &HarvestKeys, context: &Context) -> Result {
     let Context { output, .. } = context;
     let (keys, files) = read(&args.sources, context, |inputs, options| harvest(inputs, &options))?;
-    let mut sums = HarvestSums::new(args.missed);
-    let mut out = to_file(args.out.as_ref()).map(LineFile::create).transpose()?;
-    for record in keys.iter().filter(|record| sums.take(record)) {
-        match &mut out {
-            Some(out) => out.line(record)?,
-            None => {
-                output.message("key", record);
-                output.text(&serde_json::to_string(record).map_err(fail::json)?);
-            }
-        }
-    }
-    if sums.read == 0 {
+    if keys.is_empty() {
         return Err(fail::usage(
             format!("failed to find a key in {}", names(&args.sources)),
             nothing_hint(
@@ -76,12 +66,53 @@ fn keys(args: &HarvestKeys, context: &Context) -> Result {
             ),
         ));
     }
-    if let Some(out) = out {
-        out.finish()?;
+    let taken: Vec<&KeyRecord> =
+        keys.iter().filter(|record| !args.missed || record.counts.was_missing()).collect();
+    if let Some(out) = to_file(args.out.as_ref()) {
+        replace_lines(out, &taken)?;
+    } else {
+        for record in &taken {
+            output.message("key", record);
+            output.text(&serde_json::to_string(record).map_err(fail::json)?);
+        }
     }
-    let file = to_file(args.out.as_ref()).map(display);
-    output.message("harvested", &sums.message(file, files.len()));
-    sums.remarks().iter().for_each(|remark| output.info(remark));
+    let count = |is: &dyn Fn(&KeyRecord) -> bool| taken.iter().filter(|record| is(record)).count();
+    let missed = count(&|record| record.counts.was_missing());
+    // Those with features after the processor are among them.
+    let uncompilable = count(&|record| record.key.check().is_err());
+    let with_features = count(&|record| record.key.has_features());
+    let mut devices: BTreeMap<&str, u64> = BTreeMap::new();
+    for record in &taken {
+        *devices.entry(record.key.split_device().map_or("", |(_, device)| device)).or_default() +=
+            1;
+    }
+    message!(output, "harvested", {
+        "file": to_file(args.out.as_ref()).map(display), "keys": taken.len(), "missed": missed,
+        "uncompilable": uncompilable, "devices": devices, "files": files.len(),
+    });
+    if taken.is_empty() {
+        let read = counted(keys.len(), "key");
+        output.info(&format!("nothing was missing among {read}"));
+        return Ok(());
+    }
+    let devices = joined(devices.iter().map(|(device, count)| match *device {
+        "" => format!("{count} for no processor by name"),
+        device => format!("{count} for {device}"),
+    }));
+    let taken = counted(taken.len(), "key");
+    output.info(&format!("{taken} ({devices}), {missed} of which were missing somewhere"));
+    let of_no_source = uncompilable - with_features;
+    if of_no_source > 0 {
+        output.info(&format!(
+            "{of_no_source} of them are of no source file that gfxpack compiles, or for no processor"
+        ));
+    }
+    if with_features > 0 {
+        output.info(&format!(
+            "{with_features} of them are of MIOpen before 3.0, with features in -mcpu= \
+             (`gfx90a:sramecc+:xnack-`): no later one looks them up"
+        ));
+    }
     Ok(())
 }
 

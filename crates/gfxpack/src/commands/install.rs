@@ -10,8 +10,6 @@ use gfxpack_package::signing::Keyring;
 use gfxpack_package::sums::FILE_NAME;
 use gfxpack_package::verify::Verifier;
 use gfxpack_package::{PackageManager, PackageSource, Remedy};
-use gfxpack_pipeline::checked_files::CheckedFiles;
-use gfxpack_pipeline::device_packages::candidates;
 use gfxpack_pipeline::inspector::PlaceInspector;
 use gfxpack_process::SystemTool;
 use gfxpack_runtime::Environment;
@@ -19,6 +17,7 @@ use gfxpack_runtime::Environment;
 use super::detect;
 use super::repo::left_out;
 use crate::args::{Install, TargetList};
+use crate::checked_files::CheckedFiles;
 use crate::fail::{self, Error, ErrorKind, Result, in_full};
 use crate::output::{Output, harmless, message};
 
@@ -40,7 +39,7 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
         Some(dir) => PackageSource::below(dir, &manager, |path| output.warn(&left_out(path)))?,
         None => PackageSource::Repositories(&manager, &args.words),
     };
-    let names = gpus.iter().map(|(_, target)| candidates(target, &args.name_template));
+    let names = gpus.iter().map(|(_, target)| detect::candidates(target, &args.name_template));
     let names: Vec<Vec<String>> = names.collect();
     let mut wanted: Vec<String> = Vec::new();
     let mut without: Vec<String> = Vec::new();

@@ -1,22 +1,24 @@
 //! `kdb`: inspects kdbs, and makes new ones from them.
 
 pub(crate) mod check;
-mod diff;
-mod merge;
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{FindingClass, ReadError, Reader, VerifyOptions};
+use gfxpack_kdb::{
+    Blob, Change, Conflict, CopyOptions, FindingClass, ReadError, Reader, RowInfo, VerifyOptions,
+};
 use gfxpack_model::{KernelKey, Target};
-use gfxpack_pipeline::checked_files::CheckedFiles;
+use gfxpack_pipeline::destination;
 use gfxpack_pipeline::progress::{Step, Unit};
 use gfxpack_pipeline::text::key_in_words;
-use serde_json::json;
+use gfxpack_process::open_many;
+use serde_json::{Value, json};
 
 use crate::args::{Kdb, KdbCommand, SelectObject};
+use crate::checked_files::CheckedFiles;
 use crate::context::Context;
 use crate::fail::{Error, ErrorKind, Result};
-use crate::output::{Output, counted, display, harmless, joined, message, size};
+use crate::output::{Output, counted, display, harmless, if_any, joined, message, size};
 use crate::progress::Reporter;
 
 /// Runs a `kdb` sub-command.
@@ -31,9 +33,9 @@ pub(crate) fn run(kdb: KdbCommand, context: &Context) -> Result {
         Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, output),
         Kdb::Get { object, out } => output.put(out.as_ref(), &find(&object)?),
         Kdb::Merge { files, out, on_conflict, blob } => {
-            merge::run(&files, &out, on_conflict, blob, context.cancellable()?)
+            merge(&files, &out, on_conflict, blob, context.cancellable()?)
         }
-        Kdb::Diff { old, new, exit_code } => diff::run(&old, &new, exit_code, output),
+        Kdb::Diff { old, new, exit_code } => diff(&old, &new, exit_code, output),
     }
 }
 
@@ -181,4 +183,88 @@ fn list(file: &Path, filter: Option<&str>, keys: bool, output: &Output) -> Resul
         Ok(())
     })?;
     Ok(())
+}
+
+/// Writes the union of kdbs.
+fn merge(
+    files: &[PathBuf],
+    out: &Path,
+    conflict: Conflict,
+    blob: Option<Blob>,
+    context: &Context,
+) -> Result {
+    let Context { output, .. } = context;
+    output.building();
+    let merged = {
+        let reporter = Reporter::new(context);
+        let step = Step::new(&reporter, "merging", Unit::Kernels, 0);
+        let progress = |done, total| step.at(done, total);
+        let cancelled = || context.cancel.is_cancelled();
+        let mut options = CopyOptions::default();
+        options.blob = blob;
+        options.cancelled = Some(&cancelled);
+        options.progress = Some(&progress);
+        let out = destination::database(out)?;
+        open_many();
+        gfxpack_kdb::merge(files, &out, conflict, &options)?
+    };
+    let written = &merged.written;
+    message!(output, "merged", {
+        "file": display(out), "rows": written.rows, "file_bytes": written.file_bytes,
+        "repeated": merged.repeated, "conflicts": merged.conflicts,
+    });
+    let conflicts =
+        if_any(merged.conflicts, |count| format!(", {count} of them with different code objects"));
+    output.info(&format!(
+        "{}: {}, {} of {}{conflicts}",
+        out.display(),
+        counted(written.rows, "kernel"),
+        size(written.file_bytes),
+        counted(files.len(), "file")
+    ));
+    Ok(())
+}
+
+/// Prints every difference.
+fn diff(old: &Path, new: &Path, exit_code: bool, output: &Output) -> Result {
+    let found = gfxpack_kdb::diff(old, new, |change| {
+        let (sign, kind, old, new) = match &change {
+            Change::Added(new) => ('+', "added", None, Some(new)),
+            Change::Removed(old) => ('-', "removed", Some(old), None),
+            Change::Changed { old, new } => ('~', "changed", Some(old), Some(new)),
+            Change::Recoded { old, new } => ('=', "recoded", Some(old), Some(new)),
+            _ => return Ok::<(), ReadError>(()),
+        };
+        let Some(entry) = new.or(old) else { return Ok(()) };
+        message!(output, "difference", {
+            "change": kind, "key": entry.key, "old": old.map(side), "new": new.map(side),
+        });
+        // Different bytes of the same code object only matter to machines.
+        if sign != '=' || output.verbose {
+            output.text(&format!("{sign} {}", as_words(&entry.key)));
+        }
+        Ok(())
+    })?;
+    message!(output, "diff", {
+        "old": display(old), "new": display(new), "same": found.same, "recoded": found.recoded,
+        "added": found.added, "removed": found.removed, "changed": found.changed,
+    });
+    let recoded = if_any(found.recoded, |count| format!(" ({count} stored otherwise)"));
+    output.info(&format!(
+        "{} added, {} removed, {} changed, {} the same{recoded}",
+        found.added, found.removed, found.changed, found.same
+    ));
+    if exit_code && !found.is_none() {
+        let differences = counted(found.added + found.removed + found.changed, "difference");
+        let message = format!("the kdbs differ: {differences}");
+        return Err(Error::new(ErrorKind::Unsound, message, "each is listed above"));
+    }
+    Ok(())
+}
+
+fn side(entry: &RowInfo) -> Value {
+    json!({
+        "md5": entry.hash, "stored_bytes": entry.stored_bytes,
+        "object_bytes": entry.object_bytes, "compressed": entry.compressed,
+    })
 }

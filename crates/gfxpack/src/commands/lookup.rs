@@ -1,22 +1,26 @@
 //! `lookup`: looks a kernel up as MIOpen and programs with gfxpack's runtime
 //! would. Changes nothing.
 
+mod places;
+
+use std::path::{Path, PathBuf};
+
+use gfxpack_model::code_object;
 use gfxpack_pipeline::destination;
-use gfxpack_pipeline::lookup_answers::{LookupAnswers, miss_in_words};
 use gfxpack_pipeline::text::{elided, key_in_words};
-use gfxpack_pipeline::usual_directories::{MiopenPlaces, UsualDirectories, prefer, why_no_file};
 use gfxpack_runtime::explain::{UnaskedKdb, advice, unasked_kdbs};
 use gfxpack_runtime::{
-    Config, Environment, KdbDirectories, KernelCache, KernelKey, LookupOrder, Miss, MissReason,
-    NearestKey, NearestKeys, Target, WarningSink,
+    Config, Environment, Hit, KdbDirectories, KernelCache, KernelKey, LookupOrder, MiopenKdb,
+    MiopenLookup, MiopenOutcome, Miss, MissReason, NearestKey, NearestKeys, Target, UserDirectory,
+    WarningSink, ask_as_miopen,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
+pub(super) use self::places::{miopen_places, usual_directories};
 use super::detect;
 use crate::args::{Lookup, LookupArgs, Program};
-use crate::environment;
-use crate::fail::{self, Error, ErrorKind, Result};
-use crate::output::{Output, display, joined, message};
+use crate::fail::{self, Error, ErrorKind, Result, in_full};
+use crate::output::{Output, display, joined, message, size};
 
 /// How many of the nearest keys are shown.
 const NEAREST: usize = 3;
@@ -35,7 +39,7 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     let (asked, environment) = (&args.asked, Environment::read());
     let target = target_of(asked, &environment, output)?;
     let mut directories = directories(asked, &environment, output)?;
-    prefer(&mut directories, &target);
+    places::prefer(&mut directories, &target);
     let mut config = Config::new(target, directories);
     config.warnings = WarningSink::Silent;
     config.look_only = true;
@@ -43,45 +47,126 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
         config.order = LookupOrder::UserFirst;
     }
     let cache = KernelCache::open(config);
+    let Config { target, directories, .. } = cache.config();
     let key = KernelKey { kernel_name: args.name.clone(), kernel_args: kernel_args.to_owned() };
-    let answers = LookupAnswers::ask(&cache, &key);
-    let target = &cache.config().target;
+    let (miopen, runtime) = (ask_as_miopen(cache.config(), &key), cache.get(&key));
+    let by_miopen = miopen.lookup.found.as_ref();
+    let by_miopen = by_miopen.filter(|_| miopen.outcome == MiopenOutcome::Finds);
+    let by_runtime = runtime.found.as_ref();
+    // The device-wide kdb that MIOpen does not open although it has the kernel, and the one that it
+    // opens.
+    let hidden = miopen.kdb.as_ref().and_then(|MiopenKdb { file, hidden, .. }| {
+        let hidden = hidden.as_deref().filter(|_| by_miopen.is_none())?;
+        (by_runtime?.file.as_deref()? == hidden).then_some((hidden, file.as_path()))
+    });
+    let rules = directories.rules.versions;
+    // Why MIOpen's result does not cover the user's cache.
+    let note = match (&directories.user, &directories.fallback) {
+        (UserDirectory::Unknown { why }, _) | (_, Some(why)) => Some(why),
+        _ => None,
+    };
+
+    let miopen_answer = answer(by_miopen, &miopen.lookup.misses);
+    let runtime_answer = answer(by_runtime, &runtime.misses);
     let (found, mut message) = match args.program {
-        Program::Miopen => (answers.found_by_miopen(), answers.miopen_answer()),
-        Program::Runtime => (answers.runtime.found.as_ref(), answers.runtime_message()),
+        Program::Miopen => (by_miopen, miopen_answer.clone()),
+        Program::Runtime => (by_runtime, runtime_answer.clone()),
     };
     message["kernel_name"] = key.kernel_name.as_str().into();
     message["kernel_args"] = key.kernel_args.as_str().into();
     message["target"] = json!(target);
-    message["miopen"] = answers.miopen_message();
-    message["runtime"] = answers.runtime_message();
+    message["miopen"] = miopen_answer;
+    message["miopen"]["outcome"] = miopen.outcome.name().into();
+    message["miopen"]["rules"] = rules.into();
+    message["miopen"]["opened"] = miopen.kdb.as_ref().map(|kdb| display(&kdb.file)).into();
+    let not_opened = miopen.kdb.as_ref().and_then(|kdb| kdb.hidden.as_ref());
+    message["miopen"]["not_opened"] = not_opened.map(display).into();
+    message["miopen"]["note"] = note.cloned().into();
+    message["runtime"] = runtime_answer;
     output.message("lookup", &message);
     // Which directories hold no kdb is of interest only where nothing is found.
     let is_shown = |miss: &&Miss| found.is_none() || !matches!(miss.reason, MissReason::NoFile);
-    for miss in answers.runtime.misses.iter().filter(is_shown) {
+    for miss in runtime.misses.iter().filter(is_shown) {
         output.info(&miss_in_words(miss));
         if miss.reason.is_fault() {
             output.info(&format!("  hint: {}", miss.reason.hint()));
         }
     }
-    output.text(&format!("MIOpen:            {}", answers.miopen_in_words()));
-    output.text(&format!("gfxpack's runtime: {}", answers.runtime_in_words()));
-    answers.remarks().iter().for_each(|remark| output.info(remark));
-    if cache.files().is_empty() {
-        output.warn(&format!("no file is asked: {}", why_no_file(&cache.config().directories)));
+    let in_words = by_miopen.map_or_else(|| why_not(&miopen, hidden), hit_in_words);
+    output.text(&format!("MIOpen:            {in_words}"));
+    let in_words = by_runtime.map_or_else(|| "no file has it".to_owned(), hit_in_words);
+    output.text(&format!("gfxpack's runtime: {in_words}"));
+    output.info(&format!("MIOpen's answer is by the rules of MIOpen {rules}"));
+    if let Some(note) = note {
+        output.info(&format!("MIOpen's answer is without the user's cache: {note}"));
     }
-    if answers.runtime.found.is_none() {
+    if cache.files().is_empty() {
+        output.warn(&format!("no file is asked: {}", places::why_no_file(directories)));
+    }
+    if by_runtime.is_none() {
         explain(&cache, &key, output);
     }
     let Some(found) = found else {
-        let hidden = args.program == Program::Miopen && answers.hidden().is_some();
-        let hint = if hidden { HIDDEN_HINT } else { MISS_HINT };
+        let is_hidden = args.program == Program::Miopen && hidden.is_some();
+        let hint = if is_hidden { HIDDEN_HINT } else { MISS_HINT };
         return Err(not_found(&key_in_words(&key), target, hint));
     };
     match &args.out {
         Some(path) => destination::replace(path, &found.code_object),
         None => Ok(()),
     }
+}
+
+/// What was found, and why the other files do not have it, for machines.
+fn answer(found: Option<&Hit>, misses: &[Miss]) -> Value {
+    let miss = |miss: &Miss| {
+        json!({
+            "layer": miss.layer.name(), "file": display(&miss.file), "reason": miss.reason.name(),
+            "detail": in_full(&miss.reason), "hint": miss.reason.hint(),
+        })
+    };
+    json!({
+        "found": found.is_some(), "layer": found.map(|found| found.layer.name()),
+        "file": found.and_then(|found| found.file.as_ref()).map(display),
+        "object_bytes": found.map(|found| found.code_object.len()),
+        "object_targets": found.map(object_targets),
+        "misses": misses.iter().map(miss).collect::<Vec<_>>(),
+    })
+}
+
+/// Why MIOpen does not find a kernel, as one line.
+fn why_not(miopen: &MiopenLookup, hidden: Option<(&Path, &Path)>) -> String {
+    let fault = || {
+        let fault = miopen.lookup.misses.iter().find(|miss| miss.reason.is_fault());
+        fault.map(miss_in_words).unwrap_or_default()
+    };
+    match (miopen.outcome, hidden) {
+        (MiopenOutcome::Fails, _) => format!("fails: {}", fault()),
+        (MiopenOutcome::Unknown, _) => format!("unknown: {}", fault()),
+        (_, None) => "compiles it".to_owned(),
+        (_, Some((hidden, opened))) => format!(
+            "compiles it: {} has it, and is not opened since {} exists",
+            hidden.display(),
+            opened.display()
+        ),
+    }
+}
+
+/// `system /opt/rocm/share/miopen/db/gfx906_60.kdb: 4.1 kB for gfx906`.
+fn hit_in_words(found: &Hit) -> String {
+    let file = found.file.as_deref().map(display).unwrap_or_default();
+    let bytes = size(found.code_object.len() as u64);
+    format!("{} {file}: {bytes} for {}", found.layer.name(), object_targets(found).join(", "))
+}
+
+/// The file and why it does not have the kernel, as one line.
+fn miss_in_words(miss: &Miss) -> String {
+    format!("{}: {}", miss.file.display(), in_full(&miss.reason))
+}
+
+fn object_targets(found: &Hit) -> Vec<String> {
+    let targets = code_object::targets(&found.code_object).unwrap_or_default();
+    targets.iter().map(ToString::to_string).collect()
 }
 
 /// The error that no file has a kernel.
@@ -161,28 +246,9 @@ pub(super) fn directories(
 ) -> Result<KdbDirectories> {
     let mut directories = usual_directories(asked, environment, output)?;
     if !asked.system_dir.is_empty() {
-        let absolute =
-            |path: &std::path::PathBuf| std::path::absolute(path).map_err(fail::io("find", path));
+        let absolute = |path: &PathBuf| std::path::absolute(path).map_err(fail::io("find", path));
         let given = asked.system_dir.iter().map(absolute).collect::<Result<Vec<_>>>()?;
         directories.system = KdbDirectories::new(given, directories.user.clone()).system;
     }
     Ok(directories)
-}
-
-/// The libMIOpen that looks, or where to look for it.
-pub(super) fn miopen_places(asked: &LookupArgs) -> MiopenPlaces {
-    MiopenPlaces { given: asked.miopen.clone(), pythons: environment::pythons() }
-}
-
-/// The usual directories; prints notes about them.
-pub(super) fn usual_directories(
-    asked: &LookupArgs,
-    environment: &Environment,
-    output: &Output,
-) -> Result<KdbDirectories> {
-    let places = miopen_places(asked);
-    let usual = UsualDirectories::find(asked.miopen_version.as_deref(), &places, environment)?;
-    usual.warning.iter().for_each(|warning| output.warn(warning));
-    usual.note.iter().for_each(|note| output.note(note));
-    Ok(usual.directories)
 }

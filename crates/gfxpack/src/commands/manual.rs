@@ -5,11 +5,10 @@ use std::path::Path;
 use clap::builder::Resettable;
 use clap::{Command, CommandFactory};
 use gfxpack_pipeline::destination;
-use gfxpack_pipeline::exit_code::MEANINGS;
 
 use crate::args::{Args, LAYOUTS, MORE_VARIABLES, OTHER_CODES, VARIABLES};
 use crate::examples::of_command;
-use crate::fail::{self, Result};
+use crate::fail::{self, MEANINGS, Result};
 
 /// Files of gfxpack itself.
 const FILES: [(&str, &str); 2] = [

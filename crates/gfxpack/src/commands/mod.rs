@@ -8,7 +8,6 @@ mod completions;
 mod detect;
 mod dist;
 mod doctor;
-mod env;
 mod harvest;
 mod install;
 mod kdb;
@@ -32,12 +31,11 @@ mod verify;
 
 pub(crate) use caches::Caches;
 pub(crate) use perfdb::Perfdb;
-
-use gfxpack_pipeline::exit_code::SUCCESS;
+pub(crate) use recipe::RPM_KINDS;
 
 use crate::args::Command;
 use crate::context::Context;
-use crate::fail::Result;
+use crate::fail::{Result, SUCCESS};
 
 /// Runs the command, and returns the exit code: that of the program that `run`
 /// started, or 0.

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use gfxpack_pipeline::checked_files::CheckedFiles;
 use gfxpack_pipeline::destination;
 use gfxpack_tuning::{DatabaseName, Overlaid};
 
 use crate::args::whole_file;
+use crate::checked_files::CheckedFiles;
 use crate::fail::{Result, in_full};
 use crate::output::{Output, display, if_any, message};
 use crate::tuning_findings;

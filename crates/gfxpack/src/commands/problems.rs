@@ -8,17 +8,26 @@ use gfxpack_harvest::Options;
 use gfxpack_miopen::{
     Problem, ProblemFile, Selection, network_names, network_problems, read_problems,
 };
-
 use gfxpack_pipeline::destination;
-use gfxpack_pipeline::error;
 use gfxpack_pipeline::skipped_lines;
-use gfxpack_pipeline::torch_program::TorchProgram;
+use gfxpack_process::{Foreground, temporary_dir};
 
-use super::run::exit_code;
+use super::run::{exit_code, not_started};
 use crate::args::ProblemsCommand;
 use crate::context::Context;
-use crate::fail::Result;
+use crate::fail::{self, Result};
 use crate::output::{Output, counted, display, message, to_file};
+
+macro_rules! files {
+    ($($name:literal)*) => { [$(($name, include_str!(concat!("../../python/", $name)))),*] };
+}
+
+/// The Python package that has PyTorch tell what it would hand to MIOpen, and what starts it in
+/// every Python.
+const RECORDER: [(&str, &str); 4] = files!(
+    "gfxpack_torch/__init__.py" "gfxpack_torch/_no_gpu.py" "gfxpack_torch/_problems.py"
+    "start/sitecustomize.py"
+);
 
 /// Runs `problems`.
 pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
@@ -32,7 +41,13 @@ pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
     read.files.iter().for_each(|file| report_file(file, output));
     let mut problems = read.problems;
     for name in &args.names {
-        problems.extend(network_problems(name, &selection(args))?);
+        let selection = Selection {
+            batches: args.batch.clone(),
+            data_types: args.r#type.clone(),
+            layouts: args.layout.clone(),
+            directions: args.directions(),
+        };
+        problems.extend(network_problems(name, &selection)?);
     }
     write(&problems, args, output)?;
     report(&problems, args, output);
@@ -51,14 +66,30 @@ fn report(problems: &BTreeSet<Problem>, args: &ProblemsCommand, output: &Output)
 pub(crate) fn record(args: &ProblemsCommand, context: &Context) -> Result<u8> {
     let Context { environment, output, .. } = context;
     let file = to_file(args.out.as_ref());
-    let program = TorchProgram {
+    let directory = temporary_dir()?;
+    let recorded = directory.path().join("problems.txt");
+    for (name, text) in RECORDER.into_iter().chain([("problems.txt", "")]) {
+        let path = directory.path().join(name);
+        let parent = path.parent().unwrap_or(directory.path());
+        fs::create_dir_all(parent).map_err(fail::io("create", parent))?;
+        fs::write(&path, text).map_err(fail::io("write", &path))?;
+    }
+    let mut python_path = format!("{0}/start:{0}", directory.path().display());
+    if let Some(own) = &environment.python_path {
+        python_path.push(':');
+        python_path.push_str(&own.to_string_lossy());
+    }
+    let program = Foreground {
         args: &args.command,
-        python_path: environment.python_path.as_deref(),
-        compute: args.compute,
+        variables: &[
+            ("PYTHONPATH", python_path),
+            ("GFXPACK_TORCH_FILE", recorded.display().to_string()),
+            ("GFXPACK_TORCH_COMPUTE", u8::from(args.compute).to_string()),
+        ],
         output_to_stderr: output.json || file.is_none(),
     };
-    let recorded = program.run(&mut |text| output.pass_on(text))?;
-    let list = fs::read_to_string(&recorded.list).map_err(error::io("read", &recorded.list))?;
+    let status = program.run(|text| output.pass_on(text)).map_err(not_started)?;
+    let list = fs::read_to_string(&recorded).map_err(fail::io("read", &recorded))?;
     let problems = if list.is_empty() {
         output.warn(
             "PyTorch would hand nothing to MIOpen, or the program does not import it: a Python \
@@ -66,14 +97,14 @@ pub(crate) fn record(args: &ProblemsCommand, context: &Context) -> Result<u8> {
         );
         BTreeSet::new()
     } else {
-        read_problems(slice::from_ref(&recorded.list), &Options::default(), false)?.problems
+        read_problems(slice::from_ref(&recorded), &Options::default(), false)?.problems
     };
     match file {
         Some(path) => destination::replace(path, list)?,
         None => write(&problems, args, output)?,
     }
     report(&problems, args, output);
-    Ok(exit_code(recorded.status))
+    Ok(exit_code(status))
 }
 
 /// Lists the known networks.
@@ -86,16 +117,6 @@ fn list(output: &Output) -> Result {
         output.text(&format!("{:<22}{}", "", network.source));
     }
     Ok(())
-}
-
-/// The options for running networks.
-fn selection(args: &ProblemsCommand) -> Selection {
-    Selection {
-        batches: args.batch.clone(),
-        data_types: args.r#type.clone(),
-        layouts: args.layout.clone(),
-        directions: args.directions(),
-    }
 }
 
 /// Reports what was read from a file.

@@ -1,60 +1,85 @@
 //! `run`: runs a program, and reports which kernels MIOpen found and which it had
 //! to compile.
 
+pub(super) mod fft;
+mod program;
+
+use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::time::Instant;
 
+use gfxpack_harvest::run_log::{LEVEL, RunLog};
 use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::{Counts, KeyRecord};
 use gfxpack_pipeline::destination;
-use gfxpack_pipeline::fft_plans::{self, FftLogs, FftRun};
-use gfxpack_pipeline::line_file::LineFile;
-use gfxpack_pipeline::program_run::{Cause, ProgramResult, ProgramRun};
+use gfxpack_process::{Foreground, StartError};
 use serde_json::json;
 
+use self::fft::{FftLogs, FftRun};
+use self::program::{Cause, ProgramResult};
 use crate::args::Run;
 use crate::context::Context;
-use crate::fail::Result;
+use crate::environment::{LOG_COMMANDS, LOG_LEVEL};
+use crate::fail::{self, Error, Result};
 use crate::output::{Output, counted, display, message};
 
 /// Runs the program, and returns its exit code.
 pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
     let Context { environment, output, .. } = context;
     let fft_logs = args.plans.as_ref().map(|_| FftLogs::create()).transpose()?;
-    let run = ProgramRun {
-        args: &args.command,
-        fft_logs: fft_logs.as_ref(),
-        log_level: environment.miopen_log_level,
-        log_commands: environment.miopen_log_commands,
-        cache_disabled: gfxpack_runtime::Environment::read().disable_cache(),
-        output_to_stderr: output.json,
-    };
-    let ran = run.run(&mut |text| output.pass_on(text))?;
+    let log_level = environment.miopen_log_level;
+    let mut variables =
+        vec![(LOG_LEVEL, log_level.max(LEVEL).to_string()), (LOG_COMMANDS, "1".to_owned())];
+    variables.extend(fft_logs.iter().flat_map(FftLogs::variables));
+    let program =
+        Foreground { args: &args.command, variables: &variables, output_to_stderr: output.json };
+    let mut log = RunLog::new(log_level, environment.miopen_log_commands);
+    let mut shown = Vec::new();
+    let status = program.run(|piece| {
+        log.push(piece, Instant::now(), &mut shown);
+        output.pass_on(&shown);
+        shown.clear();
+    });
+    let status = status.map_err(not_started)?;
+    let log = log.finish(Instant::now(), &mut shown);
+    output.pass_on(&shown);
+    let fft = fft_logs.as_ref().map(FftLogs::read).transpose()?;
+    let ran = ProgramResult::new(log, gfxpack_runtime::Environment::read().disable_cache());
     let missed: Vec<(&KernelKey, &Counts)> =
         ran.log.kernels.iter().filter(|(_, counts)| counts.misses > 0).collect();
     // A list of an earlier run must not be taken for this run's.
     if !ran.log.kernels.is_empty() || args.out.exists() {
-        let mut file = LineFile::create(&args.out)?;
-        for (key, counts) in &missed {
+        let record = |(key, counts): &(&KernelKey, &Counts)| {
             let device = key.split_device().map(|(_, device)| device.to_owned());
             let targets = device.into_iter().collect();
-            file.line(&KeyRecord { key: KernelKey::clone(key), counts: **counts, targets })?;
-        }
-        file.finish()?;
+            KeyRecord { key: KernelKey::clone(key), counts: **counts, targets }
+        };
+        destination::replace_lines(&args.out, &missed.iter().map(record).collect::<Vec<_>>())?;
     }
     let stored = missed.iter().filter(|(_, counts)| counts.saved > 0).count();
-    if let (Some(file), Some(fft)) = (&args.plans, &ran.fft)
+    if let (Some(file), Some(fft)) = (&args.plans, &fft)
         && (!fft.plans.plans.is_empty() || file.exists())
     {
-        let list = fft_plans::list(&fft.plans.plans);
-        destination::replace(file, list)?;
+        destination::replace(file, fft::list(&fft.plans.plans))?;
     }
-    report(args, &ran, missed.len(), stored, output);
-    if let (Some(file), Some(fft)) = (&args.plans, &ran.fft) {
+    report(args, status, &ran, fft.as_ref(), missed.len(), stored, output);
+    if let (Some(file), Some(fft)) = (&args.plans, &fft) {
         report_plans(file, fft, output);
     }
-    Ok(exit_code(ran.status))
+    Ok(exit_code(status))
+}
+
+/// The error for a program that can't be started.
+pub(super) fn not_started(StartError { program, source }: StartError) -> Error {
+    match source.kind() {
+        ErrorKind::NotFound | ErrorKind::PermissionDenied => fail::usage(
+            format!("failed to start the program `{}`: {source}", program.display()),
+            "give its path, or a name that is in PATH: gfxpack run -- python3 train.py",
+        ),
+        _ => fail::io("run", &program)(source),
+    }
 }
 
 /// The exit code of a program, as a shell has it.
@@ -65,7 +90,15 @@ pub(super) fn exit_code(status: ExitStatus) -> u8 {
 
 /// Reports the kernels: `missed` were in no kdb, and MIOpen compiled and stored
 /// `stored` of them.
-fn report(args: &Run, ran: &ProgramResult, missed: usize, stored: usize, output: &Output) {
+fn report(
+    args: &Run,
+    status: ExitStatus,
+    ran: &ProgramResult,
+    fft: Option<&FftRun>,
+    missed: usize,
+    stored: usize,
+    output: &Output,
+) {
     let log = &ran.log;
     let files: Vec<_> = ran
         .found
@@ -75,7 +108,7 @@ fn report(args: &Run, ran: &ProgramResult, missed: usize, stored: usize, output:
     let causes = ran.causes(missed);
     message!(output, "run", {
         "command": args.command.iter().map(display).collect::<Vec<_>>(),
-        "exit_code": ran.status.code(), "signal": ran.status.signal(),
+        "exit_code": status.code(), "signal": status.signal(),
         "target": ran.target.as_ref().map(ToString::to_string),
         "kernels": log.kernels.len(), "found": log.kernels.len() - missed, "files": files,
         "compiled": stored, "not_stored": missed - stored, "compile_milliseconds": log.compiled.as_millis() as u64,
@@ -83,9 +116,9 @@ fn report(args: &Run, ran: &ProgramResult, missed: usize, stored: usize, output:
         "missed_keys": (missed > 0).then(|| display(&args.out)),
         "causes": &causes,
         "commands": if missed > 0 { ran.commands(&args.out) } else { Vec::new() },
-        "rocfft": ran.fft.as_ref().map(FftRun::message),
+        "rocfft": fft.map(FftRun::message),
     });
-    if log.kernels.is_empty() && ran.fft.as_ref().is_some_and(|fft| !fft.plans.plans.is_empty()) {
+    if log.kernels.is_empty() && fft.is_some_and(|fft| !fft.plans.plans.is_empty()) {
         return;
     }
     if log.kernels.is_empty() && causes.is_empty() {
@@ -113,7 +146,7 @@ fn report(args: &Run, ran: &ProgramResult, missed: usize, stored: usize, output:
 
 /// Reports the plans that rocFFT created, and how to get a package for them.
 fn report_plans(file: &Path, fft: &FftRun, output: &Output) {
-    fft_plans::warnings("rocFFT's log", &fft.plans).iter().for_each(|warning| output.warn(warning));
+    fft::warnings("rocFFT's log", &fft.plans).iter().for_each(|warning| output.warn(warning));
     let lines = fft.in_words(file);
     if lines.is_empty() {
         output.warn(

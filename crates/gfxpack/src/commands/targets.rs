@@ -3,11 +3,10 @@
 use gfxpack_model::Language;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_pipeline::text::language_word;
-use gfxpack_pipeline::toolchains::{buildable, survey};
 use gfxpack_toolchain::Missing;
 use serde_json::json;
 
-use super::toolchains;
+use super::toolchains::{self, buildable, survey};
 use crate::args::{CacheDir, Targets};
 use crate::context::Context;
 use crate::fail::Result;

@@ -1,24 +1,26 @@
 //! `tune`: makes MIOpen tune for what programs compute.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use gfxpack_harvest::log::DriverCommand;
-use gfxpack_harvest::script;
+use gfxpack_harvest::{Input, script};
 use gfxpack_pipeline::destination::replace_executable;
-use gfxpack_pipeline::tune::{self, WrittenDatabase};
 use gfxpack_runtime::{Environment, user_database_dir};
+use gfxpack_tuning::{DatabaseName, DatabaseOwner, Storage};
 
 use super::harvest::gather_commands;
 use crate::args::{Tune, TuneCollect, TuneEnv, TunePlan};
 use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::output::{Output, counted, display, if_any, message};
-use crate::progress::Reporter;
 
 /// Runs a `tune` sub-command.
 pub(crate) fn run(tune: &Tune, context: &Context) -> Result {
     let Context { output, .. } = context;
     match tune {
         Tune::Plan(args) => plan(args, context),
-        Tune::Collect(args) => collect(args, context),
+        Tune::Collect(args) => collect(args, output),
         Tune::Env(args) => environment(args, output),
     }
 }
@@ -69,16 +71,45 @@ fn plan(args: &TunePlan, context: &Context) -> Result {
     Ok(())
 }
 
-/// Merges users' databases into system databases.
-fn collect(args: &TuneCollect, context: &Context) -> Result {
-    let Context { output, .. } = context;
+/// Merges users' databases into one system database for each name that MIOpen looks for.
+fn collect(args: &TuneCollect, output: &Output) -> Result {
     output.building();
-    let reporter = Reporter::new(context);
-    let system = args.system.as_deref();
-    tune::collect(&args.dirs, system, &args.out, args.keep_going, &reporter, |written| {
-        let WrittenDatabase { file, system, users, records, added, changed } = written;
+    if let Some(dir) = args.system.as_ref().filter(|dir| !dir.is_dir()) {
+        return Err(fail::usage(
+            format!("failed to read `{}`: it is no directory", dir.display()),
+            "--system names the directory of the system's databases, as \
+             /opt/rocm/share/miopen/db; leave it out to have the user's only",
+        ));
+    }
+    let found = users_databases(&args.dirs)?;
+    if found.is_empty() {
+        return Err(fail::usage(
+            "failed to find a user's database in the directories",
+            "run their tune.sh first; MIOpen names them as gfx906_60.HIP.3_3_0_.udb.txt",
+        ));
+    }
+    std::fs::create_dir_all(&args.out).map_err(fail::io("create", &args.out))?;
+    for (name, users) in found {
+        let system = args.system.as_ref().map(|dir| dir.join(&name)).filter(|path| path.is_file());
+        if let Some(dir) = args.system.as_ref().filter(|_| system.is_none()) {
+            output.warn(&format!(
+                "`{}` has no `{name}`: only the users' records are written",
+                dir.display()
+            ));
+        }
+        let inputs: Vec<PathBuf> = system.iter().chain(&users).cloned().collect();
+        let file = args.out.join(&name);
+        let merged = gfxpack_tuning::merge(&inputs, &file, |path, line, fault| {
+            if args.keep_going {
+                output.warn(&format!("`{}`: line {line}: {fault}", path.display()));
+            }
+            args.keep_going
+        })?;
+        // Without a system's database, all records are new.
+        let added = if system.is_none() { merged.records } else { merged.overlaid.added };
+        let (records, changed) = (merged.records, merged.overlaid.changed);
         message!(output, "tune-collected", {
-            "file": display(file), "system": system.as_ref().map(display),
+            "file": display(&file), "system": system.as_ref().map(display),
             "users": users.iter().map(display).collect::<Vec<_>>(), "records": records,
             "added": added, "changed": changed,
         });
@@ -87,6 +118,22 @@ fn collect(args: &TuneCollect, context: &Context) -> Result {
             file.display(),
             users.len()
         ));
-    })?;
+    }
     Ok(())
+}
+
+/// Users' databases by the name of the system's database.
+fn users_databases(dirs: &[PathBuf]) -> Result<BTreeMap<String, Vec<PathBuf>>> {
+    let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    for input in gfxpack_harvest::list(dirs)? {
+        let Input::File { path, .. } = input else { continue };
+        let is_users = |name: &DatabaseName| {
+            name.owner == DatabaseOwner::User && name.storage == Storage::Text
+        };
+        let name = DatabaseName::from_path(&path).filter(is_users);
+        if let Some(name) = name {
+            found.entry(name.of_system().file_name()).or_default().push(path);
+        }
+    }
+    Ok(found)
 }

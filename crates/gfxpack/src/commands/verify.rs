@@ -2,23 +2,27 @@
 //! every kernel; and files that others built, for code that GPUs lack.
 
 use std::collections::BTreeMap;
+use std::error::Error as StdError;
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use gfxpack_package::read::PackageKind;
+use gfxpack_fatbin::Checker;
+use gfxpack_package::read::{self, PackageKind};
 use gfxpack_package::signing::Keyring;
-use gfxpack_package::verify::{Subject, Verified, Verifier};
+use gfxpack_package::verify::{Subject, Verified, Verifier, VerifyError};
 use gfxpack_package::{Finding, Remedy};
-use gfxpack_pipeline::checked_files::CheckedFiles;
-use gfxpack_pipeline::device_code::{Checked, check, owner};
+use gfxpack_pipeline::error::unsound;
 use gfxpack_pipeline::inspector::DatabaseInspector;
+use gfxpack_process::SystemTool;
 use gfxpack_runtime::Environment;
 use walkdir::WalkDir;
 
 use super::detect::{detect, no_gpu};
+use super::slim::{entries, failed};
 use crate::args::Verify;
-use crate::fail::{Error, ErrorKind, Result, in_full};
+use crate::checked_files::CheckedFiles;
+use crate::fail::{self, Error, ErrorKind, Result, in_full};
 use crate::output::{Output, counted, display, harmless, message};
 
 /// Checks each path, and reports all findings before it fails.
@@ -76,13 +80,17 @@ fn device_code(paths: &[&PathBuf], args: &Verify, output: &Output) -> Result {
     }
     let (mut all, mut owners) = (0, BTreeMap::new());
     for path in paths {
-        let Checked { with_code, gaps } = check(path, &devices)?;
-        let is_installed = PackageKind::from_name(path).is_none();
+        let mut checker = Checker::new(&devices);
+        let kind = PackageKind::from_name(path);
+        match kind.filter(|_| path.is_file()) {
+            Some(kind) => add_package(path, kind, &mut checker)?,
+            None => add_tree(path, &mut checker)?,
+        }
+        let (with_code, gaps) = (checker.with_code, checker.finish());
         for gap in &gaps {
-            let owner = if is_installed {
-                owners.entry(gap.path.clone()).or_insert_with(|| owner(&gap.path)).clone()
-            } else {
-                None
+            let owner = match kind {
+                Some(_) => None,
+                None => owners.entry(gap.path.clone()).or_insert_with(|| owner(&gap.path)).clone(),
             };
             let target = gap.target.as_ref().map(ToString::to_string);
             message!(output, "gap", {
@@ -112,6 +120,69 @@ fn device_code(paths: &[&PathBuf], args: &Verify, output: &Output) -> Result {
              first one has none: then HIP_VISIBLE_DEVICES without that one helps",
         )),
     }
+}
+
+/// Has all files below a directory checked, or a file.
+pub(super) fn add_tree(root: &Path, checker: &mut Checker<'_>) -> Result {
+    for entry in entries(root) {
+        let entry = entry?;
+        let path = entry.path();
+        if entry.file_type().is_file() || entry.depth() == 0 && path.is_file() {
+            let file = File::open(path).map_err(fail::io("read", path))?;
+            checker.file(path, &file).map_err(failed(path))?;
+        } else if entry.file_type().is_symlink() {
+            checker.name(path);
+        }
+    }
+    Ok(())
+}
+
+fn add_package(path: &Path, kind: PackageKind, checker: &mut Checker<'_>) -> Result {
+    let report =
+        read::check(path, kind, &mut |inside, bytes| look(Path::new(inside), bytes, checker));
+    let report = report.map_err(VerifyError::from)?;
+    for link in &report.links {
+        checker.name(Path::new(link));
+    }
+    match report.findings.into_iter().next() {
+        Some(damage) => Err(unsound(format!("`{}`: {damage}", path.display()))),
+        None => Ok(()),
+    }
+}
+
+/// Looks at a file in a package, of which a copy is made if it has code.
+fn look(
+    path: &Path,
+    bytes: &mut dyn Read,
+    checker: &mut Checker<'_>,
+) -> Result<(), Box<dyn StdError + Send + Sync>> {
+    /// Bytes that tell what a file is.
+    const HEAD: u64 = 64;
+    let mut head = Vec::new();
+    bytes.take(HEAD).read_to_end(&mut head)?;
+    if !Checker::is_wanted(path, &head) {
+        checker.name(path);
+        return Ok(());
+    }
+    let mut copy = tempfile::tempfile()?;
+    io::copy(&mut head.as_slice().chain(bytes), &mut copy)?;
+    copy.seek(SeekFrom::Start(0))?;
+    Ok(checker.file(path, &copy)?)
+}
+
+/// The package that installed a file, or files of this pattern; `None` if none did.
+fn owner(path: &Path) -> Option<String> {
+    const DPKG: SystemTool = SystemTool { program: "dpkg", provided_by: "dpkg" };
+    const RPM: SystemTool = SystemTool { program: "rpm", provided_by: "rpm" };
+    let directory = path.parent()?.canonicalize().ok()?;
+    let path = directory.join(path.file_name()?);
+    let text = path.to_str()?;
+    if let Ok(found) = DPKG.output(&["-S", text], &directory, &[]) {
+        let line = String::from_utf8_lossy(&found).lines().next()?.to_owned();
+        return Some(line.split([':', ',']).next()?.to_owned());
+    }
+    let found = RPM.output(&["-qf", "--queryformat", "%{NAME}\n", text], &directory, &[]).ok()?;
+    Some(String::from_utf8_lossy(&found).lines().next()?.to_owned())
 }
 
 /// Checks packages, and reports all findings before it fails.

@@ -7,8 +7,11 @@ use std::time::{Duration, Instant};
 use gfxpack_pipeline::progress::Unit;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::view::SILENCE;
 use crate::output::{Output, size};
+
+/// After this time without a line, the next event prints one, so that a log does
+/// not look as if the work hangs.
+pub(super) const SILENCE: Duration = Duration::from_secs(60);
 
 /// Shows the progress of a step. Any thread may update it.
 pub(super) struct Bar {

@@ -5,13 +5,11 @@ use std::time::{Duration, Instant};
 
 use gfxpack_compile::Event;
 use gfxpack_model::{JobId, KdbId};
-use gfxpack_pipeline::build_status::{BuildCount, FailureTexts};
-use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::text::brief;
 use gfxpack_plan::plan::Plan;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use super::view::{BuildView, say_at_the_end};
+use super::{BuildCount, BuildView};
 use crate::output::{Output, counted, harmless};
 
 /// Columns of a terminal that has room for long bars.
@@ -20,20 +18,18 @@ const WIDE: u16 = 120;
 /// A bar for everything, one per target, and the kernels that are being compiled.
 pub(super) struct Bars {
     output: Output,
-    multi: MultiProgress,
     /// The position is in milliseconds of expected work.
     all: ProgressBar,
     targets: Vec<ProgressBar>,
     /// By job: the targets whose kdbs want it.
     wanted: Vec<Vec<usize>>,
     in_flight: Vec<JobId>,
-    failures: FailureTexts,
     /// When the build will probably be done. The bar reads it when it is drawn.
     end: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Bars {
-    pub(super) fn new(output: &Output, plan: &Plan, files: &FailureFiles) -> Self {
+    pub(super) fn new(output: &Output, plan: &Plan) -> Self {
         let multi = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         let mut wanted = vec![Vec::new(); plan.jobs.len()];
         let head = head(plan);
@@ -64,16 +60,7 @@ impl Bars {
         let all = multi.add(ProgressBar::new(1).with_style(style));
         all.set_prefix("all");
         output.draws(Some(&all));
-        Self {
-            output: output.clone(),
-            multi,
-            all,
-            targets,
-            wanted,
-            in_flight: Vec::new(),
-            failures: FailureTexts::new(files),
-            end,
-        }
+        Self { output: output.clone(), all, targets, wanted, in_flight: Vec::new(), end }
     }
 
     fn advance(&self, job: JobId) {
@@ -102,17 +89,6 @@ impl Bars {
             self.all.set_position((count.fraction() * 10_000.0) as u64);
         }
     }
-
-    fn print_failures(&mut self, plan: &Plan, event: &Event) {
-        for text in self.failures.event(plan, event) {
-            self.multi.suspend(|| self.output.stderr(&text));
-        }
-    }
-
-    fn ended(&mut self, job: JobId) {
-        self.in_flight.retain(|&other| other != job);
-        self.advance(job);
-    }
 }
 
 /// The template for the beginning of every line. What follows is cut at the
@@ -139,20 +115,17 @@ impl BuildView for Bars {
                 for job in cached.chain(refused.iter().map(|(job, _)| job)) {
                     self.advance(*job);
                 }
-                self.print_failures(plan, event);
                 if count.to_do == 0 {
                     self.all.set_position(1);
                 }
             }
-            Event::Warning { message } => self.multi.suspend(|| self.output.show_warning(message)),
             // The time left counts down even without events.
             Event::Queued { .. } => self.all.enable_steady_tick(Duration::from_secs(1)),
-            Event::HeadersPrecompiled { .. } => {}
+            Event::HeadersPrecompiled { .. } | Event::Warning { .. } => {}
             Event::Started { job, .. } => self.in_flight.push(*job),
-            Event::Finished { job, .. } => self.ended(*job),
-            Event::Failed { job, .. } => {
-                self.ended(*job);
-                self.print_failures(plan, event);
+            Event::Finished { job, .. } | Event::Failed { job, .. } => {
+                self.in_flight.retain(|other| other != job);
+                self.advance(*job);
             }
         }
         self.show(plan, count);
@@ -167,13 +140,10 @@ impl BuildView for Bars {
         });
     }
 
-    fn finish(&mut self, count: &BuildCount) {
+    fn finish(&mut self) {
         self.all.disable_steady_tick();
         self.output.draws(None);
-        // Printed above the bars, which stay.
-        self.multi.suspend(|| say_at_the_end(&self.output, &self.failures, count));
-        for bar in self.targets.iter().chain([&self.all]) {
-            bar.abandon();
-        }
+        // The bars stay.
+        self.targets.iter().chain([&self.all]).for_each(ProgressBar::abandon);
     }
 }

@@ -4,36 +4,23 @@ use std::time::Instant;
 
 use gfxpack_compile::Event;
 use gfxpack_model::KdbId;
-use gfxpack_pipeline::build_status::{BuildCount, FailureTexts};
-use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::text::brief;
 use gfxpack_plan::plan::Plan;
 
-use super::view::{BuildView, SILENCE, say_at_the_end};
+use super::bar::SILENCE;
+use super::{BuildCount, BuildView};
 use crate::output::{Output, counted};
 
 /// Prints plain lines.
 pub(super) struct Lines {
     output: Output,
-    failures: FailureTexts,
     tenths: usize,
     last_line: Instant,
 }
 
 impl Lines {
-    pub(super) fn new(output: &Output, files: &FailureFiles) -> Self {
-        Self {
-            output: output.clone(),
-            failures: FailureTexts::new(files),
-            tenths: 0,
-            last_line: Instant::now(),
-        }
-    }
-
-    fn print_failures(&mut self, plan: &Plan, event: &Event) {
-        for text in self.failures.event(plan, event) {
-            self.output.stderr(&text);
-        }
+    pub(super) fn new(output: &Output) -> Self {
+        Self { output: output.clone(), tenths: 0, last_line: Instant::now() }
     }
 
     fn step(&mut self, count: &BuildCount) {
@@ -67,21 +54,16 @@ impl BuildView for Lines {
                     cached.len(),
                     count.refused_words()
                 ));
-                self.print_failures(plan, event);
             }
             Event::Queued { .. } => self.last_line = Instant::now(),
-            Event::HeadersPrecompiled { .. } | Event::Started { .. } => {}
-            Event::Warning { message } => self.output.show_warning(message),
+            Event::HeadersPrecompiled { .. } | Event::Started { .. } | Event::Warning { .. } => {}
             Event::Finished { job, .. } => {
                 if self.output.verbose {
                     self.output.info(&format!("compiled {}", plan[*job].key));
                 }
                 self.step(count);
             }
-            Event::Failed { .. } => {
-                self.print_failures(plan, event);
-                self.step(count);
-            }
+            Event::Failed { .. } => self.step(count),
         }
     }
 
@@ -91,9 +73,5 @@ impl BuildView for Lines {
             let verb = if unchanged { "unchanged" } else { "assembled" };
             self.output.info(&format!("{verb} {name}: {kernels}"));
         }
-    }
-
-    fn finish(&mut self, count: &BuildCount) {
-        say_at_the_end(&self.output, &self.failures, count);
     }
 }

@@ -8,11 +8,9 @@ mod page;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use gfxpack_process::write_atomic_with;
-
 pub(crate) use facts::{BuildFacts, OUTPUT_LIMIT};
 
-use crate::destination::{Destination, replace};
+use crate::destination::{replace, replace_with};
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
 use crate::options::BuildOptions;
@@ -48,13 +46,7 @@ pub(crate) fn write(
         }
     }
     if let Some(path) = &options.junit {
-        let write = || match Destination::follow(path)? {
-            Destination::File(path) => {
-                write_atomic_with(&path, |out| junit::write(facts, prepared, out))
-            }
-            Destination::Stream(mut stream) => junit::write(facts, prepared, &mut stream),
-        };
-        write().map_err(error::io("write", path))?;
+        replace_with(path, |out| junit::write(facts, prepared, out))?;
     }
     Ok(())
 }

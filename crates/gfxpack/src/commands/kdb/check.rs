@@ -68,12 +68,18 @@ pub(crate) fn report(checked: &TargetCheck, files: &[PathBuf], output: &Output) 
     if missed.len() > SHOWN {
         output.info(&format!("{target}: and {} more", missed.len() - SHOWN));
     }
-    for failure in checked.distinct_failures() {
+    // Those that repeat with another database are told once.
+    let mut seen = BTreeSet::new();
+    for failure in report.failures.iter().filter(|one| seen.insert((one.problem, &one.failure))) {
         let problem = &report.problems[failure.problem as usize];
         output.warn(&format!("{target}: `{problem}`: {}", failure.failure));
     }
-    let (found, compiles) = (checked.found(), checked.compiles());
-    let lacking = checked.functions_missing();
+    let outcomes = || report.outcomes.iter();
+    let found: BTreeSet<&KernelKey> = outcomes().flat_map(|outcome| &outcome.found).collect();
+    let found = found.len();
+    let compiles: usize = outcomes().map(|outcome| outcome.compiles.len()).sum();
+    let lacking = outcomes().flat_map(|outcome| outcome.lacking.values());
+    let lacking: usize = lacking.map(BTreeSet::len).sum();
     message!(output, "kdb-checked", {
         "target": target, "problems": report.problems.len(), "found": found,
         "missed": missed.len(), "without_source": without_source, "not_built": not_built,

@@ -4,15 +4,15 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::text::{counted, joined};
+use crate::fail::{Error, ErrorKind, Result};
+use crate::output::{counted, joined};
 
 /// How many files with findings the error names; all of them were reported before.
 const NAMED: usize = 3;
 
 /// The findings so far, and the remedies for them.
 #[derive(Debug)]
-pub struct CheckedFiles<R> {
+pub(crate) struct CheckedFiles<R> {
     /// Files with findings.
     unsound: Vec<String>,
     remedies: BTreeSet<R>,
@@ -28,14 +28,14 @@ impl<R: Ord> Default for CheckedFiles<R> {
 
 impl<R: Ord> CheckedFiles<R> {
     /// Notes that a file has findings.
-    pub fn unsound(&mut self, path: &Path, remedies: impl IntoIterator<Item = R>) {
+    pub(crate) fn unsound(&mut self, path: &Path, remedies: impl IntoIterator<Item = R>) {
         self.unsound.push(format!("`{}`", path.display()));
         self.remedies.extend(remedies);
     }
 
     /// Notes that a file could not be read. Returns the error of the one before
     /// it, which the caller reports now; the last one may become the run's error.
-    pub fn unread(&mut self, error: impl Into<Error>) -> Option<Error> {
+    pub(crate) fn unread(&mut self, error: impl Into<Error>) -> Option<Error> {
         self.unread.replace(error.into())
     }
 
@@ -44,7 +44,7 @@ impl<R: Ord> CheckedFiles<R> {
     ///
     /// # Errors
     /// If a file has findings or could not be read.
-    pub fn finish(self, hint: impl Fn(&R) -> &str, warn: impl FnOnce(&Error)) -> Result<()> {
+    pub(crate) fn finish(self, hint: impl Fn(&R) -> &str, warn: impl FnOnce(&Error)) -> Result<()> {
         if self.unsound.is_empty() {
             return self.unread.map_or(Ok(()), Err);
         }
@@ -63,7 +63,7 @@ impl<R: Ord> CheckedFiles<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::usage;
+    use crate::fail::usage;
 
     #[test]
     fn findings_come_before_files_that_cannot_be_read() {

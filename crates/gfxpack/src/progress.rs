@@ -1,17 +1,27 @@
 //! Shows the pipeline's events on a terminal, in a log, or as JSON messages.
 
+mod bar;
+mod bars;
+mod count;
+mod estimate;
+mod failure_texts;
+mod lines;
+mod messages;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gfxpack_compile::{Cancel, Event as JobEvent};
-use gfxpack_pipeline::build_status::{BuildCount, messages};
+use gfxpack_model::KdbId;
 use gfxpack_pipeline::failure_log::FailureFiles;
-use gfxpack_pipeline::progress::{Event, Progress, Unit};
+use gfxpack_pipeline::progress::{Event, Progress};
 use gfxpack_plan::plan::Plan;
 
-use super::bar::Bar;
-use super::bars::Bars;
-use super::lines::Lines;
-use super::view::BuildView;
+use self::bar::Bar;
+use self::bars::Bars;
+use self::count::BuildCount;
+use self::failure_texts::FailureTexts;
+use self::lines::Lines;
+use self::messages::messages;
 use crate::context::Context;
 use crate::output::{Output, display, message, size};
 use crate::tuning_findings;
@@ -27,8 +37,19 @@ pub(crate) struct Reporter {
 /// A build that is running.
 struct Build {
     count: BuildCount,
+    failures: FailureTexts,
     /// The view for people; `None` if only messages are written.
     view: Option<Box<dyn BuildView>>,
+}
+
+/// Shows a build to people, without any influence on it: as bars or as lines.
+trait BuildView: Send {
+    /// Something happened to a job; `count` has been updated already.
+    fn event(&mut self, plan: &Plan, event: &JobEvent, count: &BuildCount);
+    /// Rows of a kdb were written, or it is `unchanged` since an earlier run.
+    fn assembled(&mut self, plan: &Plan, kdb: KdbId, rows: u64, total: u64, unchanged: bool);
+    /// The build is done or was stopped.
+    fn finish(&mut self) {}
 }
 
 impl Reporter {
@@ -41,20 +62,25 @@ impl Reporter {
         self.build.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn step(&self) -> MutexGuard<'_, Option<Bar>> {
+        self.step.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn start_build(&self, plan: &Plan, files: &FailureFiles) {
         let output = &self.output;
         output.building();
         let view: Option<Box<dyn BuildView>> = match (output.bars, output.json) {
-            (true, _) => Some(Box::new(Bars::new(output, plan, files))),
-            (false, false) => Some(Box::new(Lines::new(output, files))),
+            (true, _) => Some(Box::new(Bars::new(output, plan))),
+            (false, false) => Some(Box::new(Lines::new(output))),
             (false, true) => None,
         };
-        *self.build() = Some(Build { count: BuildCount::default(), view });
+        let (count, failures) = (BuildCount::default(), FailureTexts::new(files));
+        *self.build() = Some(Build { count, failures, view });
     }
 
     fn job(&self, plan: &Plan, event: &JobEvent) {
         let (output, mut build) = (&self.output, self.build());
-        let Some(Build { count, view }) = &mut *build else {
+        let Some(Build { count, failures, view }) = &mut *build else {
             // A job without a build only warns.
             if let JobEvent::Warning { message } = event {
                 output.warn(message);
@@ -65,24 +91,35 @@ impl Reporter {
         if output.messages {
             messages(plan, event, count, &mut |kind, body| output.message(kind, &body));
         }
-        if let Some(view) = view {
-            view.event(plan, event, count);
+        let Some(view) = view else { return };
+        let mut texts = failures.event(plan, event);
+        if let JobEvent::Warning { message } = event {
+            output.above(|| output.show_warning(message));
         }
-    }
-
-    fn with_view(&self, act: impl FnOnce(&mut dyn BuildView, &BuildCount)) {
-        if let Some(Build { count, view: Some(view) }) = &mut *self.build() {
-            act(&mut **view, count);
+        let print = |texts: &mut Vec<String>| {
+            texts.drain(..).for_each(|text| output.above(|| output.stderr(&text)));
+        };
+        // A failure comes before the line about progress, kept ones after what the cache has.
+        if matches!(event, JobEvent::Failed { .. }) {
+            print(&mut texts);
         }
+        view.event(plan, event, count);
+        print(&mut texts);
     }
 
-    fn step(&self, what: &'static str, unit: Unit, done: u64, total: u64) {
-        let mut step = self.step.lock().unwrap_or_else(PoisonError::into_inner);
-        step.get_or_insert_with(|| Bar::new(&self.output, what, unit, total)).at(unit, done, total);
-    }
-
-    fn end_step(&self) {
-        self.step.lock().unwrap_or_else(PoisonError::into_inner).take();
+    fn end_build(&self) {
+        let Some(Build { count, failures, view: Some(mut view) }) = self.build().take() else {
+            return;
+        };
+        let output = &self.output;
+        output.above(|| {
+            failures.rest().iter().for_each(|line| output.stderr(line));
+            if count.done() < count.to_do {
+                let BuildCount { compiled, to_do, .. } = count;
+                output.info(&format!("{compiled} of {to_do} are compiled and kept"));
+            }
+        });
+        view.finish();
     }
 }
 
@@ -96,8 +133,12 @@ impl Progress for Reporter {
         match event {
             Event::Warning(text) => output.above(|| output.warn(text)),
             Event::Note(text) => output.above(|| output.note(text)),
-            Event::Step { what, unit, done, total } => self.step(what, unit, done, total),
-            Event::StepEnded => self.end_step(),
+            Event::Step { what, unit, done, total } => {
+                let mut step = self.step();
+                let bar = step.get_or_insert_with(|| Bar::new(output, what, unit, total));
+                bar.at(unit, done, total);
+            }
+            Event::StepEnded => *self.step() = None,
             Event::ProblemFailed { target, problem, reason } => {
                 let (problem, reason) = (problem.to_string(), reason.to_string());
                 message!(output, "problem-failed", {
@@ -115,12 +156,11 @@ impl Progress for Reporter {
             Event::BuildStarted { plan, files } => self.start_build(plan, files),
             Event::Job { plan, event } => self.job(plan, event),
             Event::KdbProgress { plan, kdb, rows, total, unchanged } => {
-                self.with_view(|view, _| view.assembled(plan, kdb, rows, total, unchanged))
+                if let Some(Build { view: Some(view), .. }) = &mut *self.build() {
+                    view.assembled(plan, kdb, rows, total, unchanged);
+                }
             }
-            Event::BuildEnded => {
-                self.with_view(|view, count| view.finish(count));
-                *self.build() = None;
-            }
+            Event::BuildEnded => self.end_build(),
             Event::Annotation(line) => output.command(line),
             Event::Report(summary) => output.message("report", summary),
             Event::Package { file_name, size: bytes, new } => {

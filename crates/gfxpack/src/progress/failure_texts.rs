@@ -2,31 +2,30 @@
 
 use gfxpack_compile::{Event, Failure};
 use gfxpack_model::JobId;
+use gfxpack_pipeline::failure_log::FailureFiles;
+use gfxpack_pipeline::failures::{Excerpt, FailureGroups, reason_of, shortened};
 use gfxpack_plan::plan::Plan;
 
-use crate::failure_log::FailureFiles;
-use crate::failures::{Excerpt, FailureGroups, reason_of, shortened};
-use crate::text::{counted, if_any};
+use crate::output::{counted, if_any};
 
 /// How many further kernels that fail for a known reason are named.
 const NAMED: usize = 5;
 
 /// Reports failures as text: the first for each reason with some of the
 /// compiler's output, the next few by name, and at the end how many there were.
-#[derive(Debug)]
-pub struct FailureTexts {
+pub(super) struct FailureTexts {
     groups: FailureGroups,
     files: FailureFiles,
 }
 
 impl FailureTexts {
     /// For a build that writes these files, to which the texts refer.
-    pub fn new(files: &FailureFiles) -> Self {
+    pub(super) fn new(files: &FailureFiles) -> Self {
         Self { groups: FailureGroups::default(), files: files.clone() }
     }
 
     /// The texts to print for the failures in an event, now that it happens.
-    pub fn event(&mut self, plan: &Plan, event: &Event) -> Vec<String> {
+    pub(super) fn event(&mut self, plan: &Plan, event: &Event) -> Vec<String> {
         match event {
             Event::FoundInCache { refused, .. } => {
                 // A repeated run reports its failures again.
@@ -74,7 +73,7 @@ impl FailureTexts {
 
     /// Lines for the end of the build, about failures that were not reported one
     /// by one.
-    pub fn rest(&self) -> Vec<String> {
+    pub(super) fn rest(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut hidden = false;
         for group in self.groups.list().iter().filter(|group| group.jobs.len() > 1) {
@@ -94,49 +93,47 @@ impl FailureTexts {
         lines
     }
 }
-
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
     use std::time::{Duration, Instant};
 
     use gfxpack_compile::{FailureKind, JobRun, Site, Usage};
+    use gfxpack_model::compiler::Program;
+    use gfxpack_model::{Digest, KernelKey, Language, SourceId, ToolchainId};
+    use gfxpack_plan::plan::Job;
 
     use super::*;
-    use crate::report::tests::plan;
 
     fn failure(kind: FailureKind, output: &str) -> Failure {
         let (duration, usage) = (Duration::ZERO, Usage::default());
         Failure { kind, output: output.to_owned(), duration, usage, site: Site::Here }
     }
 
-    fn failed(job: usize, kind: FailureKind, output: &str) -> Event {
-        let run = JobRun { worker: 0, started: Instant::now() };
-        Event::Failed { job: JobId(job), run, failure: failure(kind, output) }
-    }
-
-    #[test]
-    fn kernels_that_read_different_files_fail_for_different_reasons() {
-        let (mut texts, plan) = (FailureTexts::new(&FailureFiles::default()), plan(3));
-        let warning = "k.cl:1:1: warning: unused x";
-        for (job, path) in ["/opt/a.h", "/opt/b.h", "/opt/b.h"].iter().enumerate() {
-            let printed =
-                texts.event(&plan, &failed(job, FailureKind::Reads(path.into()), warning));
-            assert!(printed[0].contains(&format!("it reads `{path}`")), "{printed:?}");
-            assert_eq!(printed[0].ends_with(", as above"), job == 2, "{printed:?}");
-        }
-        let [rest] = &texts.rest()[..] else { panic!("{texts:?}") };
-        assert!(rest.starts_with("2 kernels failed for one reason: it reads `/opt/b.h`"), "{rest}");
-    }
-
     #[test]
     fn a_repeated_run_counts_its_own_failures() {
-        let (mut texts, plan) = (FailureTexts::new(&FailureFiles::default()), plan(2));
+        let key = KernelKey { kernel_name: "k.cl.o".to_owned(), kernel_args: String::new() };
+        let job = Job {
+            digest: Digest::of(b"job"),
+            key: Arc::new(key),
+            language: Language::OpenclC,
+            target_id: "gfx906".parse().unwrap(),
+            source: SourceId(0),
+            toolchain: ToolchainId(0),
+            program: Program::Hipcc,
+            arguments: Vec::new(),
+        };
+        let (toolchains, sources, kdbs) = Default::default();
+        let plan = Plan { toolchains, sources, jobs: vec![job.clone(), job], kdbs };
+        let mut texts = FailureTexts::new(&FailureFiles::default());
         let refused = vec![(JobId(0), failure(FailureKind::Refused(1), "k.cl:1:1: error: x"))];
         for _ in 0..2 {
             let (cached, refused) = (Vec::new(), refused.clone());
             let printed = texts.event(&plan, &Event::FoundInCache { cached, refused });
             assert!(printed.len() == 1 && printed[0].ends_with("error: x"), "{printed:?}");
-            let printed = texts.event(&plan, &failed(1, FailureKind::NoOutput, ""));
+            let run = JobRun { worker: 0, started: Instant::now() };
+            let failure = failure(FailureKind::NoOutput, "");
+            let printed = texts.event(&plan, &Event::Failed { job: JobId(1), run, failure });
             assert!(!printed[0].ends_with("as above"), "{printed:?}");
             assert!(texts.rest().is_empty(), "{:?}", texts.rest());
         }

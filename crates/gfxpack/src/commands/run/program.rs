@@ -1,127 +1,55 @@
-//! Runs a program, and reads what MIOpen logs about its kernels.
+//! What MIOpen logged of a program, why it was slow, and what to do about it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
-use std::ffi::OsString;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
-use std::time::Instant;
 
-use gfxpack_harvest::run_log::{LEVEL, RunLog, RunSummary};
+use gfxpack_harvest::run_log::RunSummary;
 use gfxpack_kdb::{ReadError, Reader};
 use gfxpack_model::package_name::{self, DEFAULT_NAME_TEMPLATE};
 use gfxpack_model::{InstallLayout, KernelKey, Target};
-use gfxpack_process::Foreground;
+use gfxpack_pipeline::text::brief;
 use rustix::fs::Access;
 use serde::Serialize;
 
-use crate::error::{self, Error, Result};
-use crate::fft_plans::{FftLogs, FftRun};
-use crate::text::{brief, counted, if_any, joined};
+use crate::output::{counted, if_any, joined};
 
-/// The variable that makes MIOpen log its kernels.
-pub const LOG_LEVEL: &str = "MIOPEN_LOG_LEVEL";
-/// The variable that makes MIOpen log what is computed, as driver commands.
-pub const LOG_COMMANDS: &str = "MIOPEN_ENABLE_LOGGING_CMD";
 /// From this number of different inputs on, it is the program that changes them, and not the network
 /// that uses a layer several times.
 const CHANGING_SHAPES: usize = 8;
 
-/// The program to run.
-#[derive(Debug)]
-pub struct ProgramRun<'a> {
-    /// The program, which is searched for in `PATH`, and its arguments. Not empty.
-    pub args: &'a [OsString],
-    /// The user's `MIOPEN_LOG_LEVEL`; 0 if not set.
-    pub log_level: u8,
-    /// Whether the user wants driver commands: `MIOPEN_ENABLE_LOGGING_CMD`.
-    pub log_commands: bool,
-    /// Whether the user disables MIOpen's caches: `MIOPEN_DISABLE_CACHE`.
-    pub cache_disabled: bool,
-    /// Whether the program's stdout goes to the caller's stderr.
-    pub output_to_stderr: bool,
-    /// Where rocFFT writes its logs, if they are wanted.
-    pub fft_logs: Option<&'a FftLogs>,
-}
-
-/// How a program ended, and what MIOpen logged.
-#[derive(Debug)]
-pub struct ProgramResult {
-    /// How it ended.
-    pub status: ExitStatus,
-    /// What MIOpen logged.
-    pub log: RunSummary,
+/// What MIOpen logged of a program that has ended.
+pub(super) struct ProgramResult {
+    /// The log.
+    pub(super) log: RunSummary,
     /// By kdb: how many of the kernels that were found are in it.
-    pub found: BTreeMap<PathBuf, u64>,
+    pub(super) found: BTreeMap<PathBuf, u64>,
     /// The GPU, from the name of a kdb that MIOpen tried to open.
-    pub target: Option<Target>,
-    /// What rocFFT logged, if that is wanted.
-    pub fft: Option<FftRun>,
+    pub(super) target: Option<Target>,
     /// Whether MIOpen's caches were disabled.
     cache_disabled: bool,
 }
 
 /// A reason why MIOpen makes a program slow.
-#[derive(Debug, Serialize)]
-pub struct Cause {
+#[derive(Serialize)]
+pub(super) struct Cause {
     /// Its name, for machines.
-    pub cause: &'static str,
-    /// What is so.
-    pub message: String,
-    /// What to do about it.
-    pub hint: String,
-}
-
-impl ProgramRun<'_> {
-    /// Runs the program to its end. It inherits stdin and stdout. What the user
-    /// should see of its stderr is passed to `show` as it comes.
-    ///
-    /// # Errors
-    /// If the program can't be started. Its exit status is not an error.
-    pub fn run(&self, show: &mut dyn FnMut(&[u8])) -> Result<ProgramResult> {
-        let mut variables = vec![
-            (LOG_LEVEL, self.log_level.max(LEVEL).to_string()),
-            (LOG_COMMANDS, "1".to_owned()),
-        ];
-        variables.extend(self.fft_logs.iter().flat_map(|logs| logs.variables()));
-        let (args, output_to_stderr) = (self.args, self.output_to_stderr);
-        let program = Foreground { args, variables: &variables, output_to_stderr };
-        let mut log = RunLog::new(self.log_level, self.log_commands);
-        let mut shown = Vec::new();
-        let status = program.run(|piece| {
-            log.push(piece, Instant::now(), &mut shown);
-            show(&shown);
-            shown.clear();
-        });
-        let status = status.map_err(not_started(self.args))?;
-        let mut rest = Vec::new();
-        let log = log.finish(Instant::now(), &mut rest);
-        show(&rest);
-        let targets = log.kdbs.iter().rev().filter_map(|kdb| kdb.file_stem()?.to_str());
-        let target = targets.filter_map(|stem| stem.parse().ok()).next();
-        let fft = self.fft_logs.map(FftLogs::read).transpose()?;
-        let (found, cache_disabled) = (found(&log), self.cache_disabled);
-        Ok(ProgramResult { status, found, target, log, fft, cache_disabled })
-    }
-}
-
-/// The error of a program, the first of these words, that was not started.
-pub(crate) fn not_started(args: &[OsString]) -> impl FnOnce(std::io::Error) -> Error {
-    let program = PathBuf::from(&args[0]);
-    move |source| match source.kind() {
-        ErrorKind::NotFound | ErrorKind::PermissionDenied => error::usage(
-            format!("failed to start the program `{}`: {source}", program.display()),
-            "give its path, or a name that is in PATH: gfxpack run -- python3 train.py",
-        ),
-        _ => error::io("run", &program)(source),
-    }
+    cause: &'static str,
+    pub(super) message: String,
+    pub(super) hint: String,
 }
 
 impl ProgramResult {
+    /// Finds out which kdbs have the kernels that were found.
+    pub(super) fn new(log: RunSummary, cache_disabled: bool) -> Self {
+        let targets = log.kdbs.iter().rev().filter_map(|kdb| kdb.file_stem()?.to_str());
+        let target = targets.filter_map(|stem| stem.parse().ok()).next();
+        Self { found: found(&log), target, log, cache_disabled }
+    }
+
     /// The result as lines of text. `missed` kernels were in no kdb; MIOpen
     /// compiled and stored `stored` of them.
-    pub fn in_words(&self, missed: usize, stored: usize) -> Vec<String> {
+    pub(super) fn in_words(&self, missed: usize, stored: usize) -> Vec<String> {
         let log = &self.log;
         let file = |(file, kernels): (&PathBuf, &u64)| format!("{kernels} in {}", file.display());
         let mut places: Vec<String> = self.found.iter().map(file).collect();
@@ -155,7 +83,7 @@ impl ProgramResult {
     }
 
     /// Why MIOpen makes the program slow, the first reason first. `missed` kernels were in no kdb.
-    pub fn causes(&self, missed: usize) -> Vec<Cause> {
+    pub(super) fn causes(&self, missed: usize) -> Vec<Cause> {
         let log = &self.log;
         let mut causes = Vec::new();
         let mut add =
@@ -272,7 +200,7 @@ impl ProgramResult {
     /// The commands that make a package from the kernels in this list. MIOpen
     /// opens only one installed kdb, so the package also gets the kernels of an
     /// installed one.
-    pub fn commands(&self, keys: &Path) -> Vec<String> {
+    pub(super) fn commands(&self, keys: &Path) -> Vec<String> {
         let target = self.target.as_ref().map_or_else(|| "TARGET".to_owned(), ToString::to_string);
         let keys = keys.display().to_string();
         let inputs = ["--keys", &keys, "--source-dir", "kernels", "--target", &target];

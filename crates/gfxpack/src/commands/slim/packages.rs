@@ -7,32 +7,40 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_fatbin::{CodeTarget, Error as CodeError, Slimmer, is_for_others};
 use gfxpack_model::TargetId;
-use gfxpack_package::Written;
 use gfxpack_package::rewrite::{Contents, Package, Rewriter, rename};
 use gfxpack_package::sums::digest_file;
 use serde_json::json;
 
-use super::slim::{Slimmed, refuse};
-use crate::error::{Result, io, usage};
+use super::{manifest, refuse, report};
+use crate::fail::{Result, io, usage};
+use crate::output::Output;
 
 /// Bytes that tell what a file is.
 const HEAD: u64 = 64;
 
 /// Writes smaller packages, with the code for these GPUs, into the directory `out`, each with a
 /// manifest beside it that says what was taken out; without `out`, finds out how small they would
-/// be. `see` gets each.
+/// be.
 ///
 /// # Errors
 /// As [`super::slim`]; and if one needs exactly the version of another that is not given.
-pub fn slim_packages(
+pub(super) fn slim(
     from: &[PathBuf],
     out: Option<&Path>,
     targets: &[TargetId],
-    see: &mut dyn FnMut(&Path, &Slimmed, &serde_json::Value),
+    output: &Output,
 ) -> Result {
     let mut packages = Vec::new();
     for path in from {
-        packages.push(Package::open(path)?.ok_or_else(|| not_taken(path))?);
+        packages.push(Package::open(path)?.ok_or_else(|| {
+            usage(
+                format!(
+                    "failed to make `{}` smaller: packages of its kind are not taken",
+                    path.display()
+                ),
+                "unpack it, and give the directory",
+            )
+        })?);
     }
     let stays = |gpu: &str| {
         CodeTarget::parse(gpu).is_none_or(|code| targets.iter().any(|target| code.serves(target)))
@@ -65,15 +73,22 @@ pub fn slim_packages(
     if let Some(out) = out {
         fs::create_dir_all(out).map_err(io("write", out))?;
     }
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     for (path, package) in from.iter().zip(&packages) {
-        let (slimmed, written) = rewrite(path, package, out, targets)?;
-        let mut manifest = slimmed.manifest(targets);
+        let mut slimmer = Slimmer::new(targets);
+        let mut rewriter = Rewriter {
+            takes_out: &|path: &Path| is_for_others(path, targets),
+            file: &mut |path, size, bytes| contents(&mut slimmer, path, size, bytes),
+        };
+        let written = package.write(out, threads, &mut rewriter);
+        refuse(&slimmer, path)?;
+        let mut manifest = manifest(&slimmer, targets);
         let original = digest_file(path)?;
         manifest["from"] = json!({
             "file": original.file_name, "sha256": original.sha256,
             "package": package.name, "version": package.version,
         });
-        if let Some(written) = written {
+        if let Some(written) = written? {
             manifest["package"] = json!({
                 "file": written.file_name, "sha256": written.sha256, "version": package.new_version(),
             });
@@ -82,16 +97,9 @@ pub fn slim_packages(
             gfxpack_process::write_atomic(&beside, &[text.as_bytes()])
                 .map_err(io("write", &beside))?;
         }
-        see(path, &slimmed, &manifest);
+        report(path, &slimmer, manifest, output);
     }
     Ok(())
-}
-
-fn not_taken(path: &Path) -> crate::error::Error {
-    usage(
-        format!("failed to make `{}` smaller: packages of its kind are not taken", path.display()),
-        "unpack it, and give the directory",
-    )
 }
 
 /// The end of a version with the code for these GPUs: `+gfx1030.gfx1100`.
@@ -115,24 +123,6 @@ fn suffix(targets: &[TargetId]) -> String {
 fn is_slim(version: &str, suffix: &str) -> bool {
     let local = version.rsplit_once('+').map_or("", |(_, local)| local);
     local.find("gfx").is_some_and(|at| local[at..] == suffix[1..])
-}
-
-fn rewrite(
-    from: &Path,
-    package: &Package,
-    out: Option<&Path>,
-    targets: &[TargetId],
-) -> Result<(Slimmed, Option<Written>)> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let mut slimmer = Slimmer::new(targets);
-    let takes_out = |path: &Path| is_for_others(path, targets);
-    let mut rewriter = Rewriter {
-        takes_out: &takes_out,
-        file: &mut |path, size, bytes| contents(&mut slimmer, path, size, bytes),
-    };
-    let written = package.write(out, threads, &mut rewriter);
-    refuse(&slimmer, from)?;
-    Ok((slimmer.into(), written?))
 }
 
 fn contents<'a>(

@@ -11,7 +11,7 @@ use super::count::BuildCount;
 
 /// Passes each message for an event, with its type, to `send`; one event may have
 /// a million. `count` has been updated with the event already.
-pub fn messages(
+pub(super) fn messages(
     plan: &Plan,
     event: &Event,
     count: &BuildCount,

@@ -5,14 +5,14 @@ use std::fs::File;
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
+use gfxpack_pipeline::skipped_lines;
+use gfxpack_pipeline::text_file::open;
 use gfxpack_process::{ScratchDir, temporary_dir};
 use gfxpack_rocfft::{FftPlan, LoggedKernels, LoggedPlans, read_rtc_log, read_trace};
 use serde_json::{Value, json};
 
-use crate::error::{self, Result};
-use crate::skipped_lines;
-use crate::text::counted;
-use crate::text_file::open;
+use crate::fail::{self, Result};
+use crate::output::counted;
 
 /// The enabled layers of rocFFT's log: calls and kernels.
 ///
@@ -20,31 +20,26 @@ use crate::text_file::open;
 const LAYERS: u8 = 1 + 32;
 
 /// Where rocFFT writes its logs while a program runs.
-#[derive(Debug)]
-pub struct FftLogs {
+pub(super) struct FftLogs {
     directory: ScratchDir,
 }
 
 /// The contents of the logs of a run.
-#[derive(Debug)]
-pub struct FftRun {
+pub(super) struct FftRun {
     /// The plans.
-    pub plans: LoggedPlans,
+    pub(super) plans: LoggedPlans,
     /// The kernels for which the log says whether they had to be compiled.
-    pub kernels: LoggedKernels,
+    kernels: LoggedKernels,
 }
 
 impl FftLogs {
     /// In a new temporary directory.
-    ///
-    /// # Errors
-    /// If the directory can't be made.
-    pub fn create() -> Result<Self> {
+    pub(in crate::commands) fn create() -> Result<Self> {
         Ok(Self { directory: temporary_dir()? })
     }
 
     /// The environment variables that make rocFFT write the logs.
-    pub(crate) fn variables(&self) -> [(&'static str, String); 3] {
+    pub(super) fn variables(&self) -> [(&'static str, String); 3] {
         [
             ("ROCFFT_LAYER", LAYERS.to_string()),
             ("ROCFFT_LOG_TRACE_PATH", self.calls().display().to_string()),
@@ -61,7 +56,7 @@ impl FftLogs {
     }
 
     /// Reads the logs; the result is empty if rocFFT wrote none.
-    pub(crate) fn read(&self) -> Result<FftRun> {
+    pub(super) fn read(&self) -> Result<FftRun> {
         fn of_file<T: Default>(
             path: &Path,
             read: impl FnOnce(&str, BufReader<File>) -> Result<T>,
@@ -69,7 +64,7 @@ impl FftLogs {
             match File::open(path) {
                 Ok(file) => read(&path.display().to_string(), BufReader::new(file)),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
-                Err(source) => Err(error::io("read", path)(source)),
+                Err(source) => Err(fail::io("read", path)(source)),
             }
         }
         Ok(FftRun {
@@ -84,7 +79,10 @@ impl FftLogs {
 ///
 /// # Errors
 /// If a log can't be read, or with `strict` a line.
-pub fn harvest(logs: &[PathBuf], strict: bool) -> Result<(LoggedPlans, Vec<String>)> {
+pub(in crate::commands) fn harvest(
+    logs: &[PathBuf],
+    strict: bool,
+) -> Result<(LoggedPlans, Vec<String>)> {
     let (mut all, mut warnings) = (LoggedPlans::default(), Vec::new());
     let mut seen: HashSet<FftPlan> = HashSet::new();
     for log in logs {
@@ -102,12 +100,12 @@ pub fn harvest(logs: &[PathBuf], strict: bool) -> Result<(LoggedPlans, Vec<Strin
 }
 
 /// A list of plans, one per line, as `--plans` reads it.
-pub fn list(plans: &[FftPlan]) -> String {
+pub(in crate::commands) fn list(plans: &[FftPlan]) -> String {
     plans.iter().map(|plan| format!("{plan}\n")).collect()
 }
 
 /// Warnings about a log's plans that can't be put on a list: how many there are, and why.
-pub fn warnings(log: &str, found: &LoggedPlans) -> Vec<String> {
+pub(in crate::commands) fn warnings(log: &str, found: &LoggedPlans) -> Vec<String> {
     let skipped = found.skipped.iter().map(|skipped| skipped_lines::warning(log, skipped));
     let unsupported = (found.unsupported > 0).then(|| {
         format!(
@@ -120,7 +118,7 @@ pub fn warnings(log: &str, found: &LoggedPlans) -> Vec<String> {
 
 impl FftRun {
     /// The result as a message.
-    pub fn message(&self) -> Value {
+    pub(in crate::commands) fn message(&self) -> Value {
         let Self { plans, kernels } = self;
         json!({
             "plans": plans.plans.len(), "found": kernels.found.len(),
@@ -131,7 +129,7 @@ impl FftRun {
 
     /// The result as lines of text; `file` has the plans. Empty if there is no
     /// plan.
-    pub fn in_words(&self, file: &Path) -> Vec<String> {
+    pub(in crate::commands) fn in_words(&self, file: &Path) -> Vec<String> {
         let Self { plans, kernels } = self;
         let file = file.display();
         if plans.plans.is_empty() {

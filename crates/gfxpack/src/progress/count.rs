@@ -6,23 +6,23 @@ use gfxpack_compile::Event;
 use gfxpack_plan::plan::Plan;
 
 use super::estimate::Estimator;
-use crate::text::if_any;
+use crate::output::if_any;
 
 /// The progress of a build, in jobs and in work.
 #[derive(Debug)]
-pub struct BuildCount {
+pub(super) struct BuildCount {
     pub(super) begun: Instant,
     estimator: Estimator,
     /// Jobs whose objects the store has.
-    pub cached: usize,
+    pub(super) cached: usize,
     /// Jobs with a kept refusal.
-    pub refused: usize,
+    pub(super) refused: usize,
     /// Jobs that have to be run.
-    pub to_do: usize,
+    pub(super) to_do: usize,
     /// How many of them were compiled.
-    pub compiled: usize,
+    pub(super) compiled: usize,
     /// How many of them failed.
-    pub failed: usize,
+    pub(super) failed: usize,
 }
 
 impl Default for BuildCount {
@@ -41,7 +41,7 @@ impl Default for BuildCount {
 
 impl BuildCount {
     /// Updates the counts with an event.
-    pub fn event(&mut self, plan: &Plan, event: &Event) {
+    pub(super) fn event(&mut self, plan: &Plan, event: &Event) {
         let now = self.begun.elapsed();
         match event {
             Event::FoundInCache { cached, refused } => {
@@ -70,17 +70,17 @@ impl BuildCount {
     }
 
     /// Jobs that ran.
-    pub fn done(&self) -> usize {
+    pub(super) fn done(&self) -> usize {
         self.compiled + self.failed
     }
 
     /// How much of the work is done, from 0 to 1.
-    pub fn fraction(&self) -> f64 {
+    pub(super) fn fraction(&self) -> f64 {
         self.estimator.fraction()
     }
 
     /// How long the remaining jobs will take, if that is known.
-    pub fn left(&self) -> Option<Duration> {
+    pub(super) fn left(&self) -> Option<Duration> {
         self.estimated().filter(|_| self.done() < self.to_do)
     }
 
@@ -90,12 +90,12 @@ impl BuildCount {
     }
 
     /// The text `, 2 refused before`; empty if there are none.
-    pub fn refused_words(&self) -> String {
+    pub(super) fn refused_words(&self) -> String {
         if_any(self.refused, |refused| format!(", {refused} refused before"))
     }
 
     /// The text `, 2 failed`; empty if there are none.
-    pub fn failed_words(&self) -> String {
+    pub(super) fn failed_words(&self) -> String {
         if_any(self.failed, |failed| format!(", {failed} failed"))
     }
 }
