@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use gfxpack_kdb::{KdbErrorKind, ReadError, Reader};
+use gfxpack_kdb::{KdbErrorKind, Reader};
 use gfxpack_model::key_record::{Counts, KeyRecord};
 use gfxpack_model::{Error, Result, Target};
 use memchr::{memchr, memmem, memrchr};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::{Error, Result};
-use gfxpack_sqlite::NewFile;
+use gfxpack_sqlite::{NewFile, NewFileError};
 
 use crate::file::read::Reader;
 use crate::file::row::check_row;
@@ -44,8 +44,12 @@ pub fn write(
             "sort the keys, and name every one once",
         ));
     }
-use gfxpack_model::{Error, Result};
-use gfxpack_sqlite::NewFile;
+    let failed = || {
+        let hint = "check that the directory exists, may be written, and has room for the file";
+        Error::internal(format!("failed to write `{}`", path.display()), hint)
+    };
+    let io = |(_, source): NewFileError| failed().caused_by(source);
+    let sqlite = |source: rusqlite::Error| failed().caused_by(source);
     let file = NewFile::beside(path).map_err(io)?;
     let connection = file.connect().map_err(sqlite)?;
     connection.execute_batch(CREATE_TABLE).map_err(sqlite)?;
