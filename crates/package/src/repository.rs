@@ -224,17 +224,4 @@ mod tests {
             assert_eq!(file_stem(origin), expected);
         }
     }
-
-    #[test]
-    fn a_key_is_in_the_file_for_apt() {
-        let suite = Suite {
-            origin: "x".to_owned(),
-            suite: "stable".to_owned(),
-            component: "main".to_owned(),
-        };
-        let expected = "Types: deb\nURIs: file:///a%20b\nSuites: stable\nComponents: main\nSigned-By:\n \
-                        -----BEGIN\n .\n abc\n";
-        assert_eq!(sources("file:///a%20b", &suite, Some(b"-----BEGIN\n\nabc\n")), expected);
-        assert!(sources("file:///a%20b", &suite, None).ends_with("Trusted: yes\n"));
-    }
 }
