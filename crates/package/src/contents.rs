@@ -98,11 +98,6 @@ impl<'a> Contents<'a> {
     pub(crate) fn directories(&self) -> BTreeSet<&str> {
         self.items.keys().flat_map(|path| ancestors(path)).collect()
     }
-
-    /// Whether any file is below `directory`.
-    pub(crate) fn reaches(&self, directory: &str) -> bool {
-        self.directories().contains(directory)
-    }
 }
 
 impl Item<'_> {
@@ -181,7 +176,6 @@ mod tests {
         assert_eq!(paths, ["/a", "/b/c-d/x", "/b/c/x"]);
         let dirs: Vec<&str> = contents.directories().into_iter().collect();
         assert_eq!(dirs, ["/b", "/b/c", "/b/c-d"]);
-        assert!(contents.reaches("/b/c") && !contents.reaches("/a"));
     }
 
     #[test]

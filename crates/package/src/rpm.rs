@@ -17,7 +17,7 @@ use gfxpack_model::package::PackageSpec;
 use crate::compress::Compression;
 use crate::contents::Contents;
 use crate::output::{Output, Packed};
-use crate::signature::Sign;
+use crate::signing::Sign;
 
 /// Names of directories that belong to the system or to ROCm, not to a package of
 /// kernels. So does everything above them.

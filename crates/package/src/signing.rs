@@ -13,3 +13,15 @@ mod weak_keys;
 pub use keyring::Keyring;
 pub(crate) use keyring::clear_signed;
 pub use signer::Signer;
+pub(crate) use weak_keys::packets;
+
+use gfxpack_model::Result;
+
+/// Signs bytes with a key.
+pub trait Sign: Sync {
+    /// The detached OpenPGP signature of `bytes`, in binary.
+    ///
+    /// # Errors
+    /// The kind and the hint of what failed.
+    fn detached(&self, bytes: &[u8]) -> Result<Vec<u8>>;
+}

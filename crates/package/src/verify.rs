@@ -8,9 +8,10 @@ mod rpm;
 
 use gfxpack_model::{Error, Result};
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use listed::{Wanted, check_signature, read, suites, unlisted, unreadable, within};
+use listed::{Wanted, check_signature, read, unlisted, unreadable, within};
 
 use crate::finding::Finding;
 use crate::read::{PackageKind, Report};
@@ -190,8 +191,11 @@ fn indexes(dir: &Path, keyring: Option<&Keyring>, wanted: Wanted<'_>) -> Result<
     let (mut indexes, mut listed) = Indexes::default();
     let dists = dir.join("dists");
     if dists.is_dir() {
-        for suite in suites(dir)? {
-            indexes.push(apt::check(dir, &suite, keyring, wanted, &mut listed)?);
+        let entries = std::fs::read_dir(&dists).map_err(Error::io("read", &dists))?;
+        let suites: io::Result<BTreeSet<PathBuf>> = entries.map(|it| Ok(it?.path())).collect();
+        let suites = suites.map_err(Error::io("read", &dists))?;
+        for suite in suites.iter().filter(|suite| suite.is_dir()) {
+            indexes.push(apt::check(dir, suite, keyring, wanted, &mut listed)?);
         }
         match indexes.first_mut() {
             // All suites share the packages.

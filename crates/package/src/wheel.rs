@@ -71,7 +71,7 @@ pub(crate) fn write(
         "Wheel-Version: 1.0\nGenerator: {generator}\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     );
     wheel.bytes(&format!("{info}/WHEEL"), about.as_bytes())?;
-    Ok(wheel.finish(&format!("{info}/RECORD"))?)
+    wheel.finish(&format!("{info}/RECORD"))
 }
 
 /// The package's name as a module and in file names.
@@ -168,7 +168,7 @@ impl<'o> Wheel<'o> {
     }
 
     fn bytes(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        self.member(name, 0o644, bytes.len() as u64, |out| Ok(out.write_all(bytes)?))
+        self.member(name, 0o644, bytes.len() as u64, |out| out.write_all(bytes))
     }
 
     fn member(

@@ -15,7 +15,7 @@ use super::payload::{Entry, is_named, total_size};
 use crate::compress::Compression;
 use crate::error::writing;
 use crate::output::Packed;
-use crate::signature::{self, Sign};
+use crate::signing::{Sign, packets};
 use crate::text;
 
 /// The build host in the header; the real one would make bytes differ.
@@ -78,17 +78,13 @@ impl Layout<'_> {
         unsigned: &Header<IndexSignatureTag>,
         signature: &[u8],
     ) -> Result<Header<IndexSignatureTag>> {
-        let tag = match signature::algorithm(signature) {
-            Some(signature::Algorithm::Rsa) => IndexSignatureTag::RPMSIGTAG_RSA,
-            Some(signature::Algorithm::Dsa) => IndexSignatureTag::RPMSIGTAG_DSA,
-            None => {
-                let path = self.path.display();
-                return Err(Error::usage(
-                    format!("failed to put a signature into `{path}`: rpm can't read it"),
-                    "sign with an RSA, DSA or Ed25519 key of OpenPGP version 4",
-                ));
-            }
-        };
+        let tag = signature_tag(signature).ok_or_else(|| {
+            let path = self.path.display();
+            Error::usage(
+                format!("failed to put a signature into `{path}`: rpm can't read it"),
+                "sign with an RSA, DSA or Ed25519 key of OpenPGP version 4",
+            )
+        })?;
         let region = IndexSignatureTag::HEADER_SIGNATURES;
         let entries = unsigned.get_all_entries().map_err(|e| self.failed(e))?;
         let entries = entries
@@ -219,6 +215,17 @@ impl Layout<'_> {
     }
 }
 
+/// Where a signature of version 4 belongs: those of DSA and of all elliptic curves have one place.
+///
+/// Source: RFC 9580, 5.2.3, 9.1.
+fn signature_tag(signature: &[u8]) -> Option<IndexSignatureTag> {
+    match packets(signature).first()? {
+        (2, [4, _, 1 | 3, ..]) => Some(IndexSignatureTag::RPMSIGTAG_RSA),
+        (2, [4, _, 17 | 19 | 22 | 27, ..]) => Some(IndexSignatureTag::RPMSIGTAG_DSA),
+        _ => None,
+    }
+}
+
 /// The headers with the digests of the main one, whose bytes are returned too, for a payload of
 /// this size.
 pub(crate) fn digested(
@@ -262,4 +269,27 @@ fn relate(builder: &mut PackageBuilder, relation: &Relation) {
         RelationKind::Supplements => builder.supplements(dependency),
         RelationKind::Replaces => builder,
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_of_both_packet_formats_are_recognised() {
+        let check = |bytes: &[u8], expected: Option<IndexSignatureTag>| {
+            let found = signature_tag(bytes).map(|tag| tag as u32);
+            assert_eq!(found, expected.map(|tag| tag as u32), "{bytes:x?}");
+        };
+        let (rsa, dsa) = (IndexSignatureTag::RPMSIGTAG_RSA, IndexSignatureTag::RPMSIGTAG_DSA);
+        check(&[0x89, 0, 4, 4, 0, 1, 8], Some(rsa));
+        check(&[0x88, 4, 4, 0, 22, 8], Some(dsa));
+        check(&[0xc2, 4, 4, 0, 22, 8], Some(dsa));
+        check(&[&[0xc2, 0xc0, 0, 4, 0, 1][..], &[8; 189]].concat(), Some(rsa));
+        check(&[0x89, 0, 4, 3, 0, 1, 8], None);
+        check(&[0x99, 0, 4, 4, 0, 1, 8], None);
+        check(b"-----BEGIN PGP SIGNATURE-----", None);
+        check(&[0x89, 0], None);
+        check(&[], None);
+    }
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use gfxpack_model::{Error, Result};
 
+use super::Sign;
 use super::gpg::{GPG, REFUSED, last_line};
 use super::keyring::dearmoured;
 use super::secret_keys::{EXPIRED, secret_keys, signing_part};
 use super::weak_keys;
-use crate::signature::Sign;
 
 /// One secret key.
 #[derive(Debug, Clone)]

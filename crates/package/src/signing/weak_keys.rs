@@ -89,7 +89,7 @@ fn is_strong(signature: &[u8]) -> bool {
 }
 
 /// The packets with their tags, as far as they are whole.
-fn packets(mut bytes: &[u8]) -> Vec<(u8, &[u8])> {
+pub(crate) fn packets(mut bytes: &[u8]) -> Vec<(u8, &[u8])> {
     let mut found = Vec::new();
     while let Some((first, rest)) = bytes.split_first().filter(|(first, _)| **first >= 0x80) {
         let (tag, split) = if *first >= 0xc0 {

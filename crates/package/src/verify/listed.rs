@@ -37,21 +37,6 @@ pub(super) fn within(dir: &Path, name: &str) -> Option<PathBuf> {
     (!name.is_empty() && Path::new(name).components().all(plain)).then(|| dir.join(name))
 }
 
-/// The suites of a repository: the directories below `dists`, sorted.
-pub(super) fn suites(dir: &Path) -> Result<Vec<PathBuf>> {
-    let dists = dir.join("dists");
-    let entries = if dists.is_dir() {
-        std::fs::read_dir(&dists).map_err(Error::io("read", &dists))?
-    } else {
-        return Ok(Vec::new());
-    };
-    let suites = entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>();
-    let mut suites = suites.map_err(Error::io("read", &dists))?;
-    suites.retain(|suite| suite.is_dir());
-    suites.sort();
-    Ok(suites)
-}
-
 /// Checks a file that `index` lists; returns what is wrong with it.
 pub(super) fn check_file(
     path: &Path,
