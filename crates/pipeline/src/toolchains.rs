@@ -49,7 +49,7 @@ pub fn clang_versions(
     cancel: &Cancel,
 ) -> Result<Vec<String>> {
     let cache = Cache::open_for(cache, Purpose::Look)?;
-    Ok(cache.toolchains(search, cancel)?.clang_versions()?)
+    cache.toolchains(search, cancel)?.clang_versions()
 }
 
 /// The processors that a toolchain builds for from a language. The flag says
