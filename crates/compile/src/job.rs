@@ -18,7 +18,6 @@ use crate::context::{BuildContext, command_of};
 use crate::declare::Declared;
 use crate::diagnostics;
 use crate::judge::{self, Judged};
-use crate::stage::Stage;
 use crate::store::ObjectInfo;
 
 pub use crate::failure_kind::FailureKind;
@@ -119,7 +118,7 @@ pub(crate) fn run(
     context: &BuildContext<'_>,
     job: &Job,
     declared: &Declared,
-    stage: &Stage,
+    stage: &Path,
     scratch: &Path,
 ) -> Result<Outcome, Error> {
     let started = Instant::now();
@@ -158,7 +157,7 @@ fn attempt(
     launch: Launch<'_>,
     job: &Job,
     declared: &Declared,
-    (stage, scratch): (&Stage, &Path),
+    (stage, scratch): (&Path, &Path),
     usage: &mut Usage,
 ) -> Result<Option<Made>, Error> {
     let (output, deps_file) = (&scratch.join("o"), &scratch.join("d"));
@@ -171,9 +170,9 @@ fn attempt(
         }
     }
     let inputs = declared.inputs.as_deref();
-    let visible = inputs.map(|inputs| inputs.visible(stage.dir()));
+    let visible = inputs.map(|inputs| inputs.visible(stage));
     let visible = visible.as_ref();
-    let paths = RunPaths { stage: stage.dir(), scratch, output, deps_file, visible };
+    let paths = RunPaths { stage, scratch, output, deps_file, visible };
     let run = match launch(&command_of(job), &paths) {
         Ok(Some(run)) => run,
         Ok(None) => return Ok(None),

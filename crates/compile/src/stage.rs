@@ -15,34 +15,22 @@ pub(crate) const PARENT_LEVELS: usize = 24;
 /// The name of each of these directories, which no source writes by chance.
 const PARENT_NAME: &str = "gfxpack-above";
 
-/// A source laid out for its compiler. A file that has several names among the sources, and a
-/// directory that is a link, are so here too, since compilers distinguish files and directories by
-/// device and inode (`#pragma once`, `-I`).
-#[derive(Debug)]
-pub(crate) struct Stage {
-    /// Absolute and without links.
-    dir: PathBuf,
-}
-
-impl Stage {
-    /// Lays out a source, with other files of its directories, in a new directory.
-    pub(crate) fn new(
-        sources: &SourceSet,
-        source: SourceId,
-        others: Option<&Beside>,
-        top: PathBuf,
-    ) -> Result<Self, Error> {
-        fs::create_dir(&top).map_err(Error::io("create", &top))?;
-        let dir = (0..PARENT_LEVELS).fold(top, |dir, _| dir.join(PARENT_NAME));
-        fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
-        let dir = fs::canonicalize(&dir).map_err(Error::io("read", &dir))?;
-        sources.stage(source, others, &dir)?;
-        Ok(Self { dir })
-    }
-
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
-    }
+/// Lays out a source for its compiler, with other files of its directories, in a new directory.
+/// Returns the directory to compile in, without links. A file that has several names among the
+/// sources, and a directory that is a link, are so here too, since compilers distinguish files and
+/// directories by device and inode (`#pragma once`, `-I`).
+pub(crate) fn stage(
+    sources: &SourceSet,
+    source: SourceId,
+    others: Option<&Beside>,
+    top: PathBuf,
+) -> Result<PathBuf, Error> {
+    fs::create_dir(&top).map_err(Error::io("create", &top))?;
+    let dir = (0..PARENT_LEVELS).fold(top, |dir, _| dir.join(PARENT_NAME));
+    fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+    let dir = fs::canonicalize(&dir).map_err(Error::io("read", &dir))?;
+    sources.stage(source, others, &dir)?;
+    Ok(dir)
 }
 
 impl SourceSet {

@@ -1,6 +1,7 @@
 //! The workers of a build. They share a schedule, and run its jobs on this machine or remotely.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Instant;
 
@@ -15,10 +16,11 @@ use crate::job::{self, Compiled, Failure, Made, Outcome, Site};
 use crate::memory_limiter::{MemoryLimiter, Permit};
 use crate::remote::{RemoteContext, RemoteOutcome};
 use crate::schedule::{Schedule, Task};
-use crate::stage::Stage;
+use crate::stage::stage;
 use crate::store::{ObjectPurpose, ObjectStore};
 
-type StageSlot = OnceLock<Option<Stage>>;
+/// The directory of a staged source.
+type StageSlot = OnceLock<Option<PathBuf>>;
 /// By source and the files that only headers of the system name.
 type Stages = HashMap<(SourceId, Option<Digest>), Arc<StageSlot>>;
 
@@ -125,7 +127,7 @@ impl WorkerPool<'_> {
         let slot = self.stage_slot(job.source, declared);
         let dir = self.work.path().join(format!("source-{:p}", Arc::as_ptr(&slot)));
         let others = declared.inputs.as_ref().map(|inputs| &inputs.others);
-        let make = || Stage::new(self.context.sources, job.source, others, dir).map(Some);
+        let make = || stage(self.context.sources, job.source, others, dir).map(Some);
         let stage = get_or_make(&slot, make)?.ok_or_else(interrupted)?;
         let scratch = tempfile::Builder::new()
             .prefix("job-")

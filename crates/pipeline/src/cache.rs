@@ -50,7 +50,7 @@ impl Cache {
                 let temporary = temporary_dir()?;
                 Ok((ObjectStore::open_above(&dir, temporary.path())?, Some(temporary)))
             }
-            Err(error) => Err(Error::from(error)),
+            Err(error) => Err(error),
         };
         let (store, temporary) = match purpose {
             Purpose::Build => open()?,

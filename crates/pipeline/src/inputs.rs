@@ -199,7 +199,7 @@ impl InputCollector {
         let include_dirs: Vec<PathBuf> =
             manifest.library.include_dirs.iter().map(|include| dir.join(include)).collect();
         if let Some(missing) = include_dirs.iter().find(|dir| !dir.is_dir()) {
-            return Err(missing_path(&Location::new(&manifest.file, 1), missing).into());
+            return Err(missing_path(&Location::new(&manifest.file, 1), missing));
         }
         let mut expanded: HashMap<String, Vec<Arc<KeyRequest>>> = HashMap::new();
         for request in &self.requests {

@@ -1,7 +1,7 @@
 //! Sources, their closures, and how they are laid out.
 
 use super::*;
-use crate::stage::Stage;
+use crate::stage::stage;
 
 pub(crate) fn write(root: &Path, files: &[(&str, &str)]) {
     for (path, text) in files {
@@ -164,8 +164,8 @@ fn a_directory_that_leads_to_itself_is_read_once() {
     let below = |rest: &str| format!("gfxpack-include-0/lib/{rest}");
     let all = ["lib/lib/x.h", "lib/y.h", "x.h", "y.h"].map(below);
     assert_eq!(paths(&set, index)[1..], all);
-    let stage = Stage::new(&set, index, None, dir.path().join("stage")).unwrap();
-    assert!(stage.dir().join(&all[0]).is_file());
+    let stage = stage(&set, index, None, dir.path().join("stage")).unwrap();
+    assert!(stage.join(&all[0]).is_file());
 }
 
 #[test]
@@ -184,8 +184,8 @@ fn parents_of_a_directory_are_found_by_any_path_to_it() {
     let links = [("out", "out"), ("out/sub", "gfxpack-include-0")];
     let links = links.map(|(from, to)| (from.to_owned(), to.to_owned()));
     assert_eq!(set.sources()[index.0].links, links);
-    let stage = Stage::new(&set, index, None, dir.path().join("stage")).unwrap();
-    assert!(stage.dir().join("gfxpack-include-0/b.h").is_file());
+    let stage = stage(&set, index, None, dir.path().join("stage")).unwrap();
+    assert!(stage.join("gfxpack-include-0/b.h").is_file());
 }
 
 #[test]

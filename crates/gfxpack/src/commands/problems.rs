@@ -88,7 +88,7 @@ pub(crate) fn record(args: &ProblemsCommand, context: &Context) -> Result<u8> {
         ],
         output_to_stderr: output.json || file.is_none(),
     };
-    let status = program.run(|text| output.pass_on(text)).map_err(not_started)?;
+    let status = program.run(|text| output.pass_on(text)).map_err(not_started(&args.command))?;
     let list = fs::read_to_string(&recorded).map_err(fail::io("read", &recorded))?;
     let problems = if list.is_empty() {
         output.warn(

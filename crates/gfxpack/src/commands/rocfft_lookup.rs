@@ -7,7 +7,7 @@ use gfxpack_miopen::Library;
 use gfxpack_model::{Digest, KernelFileFormat, Target};
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::rocfft::{locate, shares_file, with_options};
-use gfxpack_rocfft::{CacheKey, CachePaths, ReadError, Reader, check_row};
+use gfxpack_rocfft::{CacheKey, CachePaths, Reader, check_row};
 use gfxpack_runtime::Environment as RuntimeEnvironment;
 use serde::Serialize;
 
@@ -170,7 +170,7 @@ impl FftLibrary {
                 } else if key.kernel_name == kernel {
                     others.push(self.difference(&key, &wanted));
                 }
-                Ok::<(), ReadError>(())
+                Ok(())
             })?;
             reader.get(&wanted)
         });

@@ -4,9 +4,10 @@
 pub(super) mod fft;
 mod program;
 
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Instant;
 
@@ -14,7 +15,7 @@ use gfxpack_harvest::run_log::{LEVEL, RunLog};
 use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::{Counts, KeyRecord};
 use gfxpack_pipeline::destination;
-use gfxpack_process::{Foreground, StartError};
+use gfxpack_process::Foreground;
 use serde_json::json;
 
 use self::fft::{FftLogs, FftRun};
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
         output.pass_on(&shown);
         shown.clear();
     });
-    let status = status.map_err(not_started)?;
+    let status = status.map_err(not_started(&args.command))?;
     let log = log.finish(Instant::now(), &mut shown);
     output.pass_on(&shown);
     let fft = fft_logs.as_ref().map(FftLogs::read).transpose()?;
@@ -71,9 +72,10 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
     Ok(exit_code(status))
 }
 
-/// The error for a program that can't be started.
-pub(super) fn not_started(StartError { program, source }: StartError) -> Error {
-    match source.kind() {
+/// The error of a program, the first of these words, that was not started.
+pub(super) fn not_started(args: &[OsString]) -> impl FnOnce(std::io::Error) -> Error {
+    let program = PathBuf::from(&args[0]);
+    move |source| match source.kind() {
         ErrorKind::NotFound | ErrorKind::PermissionDenied => fail::usage(
             format!("failed to start the program `{}`: {source}", program.display()),
             "give its path, or a name that is in PATH: gfxpack run -- python3 train.py",

@@ -2,15 +2,14 @@
 //! every kernel; and files that others built, for code that GPUs lack.
 
 use std::collections::BTreeMap;
-use std::error::Error as StdError;
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use gfxpack_fatbin::Checker;
+use gfxpack_fatbin::{Checker, Error as CodeError};
 use gfxpack_package::read::{self, PackageKind};
 use gfxpack_package::signing::Keyring;
-use gfxpack_package::verify::{Subject, Verified, Verifier, VerifyError};
+use gfxpack_package::verify::{Subject, Verified, Verifier};
 use gfxpack_package::{Finding, Remedy};
 use gfxpack_pipeline::error::unsound;
 use gfxpack_pipeline::inspector::DatabaseInspector;
@@ -138,9 +137,10 @@ pub(super) fn add_tree(root: &Path, checker: &mut Checker<'_>) -> Result {
 }
 
 fn add_package(path: &Path, kind: PackageKind, checker: &mut Checker<'_>) -> Result {
-    let report =
-        read::check(path, kind, &mut |inside, bytes| look(Path::new(inside), bytes, checker));
-    let report = report.map_err(VerifyError::from)?;
+    let report = read::check(path, kind, &mut |inside, bytes| {
+        look(Path::new(inside), bytes, checker)
+            .map_err(|error| Error::without_hint(ErrorKind::Internal, error))
+    })?;
     for link in &report.links {
         checker.name(Path::new(link));
     }
@@ -151,11 +151,7 @@ fn add_package(path: &Path, kind: PackageKind, checker: &mut Checker<'_>) -> Res
 }
 
 /// Looks at a file in a package, of which a copy is made if it has code.
-fn look(
-    path: &Path,
-    bytes: &mut dyn Read,
-    checker: &mut Checker<'_>,
-) -> Result<(), Box<dyn StdError + Send + Sync>> {
+fn look(path: &Path, bytes: &mut dyn Read, checker: &mut Checker<'_>) -> Result<(), CodeError> {
     /// Bytes that tell what a file is.
     const HEAD: u64 = 64;
     let mut head = Vec::new();
@@ -167,7 +163,7 @@ fn look(
     let mut copy = tempfile::tempfile()?;
     io::copy(&mut head.as_slice().chain(bytes), &mut copy)?;
     copy.seek(SeekFrom::Start(0))?;
-    Ok(checker.file(path, &copy)?)
+    checker.file(path, &copy)
 }
 
 /// The package that installed a file, or files of this pattern; `None` if none did.

@@ -60,7 +60,7 @@ fn read_keys(path: &Path, name: &str) -> Result<KeyList> {
         if read == 0 {
             lines.finish(&mut line);
             reader.add(&part, &RayonWorkers)?;
-            return Ok(reader.finish()?);
+            return reader.finish();
         }
         lines.push(piece, &mut line);
         file.consume(read);
@@ -127,7 +127,7 @@ impl InputCollector {
         let mut list = read_keys(file, &name)?;
         if let Some((first, lines)) = list.unread.take() {
             if inputs.strict {
-                return Err(first.into());
+                return Err(first);
             }
             let more = if_any(lines - 1, |_| format!(" ({lines} such lines)"));
             self.inputs.warnings.push(format!("{first}{more}"));

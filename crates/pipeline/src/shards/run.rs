@@ -206,7 +206,7 @@ impl ShardRun<'_> {
                 error: None,
             };
             let ran = executor.run(&mut |event| listener.event(event, &cache.store));
-            listener.ended(ran.map_err(Error::from))?;
+            listener.ended(ran)?;
             cache.digests.save();
             let lost = std::mem::take(&mut listener.lost);
             if lost.is_empty() {

@@ -64,7 +64,9 @@ fn of_target(
             }
         });
         match (linted, first) {
-            (Err(error), _) => findings.warning(ABOUT, in_full(&error), error.hint()),
+            (Err(error), _) => {
+                findings.warning(ABOUT, in_full(&error), error.hint().unwrap_or_default());
+            }
             (Ok(_), Some(first)) => {
                 let hint = format!("`gfxpack perfdb lint {}` lists all of it", file.display());
                 findings.warning(ABOUT, format!("{shown}: {first}"), hint);

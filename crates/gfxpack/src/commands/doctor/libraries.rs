@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use gfxpack_compile::Cancel;
 use gfxpack_fatbin::Checker;
 use gfxpack_kdb::MiopenVersion;
-use gfxpack_miopen::{Library, LibraryError, MIOPEN};
+use gfxpack_miopen::{Library, MIOPEN, installed_file};
+
 use gfxpack_model::{Target, TargetId};
 use gfxpack_rocfft::ROCFFT;
 
@@ -35,7 +36,9 @@ pub(super) fn check_miopen(
                 versions.extend(version.filter(|version| version.is_known()));
                 check_library(&library, findings);
             }
-            Err(error) => findings.warning(MIOPEN_ABOUT, in_full(&error), error.hint()),
+            Err(error) => {
+                findings.warning(MIOPEN_ABOUT, in_full(&error), error.hint().unwrap_or_default())
+            }
         }
     }
     versions
@@ -123,10 +126,14 @@ pub(super) fn check_rocfft(
     cancel: &Cancel,
     findings: &Findings<'_>,
 ) {
-    let library = match Library::installed(&ROCFFT, machine.rocm_path.as_deref()) {
+    let installed = installed_file(&ROCFFT, machine.rocm_path.as_deref());
+    let Some((file, root)) = installed else { return };
+    let library = match Library::at(&ROCFFT, &file, Some(&root)) {
         Ok(library) => library,
-        Err(LibraryError::NotInstalled { .. }) => return,
-        Err(error) => return findings.warning(ABOUT, in_full(&error), error.hint()),
+        Err(error) => {
+            let hint = error.hint().unwrap_or_default();
+            return findings.warning(ABOUT, in_full(&error), hint);
+        }
     };
     if machine.rocfft.reading_off {
         let what = "ROCFFT_RTC_CACHE_READ_DISABLE keeps it from reading any kernel";

@@ -79,7 +79,7 @@ fn check_cache(directory: &Path, findings: &Findings<'_>) {
     for file in &files {
         match Reader::open(file).and_then(|reader| reader.info()) {
             Ok(info) => kernels += info.rows,
-            Err(error @ ReadError::Unfinished { .. }) => {
+            Err(error) if error.kind() == KdbErrorKind::Unfinished => {
                 findings.warning(ABOUT, in_full(&error), error.hint());
             }
             // MIOpen's own databases are in WAL mode; their owner can read them.
