@@ -160,29 +160,6 @@ fn a_killed_build_resumes_when_run_again() {
     assert!(left.is_empty(), "the next build sweeps: {left:?}");
 }
 
-#[test]
-fn an_interrupt_stops_compilers_with_a_hint_how_to_go_on() {
-    let project = project(&["-DFAULT=wait", ""]);
-    let (_door, _key) = Gate::closed(&project.path().join("bin/wait"));
-    let mut shell = command("sh");
-    // In a shell, since the test has no safe way to send SIGINT itself.
-    shell
-        .args(["-c", "exec 2> \"$0\"; \"$@\" & pid=$!; \
-                while [ \"$(find cache/v1/objects -type f 2> /dev/null | wc -l)\" -lt 1 ]; do kill -0 $pid || exit 1; sleep 0.05; done; \
-                kill -TERM $pid; wait $pid"])
-        .arg(project.path().join("stderr"))
-        .arg(crate::support::project::binary())
-        .args(DIST)
-        .args(["--jobs", "2"])
-        .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
-        .current_dir(project.path());
-    let run = finish(shell).expect_code(130);
-    let stderr = fs::read_to_string(project.path().join("stderr")).unwrap();
-    assert!(stderr.contains("hint: run the same command again"), "{stderr} {}", run.stdout);
-    let left = project.tree("cache/work");
-    assert!(left.is_empty(), "{left:?}");
-}
-
 /// Runs gfxpack on a terminal, interrupts it once it has stored an object if
 /// that is wanted, and prints what was shown.
 const ON_A_TERMINAL: &str = r#"
@@ -329,18 +306,4 @@ fn a_disk_that_is_full_for_the_compiler_is_not_the_kernels_fault() {
     assert_eq!(run.code, Some(1), "{}", run.stderr);
     assert!(run.stderr.contains("--cache-dir"), "the hint says where to go: {}", run.stderr);
     dist(&project, &[]).expect_code(0);
-}
-
-#[test]
-fn a_damaged_object_in_the_cache_is_compiled_again() {
-    let project = project(&["", "-DX"]);
-    dist(&project, &[]).expect_code(0);
-    let before = project.tree("o");
-    let (name, mut bytes) = project.tree("cache/v1/objects").remove(0);
-    let last = bytes.len() - 1;
-    bytes[last] ^= 1;
-    fs::write(project.path().join("cache/v1/objects").join(name), bytes).unwrap();
-    fs::remove_dir_all(project.path().join("o")).unwrap();
-    dist(&project, &[]).expect_code(0);
-    assert!(project.tree("o") == before);
 }

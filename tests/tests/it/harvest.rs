@@ -1,4 +1,4 @@
-//! `gfxpack harvest` and `tune`: keys and commands from logs, from ten million lines to a package.
+//! `gfxpack harvest` and `tune`: keys and commands from logs, from millions of lines to a package.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -38,7 +38,7 @@ fn log_requests(out: &mut impl Write, key: &KernelKey) {
 }
 
 const KEYS: u64 = 100_000;
-const LINES: u64 = 10_000_000;
+const LINES: u64 = 3_200_000;
 /// Lines that follow each kernel's three.
 const BETWEEN: u64 = 13;
 const MEMORY_KIB: u64 = 200 << 10;
@@ -143,7 +143,7 @@ fn a_log_is_read_as_people_have_it() {
 }
 
 #[test]
-fn ten_million_lines_are_harvested_as_a_stream() {
+fn millions_of_lines_are_harvested_as_a_stream() {
     let project = Project::new();
     let binary = crate::support::project::binary().to_str().unwrap();
     let mut watched = command("python3");

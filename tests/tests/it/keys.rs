@@ -1,8 +1,8 @@
 //! Keys as MIOpen writes them, with sources and includes in several directories, included by bare
 //! name, as in MIOpen's source tree.
 
+use crate::support::kdb::{code_object, write_kdb};
 use crate::support::project::{Project, finish, python_reads, tool};
-use gfxpack_kdb::{Row, WriteOptions, write};
 use gfxpack_model::KernelKey;
 
 const GFX906: u32 = 0x2f;
@@ -252,16 +252,8 @@ fn missing_package_metadata_is_warned_of() {
 /// A kdb with kernels for gfx906 that are called by these numbers.
 fn kdb(project: &Project, path: &str, numbers: std::ops::Range<u32>) {
     let key = |number| KernelKey::for_source("k.cl", &format!(" -DN={number}"), "gfx906");
-    let mut keys: Vec<KernelKey> = numbers.map(key).collect();
-    keys.sort();
-    let mut object = b"\x7fELF\x02\x01\x01\x40\x02".to_vec();
-    object.resize(200, 1);
-    object[18..20].copy_from_slice(&[0xe0, 0]);
-    object[48..52].copy_from_slice(&[0x2f, 5, 0, 0]);
-    let rows: Vec<Row<'_>> = keys.iter().map(|key| Row { key, size: 200 }).collect();
     let path = project.path().join(path);
-    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    write(&path, &rows, &WriteOptions::default(), |_| std::io::Result::Ok(object.clone())).unwrap();
+    write_kdb(&path, numbers.map(key).collect(), &code_object(0x2f, 1));
 }
 
 #[test]

@@ -1,14 +1,13 @@
 //! `gfxpack perfdb`, and performance and find databases in packages, with dpkg, rpm and tar.
 
 use std::fs;
-use std::io;
 
+use crate::distribution::lab::other;
+use crate::support::kdb::{GFX906, code_object, write_kdb};
 use crate::support::project::{Project, finish, tool};
-use gfxpack_kdb::{Row, WriteOptions, write};
-use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
-use gfxpack_model::{InstallLayout, KernelKey};
+use gfxpack_model::KernelKey;
+use gfxpack_model::package::{Content, PackageFile};
 use gfxpack_package::Format;
-use gfxpack_plan::kernel_package::{self, KdbToPackage, Release, SourceLicense};
 use serde_json::{Value, json};
 
 const PERF: &str = "gfx906_60.db.txt";
@@ -20,13 +19,8 @@ const FIND_TEXT: &str = "k=GemmFwd1x1_0_1:0.5,1024,miopenConvolutionFwdAlgoGEMM\
 fn project() -> Project {
     let project = Project::new();
     let key = KernelKey::for_source("conv.cl", " -DX=1", "gfx906");
-    let mut object = b"\x7fELF\x02\x01\x01\x40\x02".to_vec();
-    object.resize(200, 1);
-    object[18..20].copy_from_slice(&[0xe0, 0]);
-    object[48..52].copy_from_slice(&[0x2f, 5, 0, 0]);
-    let rows = [Row { key: &key, size: 200 }];
-    let path = project.path().join("gfx906_60.kdb");
-    write(&path, &rows, &WriteOptions::default(), |_| io::Result::Ok(object.clone())).unwrap();
+    let kdb = project.path().join("gfx906_60.kdb");
+    write_kdb(&kdb, vec![key], &code_object(GFX906, 1));
     project
 }
 
@@ -213,32 +207,11 @@ fn another_database_makes_another_package() {
 #[test]
 fn a_database_that_was_damaged_before_it_was_packaged_is_found() {
     let project = project();
-    let license = SourceLicense { license: "MIT".to_owned(), copyright: "A".to_owned() };
-    let release = Release {
-        library: "kernels".to_owned(),
-        description: String::new(),
-        homepage: String::new(),
-        version: "1.0".to_owned(),
-        revision: "1".to_owned(),
-        maintainer: "A <a@example.org>".to_owned(),
-        licenses: [("conv.cl".to_owned(), license)].into(),
-        layout: InstallLayout::Rocm { version: None },
-        consumer: gfxpack_plan::consumer::Consumer::Miopen,
-        shares_file: false,
-        exact_package: None,
-        name_template: DEFAULT_NAME_TEMPLATE.to_owned(),
-        source_date_epoch: 1_700_000_000,
-    };
     let package = |text: &str| {
-        let contents = KdbToPackage {
-            target: "gfx906_60".parse().unwrap(),
-            kdb: project.path().join("gfx906_60.kdb"),
-            kernels: 1,
-            missing: 0,
-            compiler: String::new(),
-            tuning: vec![(PERF.to_owned(), project.write(PERF, text))],
-        };
-        let spec = kernel_package::spec(&release, &contents);
+        let mut spec = other("tuning", "1.0", &format!("/opt/rocm/share/miopen/db/{PERF}"), text);
+        let kdb = fs::read(project.path().join("gfx906_60.kdb")).unwrap();
+        let path = "/opt/rocm/share/miopen/db/gfx906_60.kdb";
+        spec.files.push(PackageFile::readable(path, Content::Bytes(kdb)));
         let written = Format::DEB.write(&spec, project.path(), 1, None).unwrap();
         written.path.display().to_string()
     };

@@ -267,4 +267,5 @@ fn an_interrupt_leaves_no_compiler_and_a_report() {
     assert!(stderr.contains("hint: run the same command again"), "{stderr}");
     let page = project.text("r.html");
     assert!(page.contains("The build ended early: failed to finish: interrupted"), "{page}");
+    assert_eq!(project.tree("cache/work"), []);
 }

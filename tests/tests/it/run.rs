@@ -1,13 +1,13 @@
 //! `gfxpack run` with programs that write MIOpen's log, and others.
 
 use std::fs;
-use std::io;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use crate::support::kdb::{GFX906, code_object, write_kdb};
 use crate::support::project::{Project, Run, finish, tool};
-use gfxpack_kdb::{Row, WriteOptions, write};
+
 use gfxpack_model::KernelKey;
 use serde_json::Value;
 
@@ -43,14 +43,7 @@ fn machine() -> Project {
     project.write("app", PROGRAM);
     fs::create_dir(project.path().join("home")).unwrap();
     let key = KernelKey { kernel_name: "conv.cl.o".to_owned(), kernel_args: FOUND.to_owned() };
-    let mut object = b"\x7fELF\x02\x01\x01\x40\x02".to_vec();
-    object.resize(200, 1);
-    object[18..20].copy_from_slice(&[0xe0, 0]);
-    object[48..52].copy_from_slice(&[0x2f, 5, 0, 0]);
-    fs::create_dir(project.path().join("db")).unwrap();
-    let rows = [Row { key: &key, size: 200 }];
-    let kdb = project.path().join("db/gfx906_60.kdb");
-    write(&kdb, &rows, &WriteOptions::default(), |_| io::Result::Ok(object.clone())).unwrap();
+    write_kdb(&project.path().join("db/gfx906_60.kdb"), vec![key], &code_object(GFX906, 1));
     project
 }
 

@@ -6,22 +6,13 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
+use crate::support::kdb::{GFX906, code_object, write_kdb};
 use crate::support::project::{Project, Run, command, finish, tool};
 use gfxpack_kdb::{Row, WriteOptions, write};
 use gfxpack_model::KernelKey;
 use serde_json::Value;
 
-const GFX906: u8 = 0x2f;
 const GFX908: u8 = 0x30;
-
-/// A code object that tells by its bytes which one it is.
-fn code_object(machine: u8, mark: u8) -> Vec<u8> {
-    let mut bytes = b"\x7fELF\x02\x01\x01\x40\x02".to_vec();
-    bytes.resize(200, mark);
-    bytes[18..20].copy_from_slice(&[0xe0, 0]);
-    bytes[48..52].copy_from_slice(&[machine, 5, 0, 0]);
-    bytes
-}
 
 const NAME: &str = "conv.cl.o";
 /// A key of both kdbs, one of the device-wide kdb alone.
@@ -53,19 +44,12 @@ impl Machine {
     }
 
     fn kdb(&self, path: &str, code: u8, mark: u8, keys: &[(&str, &str)]) -> PathBuf {
-        let mut keys: Vec<KernelKey> = keys
-            .iter()
-            .map(|(name, args)| KernelKey {
-                kernel_name: (*name).to_owned(),
-                kernel_args: (*args).to_owned(),
-            })
-            .collect();
-        keys.sort();
-        let rows: Vec<Row<'_>> = keys.iter().map(|key| Row { key, size: 200 }).collect();
+        let key = |(name, args): &(&str, &str)| KernelKey {
+            kernel_name: (*name).to_owned(),
+            kernel_args: (*args).to_owned(),
+        };
         let path = self.path(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let object = |_| io::Result::Ok(code_object(code, mark));
-        write(&path, &rows, &WriteOptions::default(), object).unwrap();
+        write_kdb(&path, keys.iter().map(key).collect(), &code_object(code, mark));
         path
     }
 

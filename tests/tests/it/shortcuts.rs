@@ -379,19 +379,6 @@ fn hips_header_is_not_precompiled_for_sources_that_do_anything_before() {
 }
 
 #[test]
-fn a_header_beside_the_source_with_a_system_headers_name_is_used() {
-    let project = Project::new();
-    project.write("k.cpp", &format!("#include <hip/hip_runtime.h>\n#include \"math.h\"\n{KERNEL}"));
-    project.write(
-        "math.h",
-        "#pragma once\n#include_next <math.h>\n#undef expf\n#define expf(x) (x)\n",
-    );
-    project.write("kernels.toml", &manifest(&["k.cpp"], "FACTOR = [2, 3, 4]"));
-    let arguments = ["--manifest", "kernels.toml", "--target", "gfx906"];
-    assert_no_setback(&same_both_ways(&project, &arguments));
-}
-
-#[test]
 fn refused_kernels_have_the_drivers_output() {
     let project = Project::new();
     project.write("k.cpp", &format!("#include <hip/hip_runtime.h>\n{KERNEL}"));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::project::{Project, Run, finish, tool};
+use crate::support::project::{Project, Run, finish, tool, words};
 use crate::support::terminal::on_a_terminal;
 use serde_json::Value;
 
@@ -242,17 +242,7 @@ fn test_results_have_every_kernel() {
     assert!(warm.contains("\nrefused k.cpp:9:9: error: too much 12\n"), "{warm}");
     // A shard has kernels too, though no kdb.
     project
-        .run(&[
-            "plan",
-            "--manifest",
-            "kernels.toml",
-            "--target",
-            "gfx906_60",
-            "--out",
-            "plan",
-            "--hipcc",
-            "bin/hipcc",
-        ])
+        .run(&words("plan --manifest kernels.toml --target gfx906_60 --out plan --hipcc bin/hipcc"))
         .expect_code(0);
     let shard = ["build", "--plan", "plan", "--shard", "1/1", "--out", "s", "--via", "hipcc"];
     let more = ["--hipcc", "bin/hipcc", "--report", "r/k.xml"];

@@ -102,33 +102,6 @@ fn a_shard_with_a_damaged_object_is_named_and_recompiles_only_that() {
 }
 
 #[test]
-fn a_damaged_cached_object_is_recompiled_and_refusals_stay_reported() {
-    let project = faulty(&["", "-DBROKEN", ""]);
-    let run = |out: &str| {
-        let report = format!("{out}.html");
-        let arguments = shard_arguments("1/1", out, "cache");
-        let arguments = arguments.iter().map(String::as_str).chain(["--report", &report]);
-        project.run(&arguments.collect::<Vec<_>>()).expect_code(42)
-    };
-    run("first");
-    let (name, object) = project.tree("cache/v1/objects").remove(0);
-    let path = project.path().join("cache/v1/objects").join(name);
-    let mut bytes = object;
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    fs::write(&path, bytes).unwrap();
-    let second = run("second");
-    let error_text = "this kernel is broken";
-    let counts = finished(&second);
-    assert_eq!([&counts["ok"], &counts["cached"], &counts["refused"]], [1, 1, 1]);
-    let report = &second.of_type("report")[0];
-    assert_eq!([&report["compiled"], &report["cached"], &report["failed"]], [1, 1, 1]);
-    assert!(project.text("first.html").contains(error_text), "a report names what was refused");
-    assert!(project.text("second.html").contains(error_text), "and so after a repair");
-    assert!(project.tree("first/v1/objects") == project.tree("second/v1/objects"));
-}
-
-#[test]
 fn a_refusal_is_kept_when_shards_use_the_cache() {
     let project = faulty(&["-DBROKEN"]);
     for turn in 0..2 {

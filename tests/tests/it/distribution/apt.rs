@@ -4,11 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::project::binary;
+use crate::support::project::{as_root, binary};
 use gfxpack_model::package::{Content, PackageFile, Relation, RelationKind};
 
 use super::choice::{MI50, sysfs};
-use super::lab::{KEY, Lab, as_root, ok, other, run_to_end};
+use super::lab::{KEY, Lab, ok, other, run_to_end};
 
 /// A system that has nothing but dpkg's and apt's directories.
 struct Root {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::support::fat::bundle;
-use crate::support::project::binary;
+use crate::support::project::{as_root, binary};
 
 use super::choice::{MI50, sysfs};
-use super::lab::{Lab, as_root, files, ok, other, run_to_end};
+use super::lab::{Lab, files, ok, other, run_to_end};
 
 struct Root {
     dir: PathBuf,

@@ -127,20 +127,6 @@ pub(crate) fn other(name: &str, version: &str, path: &str, text: &str) -> Packag
     }
 }
 
-/// A program as root: in a user namespace for anyone who isn't.
-pub(crate) fn as_root(program: &str) -> Command {
-    let uid = command("id").arg("-u").output().expect("id starts").stdout;
-    let mut root = if uid == b"0\n" {
-        command(program)
-    } else {
-        let mut unshare = command("unshare");
-        unshare.args(["--map-root-user", "--", program]);
-        unshare
-    };
-    root.env("LC_ALL", "C.UTF-8");
-    root
-}
-
 /// Runs a program that must end well, and gives all it printed.
 #[track_caller]
 pub(crate) fn ok(command: &mut Command) -> String {

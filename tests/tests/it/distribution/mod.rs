@@ -7,7 +7,7 @@ mod dnf;
 mod earlier;
 mod formats;
 mod judges;
-mod lab;
+pub(crate) mod lab;
 mod licences;
 mod recipes;
 mod reproducible;

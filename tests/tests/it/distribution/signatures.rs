@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::support::project::{Run, command};
+use crate::support::project::{Run, command, words};
 
 use super::lab::{KEY, Lab, files, ok, other, run_to_end};
 
@@ -209,17 +209,7 @@ fn a_missing_passphrase_is_reported() {
     ok(command("gpgconf").args(["--kill", "all"]).env("GNUPGHOME", lab.home()));
     for args in [
         &["repo", "r"][..],
-        &[
-            "dist",
-            "--manifest",
-            "kernels.toml",
-            "--target",
-            "gfx906_60",
-            "--format",
-            "rpm",
-            "--out",
-            "o",
-        ],
+        &words("dist --manifest kernels.toml --target gfx906_60 --format rpm --out o"),
     ] {
         let args = [args, &["--sign-key", "locked@example.org"]].concat();
         let run = lab.run(&args).expect_code(2);

@@ -6,7 +6,9 @@ use std::process::Command;
 
 use gfxpack_model::package::{Relation, RelationKind};
 
-use super::lab::{Lab, as_root, ok, other};
+use crate::support::project::as_root;
+
+use super::lab::{Lab, ok, other};
 
 /// zypper in a root of its own, with what the kernel says of devices in
 /// `sysfs`.

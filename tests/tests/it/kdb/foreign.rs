@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use gfxpack_kdb::{Blob, ReadError, Reader, VerifyOptions, verify};
 
-use super::judges::python;
 use super::support::{self, kernels, write_kernels};
+use crate::support::project::python;
 
 /// Reads as MIOpen does: table_info, then one query per key with the values
 /// spliced in. Prints each key in hexadecimal and its object's SHA-256.

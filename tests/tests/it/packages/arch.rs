@@ -8,8 +8,9 @@ use gfxpack_model::package::PackageSpec;
 use gfxpack_package::Format;
 
 use super::archives::{check, file, tar};
-use super::installed::{assert_installed, root_tool};
+use super::installed::assert_installed;
 use super::support::{NAME, awkward_spec, output, run, temp, tool};
+use crate::support::project::as_root;
 
 /// pacman with a system of its own.
 fn pacman(root: &Path) -> Command {
@@ -18,7 +19,7 @@ fn pacman(root: &Path) -> Command {
     }
     let config = root.join("pacman.conf");
     fs::write(&config, "[options]\nArchitecture = any\nSigLevel = Never\n").expect("written");
-    let mut pacman = root_tool("pacman");
+    let mut pacman = as_root("pacman");
     pacman.args(["--noconfirm", "--config"]).arg(config);
     for (option, dir) in
         [("root", ""), ("cachedir", "cache"), ("hookdir", "hooks"), ("gpgdir", "gpg")]

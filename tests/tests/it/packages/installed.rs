@@ -1,22 +1,11 @@
-//! A root directory into which packages are installed, as root.
+//! A root directory into which packages are installed.
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use gfxpack_model::package::{Content, PackageSpec};
 
-use super::support::{tool, tree};
-
-/// A foreign program as root: in a user namespace for anyone who isn't.
-pub(crate) fn root_tool(program: &str) -> Command {
-    if rustix::process::geteuid().is_root() {
-        return tool(program);
-    }
-    let mut command = tool("unshare");
-    command.args(["--map-root-user", "--", program]);
-    command
-}
+use super::support::tree;
 
 /// Asserts that the spec's files lie below `root` with their bytes and modes.
 pub(crate) fn assert_installed(spec: &PackageSpec, root: &Path) {

@@ -6,14 +6,15 @@ use std::process::Output;
 
 use gfxpack_package::{Compression, Format};
 
-use super::installed::{assert_installed, root_tool};
+use super::installed::assert_installed;
 use super::support::{EPOCH, NAME, awkward_spec, output, plain_spec, run, temp, tool, tree};
+use crate::support::project::as_root;
 
 const COMPRESSIONS: [Compression; 3] =
     [Compression::Zst { level: 3 }, Compression::Xz { level: 1 }, Compression::Gz { level: 6 }];
 
 fn rpm_in(root: &Path, arguments: &[&str]) -> Output {
-    let mut command = root_tool("rpm");
+    let mut command = as_root("rpm");
     command.arg("--root").arg(root).args(["--dbpath", "/var/lib/rpm"]);
     output(command.args(arguments))
 }

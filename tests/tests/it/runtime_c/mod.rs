@@ -1,6 +1,5 @@
 //! The C library as programs in C and C++ use it.
 
-mod devices;
 mod faults;
 mod header;
 mod install;

@@ -26,18 +26,8 @@ pub(crate) struct Archive {
 /// A file of a package: path below the root, text, mode.
 pub(crate) type File<'a> = (&'a str, &'a [u8], u32);
 
-impl Default for Archive {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl Archive {
     /// An archive without packages, with a new key.
-    ///
-    /// # Panics
-    /// If gpg can't make a key.
-    #[must_use]
     pub(crate) fn new() -> Self {
         let dir = tempfile::Builder::new().prefix("gfxpack").tempdir().expect("made");
         let archive = Self { dir };
@@ -50,13 +40,11 @@ impl Archive {
     }
 
     /// A path below the temporary directory.
-    #[must_use]
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
     /// The directory that a mirror serves.
-    #[must_use]
     pub(crate) fn root(&self) -> PathBuf {
         self.path("archive")
     }
@@ -69,7 +57,6 @@ impl Archive {
     }
 
     /// The public keys with these names, as `gpg --export` writes them.
-    #[must_use]
     pub(crate) fn keys(&self, names: &[&str]) -> Vec<u8> {
         let mut gpg = self.gpg(None);
         gpg.arg("--export").args(names);
@@ -77,13 +64,11 @@ impl Archive {
     }
 
     /// The archive's own key.
-    #[must_use]
     pub(crate) fn key(&self) -> Vec<u8> {
         self.keys(&[SIGNER])
     }
 
     /// gpg with these keys, at the given time if there is one.
-    #[must_use]
     pub(crate) fn gpg(&self, at: Option<&str>) -> Command {
         let mut gpg = command("gpg");
         gpg.env("GNUPGHOME", self.path("gnupg")).args(["--batch", "--quiet", "--yes"]);
@@ -94,9 +79,6 @@ impl Archive {
     }
 
     /// Adds a package for amd64 to sid.
-    ///
-    /// # Panics
-    /// If dpkg-deb can't make it.
     pub(crate) fn add(
         &self,
         name: &str,
@@ -108,9 +90,6 @@ impl Archive {
     }
 
     /// Adds a package for amd64 to a suite.
-    ///
-    /// # Panics
-    /// If dpkg-deb can't make it.
     pub(crate) fn add_to(
         &self,
         suite: &str,
@@ -146,18 +125,12 @@ impl Archive {
 
     /// Lists all packages of a suite and signs the list. `more` are additional lines of the list,
     /// such as `Valid-Until: …`.
-    ///
-    /// # Panics
-    /// If the list can't be made.
     pub(crate) fn publish(&self, suite: &str, more: &str) {
         self.list(suite, more);
         self.sign(suite, &["--local-user", SIGNER], None);
     }
 
     /// Lists all packages of a suite.
-    ///
-    /// # Panics
-    /// If the list can't be made.
     pub(crate) fn list(&self, suite: &str, more: &str) {
         let dists = self.root().join("dists").join(suite);
         let dir = dists.join("main/binary-amd64");
@@ -234,10 +207,6 @@ struct Shared {
 
 impl Server {
     /// Serves a directory until the test ends.
-    ///
-    /// # Panics
-    /// If there is no local network.
-    #[must_use]
     pub(crate) fn start(root: &Path, faults: Faults) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -255,24 +224,16 @@ impl Server {
     }
 
     /// The mirror's address.
-    #[must_use]
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// Changes the faults.
-    ///
-    /// # Panics
-    /// If the server panicked.
     pub(crate) fn misbehave(&self, faults: Faults) {
         *self.shared.faults.lock().expect("not poisoned") = faults;
     }
 
     /// The requested paths, each with its range, in order.
-    ///
-    /// # Panics
-    /// If the server panicked.
-    #[must_use]
     pub(crate) fn requests(&self) -> Vec<String> {
         self.shared.requests.lock().expect("not poisoned").clone()
     }

@@ -19,10 +19,6 @@ pub(crate) struct Casd {
 }
 
 /// A port that is free now.
-///
-/// # Panics
-/// If there is none.
-#[must_use]
 pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("a bound one").port()
@@ -30,19 +26,11 @@ pub(crate) fn free_port() -> u16 {
 
 impl Casd {
     /// Starts a service that stores its data in a directory.
-    ///
-    /// # Panics
-    /// If it is not installed or does not start.
-    #[must_use]
     pub(crate) fn start(dir: &Path) -> Self {
         Self::start_with(dir, &[])
     }
 
     /// The same with additional options.
-    ///
-    /// # Panics
-    /// If it is not installed or does not start.
-    #[must_use]
     pub(crate) fn start_with(dir: &Path, options: &[&str]) -> Self {
         let options: Vec<String> = options.iter().map(|&option| option.to_owned()).collect();
         // Another process may take a port between its choice and its use.
@@ -57,21 +45,16 @@ impl Casd {
     }
 
     /// Its address.
-    #[must_use]
     pub(crate) fn address(&self) -> String {
         format!("grpc://127.0.0.1:{}", self.port)
     }
 
     /// The directory of its blobs.
-    #[must_use]
     pub(crate) fn objects(&self) -> PathBuf {
         self.dir.join("store/cas/objects")
     }
 
     /// Kills it with all its processes.
-    ///
-    /// # Panics
-    /// If it can't be waited for.
     pub(crate) fn kill(&mut self) {
         let group = format!("-{}", self.child.id());
         command("kill").args(["-KILL", "--", &group]).status().expect("kill runs");
@@ -80,7 +63,6 @@ impl Casd {
 
     /// Kills a worker that is running a job, as if its machine were lost. Returns whether there was
     /// one.
-    #[must_use]
     pub(crate) fn kill_a_worker(&self) -> bool {
         let ours = format!("PPid:\t{}", self.child.id());
         // The service has the name in its own command line, too.
@@ -104,9 +86,6 @@ impl Casd {
     }
 
     /// Starts it again at the same address.
-    ///
-    /// # Panics
-    /// If it does not start.
     pub(crate) fn restart(&mut self) {
         self.child = spawn(&self.dir, self.port, &self.options).expect("its port is free");
     }

@@ -1,7 +1,6 @@
 //! Device code as compilers lay it out, with other bytes for the code.
 
 /// An offload bundle for these GPUs.
-#[must_use]
 pub(crate) fn bundle(gpus: &[&str]) -> Vec<u8> {
     let mut bytes = b"__CLANG_OFFLOAD_BUNDLE__".to_vec();
     bytes.extend((gpus.len() as u64).to_le_bytes());

@@ -25,10 +25,6 @@ pub(crate) struct Gate {
 
 impl Gate {
     /// Makes the pipe. `action` runs while its first reader waits.
-    ///
-    /// # Panics
-    /// If it can't be made.
-    #[must_use]
     pub(crate) fn new(path: &Path, action: impl FnOnce() + Send + 'static) -> Self {
         let text = path.to_str().expect("a plain path");
         tool("mkfifo", &[text], Path::new("/"));
@@ -46,10 +42,6 @@ impl Gate {
     }
 
     /// Makes a pipe whose reader waits until the sender is dropped.
-    ///
-    /// # Panics
-    /// If it can't be made.
-    #[must_use]
     pub(crate) fn closed(path: &Path) -> (Self, Sender<()>) {
         let (key, lock) = mpsc::channel();
         let gate = Self::new(path, move || match lock.recv() {
@@ -60,21 +52,16 @@ impl Gate {
     }
 
     /// Whether a reader has come.
-    #[must_use]
     pub(crate) fn was_reached(&self) -> bool {
         self.reached.load(Ordering::SeqCst)
     }
 
     /// Whether a reader waits now.
-    #[must_use]
     pub(crate) fn is_waited_at(&self) -> bool {
         OpenOptions::new().write(true).custom_flags(O_NONBLOCK).open(&self.path).is_ok()
     }
 
     /// Waits until a reader has come and the pipe is removed.
-    ///
-    /// # Panics
-    /// If its action panicked.
     pub(crate) fn wait_until_gone(self) {
         self.thread.join().expect("its action is done");
     }

@@ -14,7 +14,6 @@ pub(crate) struct HipStandIn {
 
 impl HipStandIn {
     /// HIP of this major release, 5 to 7, with such devices.
-    #[must_use]
     pub(crate) fn new(release: u32, arch: &str, compute_units: u32) -> Self {
         let defines = vec![
             format!("RELEASE={release}"),
@@ -25,25 +24,21 @@ impl HipStandIn {
     }
 
     /// A gfx906 with 60 compute units, under HIP 6.
-    #[must_use]
     pub(crate) fn gfx906() -> Self {
         Self::new(6, "gfx906:sramecc+:xnack-", 60)
     }
 
     /// A gfx90a with 104 compute units, under HIP 6.
-    #[must_use]
     pub(crate) fn gfx90a() -> Self {
         Self::new(6, "gfx90a:sramecc+:xnack-", 104)
     }
 
     /// HIP 6 on a machine without a GPU.
-    #[must_use]
     pub(crate) fn without_device() -> Self {
         Self::gfx906().with("DEVICES=0")
     }
 
     /// The same with an additional definition for the C source, which lists them.
-    #[must_use]
     pub(crate) fn with(mut self, define: &str) -> Self {
         self.defines.push(define.to_owned());
         self
@@ -52,9 +47,6 @@ impl HipStandIn {
     /// Compiles it into `directory`, for LD_LIBRARY_PATH, under the name that the loader looks for.
     /// The names of other releases get files that are no libraries, so that no installed one is
     /// found.
-    ///
-    /// # Panics
-    /// If there is no C compiler, or it fails.
     pub(crate) fn build(&self, directory: &Path) -> PathBuf {
         fs::create_dir_all(directory).expect("a directory for the library");
         for release in [5, 6, 7] {
@@ -72,9 +64,6 @@ impl HipStandIn {
 }
 
 /// Compares the stand-in's structs and numbers with the installed HIP headers.
-///
-/// # Panics
-/// If they differ, or there are no such headers.
 pub(crate) fn check_layout() {
     compile(&["-fsyntax-only", "-D__HIP_PLATFORM_AMD__", "-DCHECK_LAYOUT"].map(str::to_owned));
 }

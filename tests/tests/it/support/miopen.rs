@@ -12,17 +12,12 @@ use tempfile::TempDir;
 use super::project::{binary, command};
 
 /// The probe, built with the same profile as these tests.
-#[must_use]
 pub(crate) fn probe() -> PathBuf {
     binary().with_file_name("gfxpack-miopen-probe")
 }
 
 /// A library that behaves as described in `fake_miopen.c`, compiled with this definition, the
 /// directory that contains it, and a MIOpenDriver as in `fake_driver.c`.
-///
-/// # Panics
-/// If there is no C compiler.
-#[must_use]
 pub(crate) fn fake_library(definition: Option<&str>) -> (TempDir, Library) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("libMIOpen.so.1");
@@ -47,19 +42,11 @@ pub(crate) fn fake_library(definition: Option<&str>) -> (TempDir, Library) {
 
 /// Debian's library from this suite, fetched into the cache; `None` if Debian's archive can't be
 /// reached.
-///
-/// # Panics
-/// If the archive is reached, but has none for this machine.
-#[must_use]
 pub(crate) fn debian_library(suite: &str, cache: &Path) -> Option<Library> {
     debian(&MIOPEN, suite, cache)
 }
 
 /// Debian's librocfft, in the same way.
-///
-/// # Panics
-/// If the archive is reached, but has none for this machine.
-#[must_use]
 pub(crate) fn debian_rocfft(suite: &str, cache: &Path) -> Option<Library> {
     debian(&ROCFFT, suite, cache)
 }
@@ -89,9 +76,6 @@ impl Progress for IgnoredProgress {
 }
 
 /// Finds a library.
-///
-/// # Errors
-/// If there is none.
 pub(crate) fn locate(
     product: &'static Product,
     source: &LibrarySource,
@@ -108,20 +92,12 @@ pub(crate) fn locate(
 }
 
 /// A convolution of this many images.
-///
-/// # Panics
-/// Never: the line is one.
-#[must_use]
 pub(crate) fn convolution(images: u32, directions: u8) -> Problem {
     let sizes = "-c 8 -H 8 -W 8 -k 8 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -l 1 -j 1 -g 1";
     format!("conv -n {images} {sizes} -F {directions}").parse().expect("a convolution")
 }
 
 /// The entries of a directory.
-///
-/// # Panics
-/// If it can't be read.
-#[must_use]
 pub(crate) fn entries(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).expect("a directory");
     entries.map(|entry| entry.expect("an entry").path()).collect()

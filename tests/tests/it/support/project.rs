@@ -12,13 +12,11 @@ use serde_json::Value;
 const PAGE: &str = include_str!("../../../../docs/messages.md");
 
 /// The checkout.
-#[must_use]
 pub(crate) fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests is a member of the workspace")
 }
 
 /// Starts a program for a test.
-#[must_use]
 #[expect(
     clippy::disallowed_methods,
     reason = "tests start foreign tools, and gfxpack as a user would"
@@ -33,10 +31,6 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 const FEATURES: &str = "gfxpack/remote,gfxpack/remote-cache";
 
 /// The gfxpack binary, built with the same profile as these tests.
-///
-/// # Panics
-/// If it can't be built.
-#[must_use]
 pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
@@ -89,9 +83,6 @@ pub(crate) struct Run {
 
 impl Run {
     /// Checks the exit code.
-    ///
-    /// # Panics
-    /// If it is another one, with all output.
     #[track_caller]
     pub(crate) fn expect_code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
@@ -99,11 +90,7 @@ impl Run {
     }
 
     /// The JSON messages on stdout.
-    ///
-    /// # Panics
-    /// If a line is no message of format 1, or has a field that its page does not describe.
     #[track_caller]
-    #[must_use]
     pub(crate) fn messages(&self) -> Vec<Value> {
         let parse = |line: &str| -> Value {
             let message: Value = serde_json::from_str(line).expect("one JSON object a line");
@@ -117,7 +104,6 @@ impl Run {
 
     /// The messages of a type.
     #[track_caller]
-    #[must_use]
     pub(crate) fn of_type(&self, kind: &str) -> Vec<Value> {
         self.messages().into_iter().filter(|message| message["type"] == kind).collect()
     }
@@ -129,12 +115,6 @@ pub(crate) struct Project {
     dir: tempfile::TempDir,
 }
 
-impl Default for Project {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// A HIP kernel that does not compile with `-DBROKEN`; its code contains `N`.
 const BREAKABLE_SOURCE: &str = "#include <hip/hip_runtime.h>\n\
     #ifdef BROKEN\n#error this kernel is broken\n#endif\n\
@@ -142,16 +122,11 @@ const BREAKABLE_SOURCE: &str = "#include <hip/hip_runtime.h>\n\
 
 impl Project {
     /// An empty project.
-    ///
-    /// # Panics
-    /// If no temporary directory can be made.
-    #[must_use]
     pub(crate) fn new() -> Self {
         Self { dir: tempfile::tempdir().expect("a temporary directory") }
     }
 
     /// A project with the [`small library`](SMALL_MANIFEST): every language, five keys.
-    #[must_use]
     pub(crate) fn small() -> Self {
         let project = Self::new();
         project.write("kernels.toml", SMALL_MANIFEST);
@@ -164,7 +139,6 @@ impl Project {
 
     /// The small library with additional HIP kernels: two whose objects contain paths, and one for
     /// each of these options.
-    #[must_use]
     pub(crate) fn with_paths_in_objects(options: &[&str]) -> Self {
         let project = Self::small();
         let options = ["-DTYPE=float -g", "-DTYPE=float -DWHERE"].iter().chain(options);
@@ -181,9 +155,6 @@ impl Project {
     }
 
     /// Writes a stand-in for hipcc into bin.
-    ///
-    /// # Panics
-    /// If it can't be written.
     pub(crate) fn add_compiler(&self, stand_in: &str) {
         let stand_in = self.write("bin/hipcc", stand_in);
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -191,9 +162,6 @@ impl Project {
     }
 
     /// Copies a clang that reads configuration files (`clang.cfg` beside it) into newer/bin.
-    ///
-    /// # Panics
-    /// If there is none, or it can't be copied.
     pub(crate) fn add_newer_clang(&self) {
         let find = "command -v clang-19 || command -v clang-20 || command -v clang-21";
         let clang = fs::canonicalize(tool("sh", &["-c", find], Path::new("/")).trim());
@@ -209,10 +177,6 @@ impl Project {
 
     /// A project with a stand-in for hipcc in bin, and a HIP kernel for each of these texts of
     /// defines, which `-DBROKEN` breaks.
-    ///
-    /// # Panics
-    /// If it can't be written.
-    #[must_use]
     pub(crate) fn with_compiler(stand_in: &str, defines: &[&str]) -> Self {
         let project = Self::new();
         project.add_compiler(stand_in);
@@ -237,15 +201,11 @@ impl Project {
     }
 
     /// The directory.
-    #[must_use]
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
     }
 
     /// Writes a file, and creates its directory.
-    ///
-    /// # Panics
-    /// If it can't be written.
     pub(crate) fn write(&self, path: &str, text: &str) -> PathBuf {
         let path = self.path().join(path);
         fs::create_dir_all(path.parent().expect("a file lies in a directory")).expect("made");
@@ -254,16 +214,11 @@ impl Project {
     }
 
     /// Reads a file.
-    ///
-    /// # Panics
-    /// If it can't be read as text.
-    #[must_use]
     pub(crate) fn text(&self, path: &str) -> String {
         fs::read_to_string(self.path().join(path)).expect("readable")
     }
 
     /// gfxpack in this directory, with a cache of its own and without the user's settings.
-    #[must_use]
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = command(binary());
         command
@@ -284,29 +239,17 @@ impl Project {
     }
 
     /// Runs gfxpack in this directory.
-    ///
-    /// # Panics
-    /// If it can't be started.
-    #[must_use]
     pub(crate) fn run(&self, arguments: &[&str]) -> Run {
         finish(self.command(arguments))
     }
 
     /// Starts gfxpack in this directory, without its output.
-    ///
-    /// # Panics
-    /// If it can't be started.
-    #[must_use]
     pub(crate) fn start(&self, arguments: &[&str]) -> Child {
         let mut command = self.command(arguments);
         command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("gfxpack starts")
     }
 
     /// The files below a directory, relative to it, with their bytes.
-    ///
-    /// # Panics
-    /// If it can't be read.
-    #[must_use]
     pub(crate) fn tree(&self, dir: &str) -> Vec<(String, Vec<u8>)> {
         let root = self.path().join(dir);
         let mut found = Vec::new();
@@ -327,18 +270,31 @@ impl Project {
     }
 
     /// The number of objects in this project's cache.
-    #[must_use]
     pub(crate) fn objects(&self) -> usize {
         let temporary = |name: &str| name.rsplit('/').next().is_some_and(|n| n.starts_with('.'));
         self.tree("cache/v1/objects").iter().filter(|(name, _)| !temporary(name)).count()
     }
 }
 
+/// A program as root, in English: in a user namespace for anyone who isn't root.
+pub(crate) fn as_root(program: &str) -> Command {
+    let mut root = if rustix::process::geteuid().is_root() {
+        command(program)
+    } else {
+        let mut unshare = command("unshare");
+        unshare.args(["--map-root-user", "--", program]);
+        unshare
+    };
+    root.env("LC_ALL", "C.UTF-8");
+    root
+}
+
+/// The words of a command line.
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
 /// Runs a command to its end.
-///
-/// # Panics
-/// If it can't be started.
-#[must_use]
 pub(crate) fn finish(mut command: Command) -> Run {
     let output = command.output().expect("gfxpack starts");
     Run {
@@ -349,10 +305,6 @@ pub(crate) fn finish(mut command: Command) -> Run {
 }
 
 /// A command of gfxpack under strace, which writes these calls of all processes into a file.
-///
-/// # Panics
-/// If the command has no directory.
-#[must_use]
 pub(crate) fn strace(traced: &Command, calls: &str, log: &Path) -> Command {
     let mut strace = command("strace");
     strace.args(["-f", "-y", "--seccomp-bpf", "-qq", "-e", "signal=none", "-e"]);
@@ -369,9 +321,6 @@ pub(crate) fn strace(traced: &Command, calls: &str, log: &Path) -> Command {
 }
 
 /// Runs an external tool that must succeed, and returns its output.
-///
-/// # Panics
-/// If it is missing or fails.
 #[track_caller]
 pub(crate) fn tool(program: &str, arguments: &[&str], dir: &Path) -> String {
     let output =
@@ -389,10 +338,17 @@ pub(crate) fn tool(program: &str, arguments: &[&str], dir: &Path) -> String {
     text(&output.stdout)
 }
 
+/// Runs a Python script, which must succeed, and returns what it prints.
+#[track_caller]
+pub(crate) fn python(script: &str, arguments: &[&Path]) -> String {
+    let text = |path: &&Path| path.to_str().expect("a plain path").to_owned();
+    let arguments: Vec<String> = arguments.iter().map(text).collect();
+    let arguments = arguments.iter().map(String::as_str);
+    let arguments: Vec<&str> = ["-c", script].into_iter().chain(arguments).collect();
+    tool("python3", &arguments, workspace())
+}
+
 /// Reads a kdb with an independent reader: Python's sqlite3, bz2 and hashlib. Returns the keys.
-///
-/// # Panics
-/// If a row does not decode, has another hash, or contains code for another processor.
 #[track_caller]
 pub(crate) fn python_reads(kdb: &Path, processor_number: u32) -> Vec<(String, String)> {
     let number = processor_number.to_string();

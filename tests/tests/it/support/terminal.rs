@@ -26,10 +26,6 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 /// A command that runs another one on a terminal with this many columns. The terminal's output is
 /// on stdout.
-///
-/// # Panics
-/// If the command has no directory.
-#[must_use]
 pub(crate) fn on_a_terminal(shown: &Command, columns: usize) -> Command {
     let mut python = command("python3");
     python.args(["-c", SCRIPT, &columns.to_string()]);
