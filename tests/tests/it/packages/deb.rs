@@ -146,7 +146,9 @@ fn lintian_takes_the_directory_of_rocfft() {
     let written = Format::DEB.write(&spec, dir.path(), 2, None).expect("written");
     let mut lintian = tool("lintian");
     lintian.args(["--allow-root", "--no-cfg", "--display-info", "--show-overrides"]);
-    let tags = run(lintian.arg(&written.path));
+    // That a tag is overridden is an exit code of its own.
+    let tags = output(lintian.arg(&written.path)).stdout;
+    let tags = String::from_utf8(tags).expect("UTF-8");
     let tags: Vec<&str> = tags.lines().filter(|line| !line.starts_with("N:")).collect();
     let expected = format!("O: {NAME}: triplet-dir-and-architecture-mismatch");
     assert!(matches!(tags[..], [tag] if tag.starts_with(&expected)), "{tags:#?}");

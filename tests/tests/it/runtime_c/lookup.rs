@@ -170,8 +170,7 @@ fn devices_are_detected() {
 fn the_examples_find_a_kernel() {
     let machine = Machine::with_kdb();
     let c = machine.compile(&crate_dir().join("examples/lookup.c"));
-    let rust = build(&["--package", "gfxpack-runtime", "--example", "lookup"]);
-    for program in [c, rust.join("examples/lookup")] {
+    for program in [c, built().join("examples/lookup")] {
         check_example(&machine, &program);
         std::fs::remove_dir_all(machine.user()).unwrap();
     }

@@ -4,9 +4,8 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
-use crate::support::project::workspace;
+use crate::support::project::{binary, workspace};
 use gfxpack_kdb::{Row, WriteOptions, write};
 use gfxpack_model::KernelKey;
 
@@ -60,25 +59,7 @@ pub(crate) fn text(bytes: Vec<u8>) -> String {
 
 /// The directory with `libgfxpack_runtime_c.a`, built as these tests were.
 pub(crate) fn built() -> &'static Path {
-    static BUILT: OnceLock<&Path> = OnceLock::new();
-    BUILT.get_or_init(|| build(&["--package", "gfxpack-runtime-c", "--lib"]))
-}
-
-/// Has cargo build more, into where these tests are.
-pub(crate) fn build(what: &[&str]) -> &'static Path {
-    static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
-    let profile_dir = DIRECTORY.get_or_init(|| {
-        let test = std::env::current_exe().expect("a test binary has a path");
-        test.ancestors().nth(2).expect("<profile>/deps/<test>").to_owned()
-    });
-    let mut cargo = command(env!("CARGO"));
-    cargo.args(["build", "--quiet"]).args(what);
-    if profile_dir.ends_with("release") {
-        cargo.arg("--release");
-    }
-    let target_dir = profile_dir.parent().expect("the profile's directory lies in target");
-    run(cargo.arg("--target-dir").arg(target_dir).current_dir(crate_dir()));
-    profile_dir
+    binary().parent().expect("a file lies in a directory")
 }
 
 /// A machine with the library in `usr`, kdbs in `system` and the user's in

@@ -30,44 +30,37 @@ pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
 /// Optional features that are tested here.
 const FEATURES: &str = "gfxpack/remote,gfxpack/remote-cache";
 
-/// The gfxpack binary, built with the same profile as these tests.
+/// The gfxpack binary, built with the same profile as these tests. Beside it are the program that
+/// loads libMIOpen, the library that this preloads, and the C library.
 pub(crate) fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         let profile_dir = std::env::current_exe().expect("a test binary has a path");
         let profile_dir = profile_dir.ancestors().nth(2).expect("<profile>/deps/<test>");
-        // The tests of gfxpack and of the program that loads libMIOpen build these programs. Built
-        // together with all tests, as `cargo xtask test` does, nothing is compiled twice with other
-        // features.
-        let tests = ["--test", "command_line", "--test", "exports", "--features", FEATURES];
-        cargo(profile_dir, "test", &[&["--no-run", "--workspace"], &tests[..]].concat());
-        // No test builds the library that is preloaded into MIOpenDriver.
-        cargo(profile_dir, "build", &["--package", "gfxpack-miopen-probe", "--lib"]);
+        let mut cargo = command(env!("CARGO"));
+        // With an example named, cargo takes the features that tests have; of the whole workspace,
+        // so that nothing is compiled twice that was built for all tests.
+        cargo.args(["build", "--quiet", "--workspace", "--features", FEATURES, "--lib"]);
+        cargo.args(["--bin", "gfxpack", "--bin", "gfxpack-miopen-probe", "--example", "lookup"]);
+        // Build scripts of other crates depend on these variables; with them, crates would be
+        // compiled again.
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_"]
+                .iter()
+                .any(|start| text.starts_with(start))
+            {
+                cargo.env_remove(&name);
+            }
+        }
+        if profile_dir.ends_with("release") {
+            cargo.arg("--release");
+        }
+        let target_dir = profile_dir.parent().expect("the profile's directory lies in target");
+        let status = cargo.arg("--target-dir").arg(target_dir).current_dir(workspace()).status();
+        assert!(status.expect("cargo starts").success(), "gfxpack could not be built");
         profile_dir.join("gfxpack")
     })
-}
-
-/// Builds something with the same profile as these tests.
-fn cargo(profile_dir: &Path, action: &str, arguments: &[&str]) {
-    let mut cargo = command(env!("CARGO"));
-    cargo.args([action, "--quiet"]).args(arguments);
-    // Build scripts of other crates depend on these variables; with them, crates would be compiled
-    // again.
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_CRATE_"]
-            .iter()
-            .any(|start| text.starts_with(start))
-        {
-            cargo.env_remove(&name);
-        }
-    }
-    if profile_dir.ends_with("release") {
-        cargo.arg("--release");
-    }
-    let target_dir = profile_dir.parent().expect("the profile's directory lies in target");
-    let status = cargo.arg("--target-dir").arg(target_dir).current_dir(workspace()).status();
-    assert!(status.expect("cargo starts").success(), "gfxpack could not be built");
 }
 
 /// The result of running gfxpack.
