@@ -8,7 +8,7 @@ use gfxpack_model::Result;
 use gfxpack_model::package::{Content, PackageFile, PackageSpec};
 use gfxpack_package::{Compression, Format, Written};
 
-use crate::support::{awkward_spec, spec_with, tool};
+use super::support::{awkward_spec, spec_with, tool};
 
 /// The formats and compressions that are tested.
 pub(crate) const KINDS: [&str; 12] = [
@@ -51,6 +51,9 @@ pub(crate) enum Job {
 /// shell code to run first, such as `umask 077;`.
 pub(crate) fn command(before: &str, job: Job, kind: &str, inputs: &Path, out: &Path) -> Command {
     let program = std::env::current_exe().expect("a test knows its program");
+    // Two crates have this module, at different paths.
+    let (_crate, module) = module_path!().split_once("::").expect("a module");
+    let child = format!("{module}::child_process_writes_a_package");
     let job = match job {
         Job::Awkward => "awkward",
         Job::OneFile => "one-file",
@@ -59,13 +62,7 @@ pub(crate) fn command(before: &str, job: Job, kind: &str, inputs: &Path, out: &P
     command
         .args(["-c", &format!("{before} exec \"$0\" \"$@\"")])
         .arg(program)
-        .args([
-            "--exact",
-            "child::child_process_writes_a_package",
-            "--nocapture",
-            "--quiet",
-            "--ignored",
-        ])
+        .args(["--exact", &child, "--nocapture", "--quiet", "--ignored"])
         .env("GFXPACK_TEST_CHILD", format!("{job} {kind}"))
         .env("GFXPACK_TEST_INPUTS", inputs)
         .env("GFXPACK_TEST_OUT", out);

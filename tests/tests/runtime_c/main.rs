@@ -1,9 +1,0 @@
-//! The C library as programs in C and C++ use it.
-
-mod devices;
-mod faults;
-mod header;
-mod install;
-mod lookup;
-mod packages;
-mod support;
