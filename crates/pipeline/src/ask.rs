@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::error::{self, Error, ErrorKind::Incomplete, Result};
 use crate::kernel_library::{FileFact, MiopenFacts, ProblemsFact};
 use crate::ledger::SkipList;
-use crate::options::LibraryOptions;
+use crate::options::{LibraryOptions, ProblemOptions};
 use crate::progress::{Event, Progress, Step, Unit};
 use crate::rocfft::RocfftAnswer;
 use crate::skipped_lines;
@@ -71,8 +71,10 @@ impl LibraryAnswer {
 /// If problems can't be read, there is no library, or it can't be asked.
 pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<MiopenAnswer> {
     let cache = query.cache.directory()?;
-    let (problems, lists, problem_facts) = read(query.lists, query.strict, progress)?;
-    let library = stock_library::locate(&MIOPEN, query.library, &cache, progress)?;
+    let ProblemOptions { problems, strict, library: options, .. } = query.asking;
+    let (problems, lists, problem_facts) = read(problems, *strict, progress)?;
+    let source = options.miopen.as_ref();
+    let library = stock_library::locate(&MIOPEN, source, options, &cache, progress)?;
     let scratch = temporary_dir()?;
     let sources = Sources::in_library(&library)?;
     let compilable = compilable(&sources, query)?;
@@ -88,11 +90,10 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
         let mut merged: BTreeMap<KernelKey, AskedKey> = BTreeMap::new();
         let mut is_asked = false;
         for one in exact {
-            let mut options =
-                ask_options(one.clone(), &library, query.library, query.jobs, scratch.path())?;
-            options.sources = compilable.clone();
-            options.refused = skip_list.of(target);
-            let answers = match answers(&library, &problems, &options, progress) {
+            let mut ask = ask_options(one.clone(), &library, options, query.jobs, scratch.path())?;
+            ask.sources = compilable.clone();
+            ask.refused = skip_list.of(target);
+            let answers = match answers(&library, &problems, &ask, progress) {
                 Err(error) if error.is_of_target() => {
                     unasked.push((one, error));
                     continue;
@@ -100,7 +101,7 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
                 answers => answers?,
             };
             is_asked = true;
-            warn_of_databases(&answers, query.library, &one, progress)?;
+            warn_of_databases(&answers, options, &one, progress)?;
             if !answers.version.is_empty() {
                 version = answers.version;
             }
@@ -127,7 +128,7 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
         version,
         origin: library.origin.clone(),
         sha256: library.sha256,
-        uses: query.library.uses.unwrap_or(Uses::ALL).to_string(),
+        uses: options.uses.unwrap_or(Uses::ALL).to_string(),
         databases: used
             .into_iter()
             .map(|one| FileFact { file: file_name(&one.path), sha256: one.sha256 })
@@ -228,7 +229,7 @@ fn warn_of_databases(
     target: &Target,
     progress: &dyn Progress,
 ) -> Result<()> {
-    if !library.databases.is_empty() {
+    if !library.miopen_db.is_empty() {
         for directory in &answers.unused_databases {
             progress
                 .warning(&format!("{target}: `{}` has no database for it", directory.display()));

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use gfxpack_compile::{CompileError, Event as JobEvent, ExecutorOptions, History, Summary};
 use gfxpack_model::digest::Hasher;
@@ -16,7 +17,7 @@ use crate::failures;
 use crate::kdb_inputs::KdbInputs;
 use crate::kernel_files::{self, FormatOperations, Rows};
 use crate::ledger::{AbsentCounts, Ledger, Reason};
-use crate::options::{BuildOptions, KdbForm, processes};
+use crate::options::{BuildOptions, KdbForm, Via, processes};
 use crate::outputs::{OutputDigest, Outputs};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
@@ -79,8 +80,8 @@ pub(crate) fn reported<T>(
     run: impl FnOnce(&mut BuildFacts) -> Result<T>,
 ) -> Result<T> {
     let mut facts = BuildFacts::new();
-    facts.date = options.date.map_or(facts.date, Timestamp);
-    let files = FailureFiles::new(&options.out, shard, options.report.as_deref());
+    facts.date = options.environment().stated_epoch().map_or(facts.date, Timestamp);
+    let files = FailureFiles::new(&options.out, shard, options.page());
     progress.event(Event::BuildStarted { plan: &prepared.plan, files: &files });
     let ended = run(&mut facts);
     progress.event(Event::BuildEnded);
@@ -99,9 +100,9 @@ pub(crate) fn executor_options(
 ) -> Result<ExecutorOptions> {
     Ok(ExecutorOptions {
         jobs: processes(options.jobs),
-        time_limit: options.timeout,
+        time_limit: Duration::from_secs(options.timeout),
         cache_dir: prepared.cache.scratch.clone(),
-        shortcuts: options.shortcuts,
+        shortcuts: options.via == Via::Auto,
         remote: remote::workers(options)?,
         shared: remote::cache(options)?,
         retry_refused: options.retry_refused,

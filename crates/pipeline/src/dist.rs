@@ -9,6 +9,7 @@ use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::plan::KdbPlan;
 use gfxpack_plan::stored::Jobs;
+use gfxpack_toolchain::Search;
 
 use crate::ask::{LibraryAnswer, ListCoverage, coverage};
 use crate::build::{self, BuiltKdbs, MadeKdb, executor_options};
@@ -16,7 +17,9 @@ use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::kdb_check::{KdbCheck, TargetCheck};
 use crate::ledger::{self, Absences, Reason};
-use crate::options::{BuildOptions, PackageOptions, PrepareOptions};
+use crate::options::{
+    BuildOptions, CacheOptions, PackageOptions, PrepareOptions, Purpose, processes,
+};
 use crate::prepare::{self, Preparation, Prepared};
 use crate::progress::{Event, Progress};
 use crate::shards::stored::Stored;
@@ -27,15 +30,30 @@ use crate::{hidden_kdbs, packages, record};
 /// The options of a run.
 #[derive(Debug)]
 pub struct DistOptions {
-    /// What the plan is made from. Its `inputs` are ignored if there is a stored
-    /// plan.
-    pub prepare: PrepareOptions,
-    /// A stored plan, used in place of inputs.
-    pub stored_plan: Option<PathBuf>,
-    /// How jobs are run and kdbs written.
+    /// What is built, and how.
     pub build: BuildOptions,
     /// How packages are made; `None` for no packages.
     pub package: Option<PackageOptions>,
+    /// Where toolchains are looked for.
+    pub search: Search,
+    /// The cache of objects.
+    pub cache: CacheOptions,
+}
+
+impl DistOptions {
+    /// What the plan is made from, if none is stored.
+    pub fn prepare(&self) -> PrepareOptions<'_> {
+        let Self { build, package, search, cache } = self;
+        PrepareOptions {
+            inputs: &build.inputs,
+            search,
+            cache,
+            purpose: if build.dry_run { Purpose::Look } else { Purpose::Build },
+            jobs: build.jobs,
+            allow_partial: build.allow_partial,
+            stated_license: package.as_ref().and_then(PackageOptions::stated_license),
+        }
+    }
 }
 
 /// A run whose inputs were read and whose plan is made.
@@ -70,18 +88,16 @@ impl<'a> Dist<'a> {
     /// # Errors
     /// Like [`prepare::gather`] and [`prepare::PlanInputs::plan`], and if a stored plan can't be run here.
     pub fn prepare(options: &'a DistOptions, progress: &dyn Progress) -> Result<Preparation<Self>> {
-        let prepare = &options.prepare;
-        let prepared = match &options.stored_plan {
+        let prepare = options.prepare();
+        options.build.environment().epoch()?;
+        options.build.check()?;
+        let prepared = match &options.build.plan {
             Some(plan) => {
-                let cache = Cache::open_for(&prepare.cache, prepare.purpose)?;
-                Stored::open(plan)?.prepare(
-                    &Jobs::All,
-                    cache,
-                    &prepare.search,
-                    progress.cancel(),
-                )?
+                let cache = Cache::open_for(prepare.cache, prepare.purpose)?;
+                let stored = Stored::open(plan)?;
+                stored.prepare(&Jobs::All, cache, prepare.search, progress.cancel())?
             }
-            None => match prepare::gather(prepare, progress)? {
+            None => match prepare::gather(&prepare, progress)? {
                 Preparation::ToDo(plan_inputs) => plan_inputs.plan()?,
                 Preparation::NothingToDo(coverage) => {
                     return Ok(Preparation::NothingToDo(coverage));
@@ -110,7 +126,7 @@ impl<'a> Dist<'a> {
         let kdbs = &self.prepared.plan.kdbs;
         let targets: Vec<Target> = kdbs.iter().map(|kdb| kdb.target.clone()).collect();
         packages::check(&release, &targets, &options)?;
-        let shipped = ShippedDatabases::find(&options.tuning, &targets, progress)?;
+        let shipped = ShippedDatabases::find(&options.with_perfdb, &targets, progress)?;
         Ok(Some(PackageSettings { options, release, shipped }))
     }
 
@@ -185,7 +201,7 @@ impl<'a> Dist<'a> {
             |kdb: &MadeKdb| packages::of_kdb(&settings.release, &settings.options, library, kdb);
         let releases: Vec<Release> = kdbs.iter().map(release_of).collect();
         let kdbs: Vec<(&MadeKdb, &Release)> = kdbs.iter().zip(&releases).collect();
-        let inputs = &self.options.prepare.inputs;
+        let inputs = &self.options.build.inputs;
         hidden_kdbs::warn(&kdbs, &inputs.missing_from, progress);
         let to_write = packages::to_write(&kdbs, &settings.shipped, &settings.options)?;
         let outputs = prepared.cache.outputs(out)?;
@@ -208,7 +224,6 @@ impl<'a> Dist<'a> {
     pub fn check_kdbs(
         &self,
         finished: &FinishedDist,
-        jobs: usize,
         progress: &dyn Progress,
         each: &mut dyn FnMut(&TargetCheck),
     ) -> Result<()> {
@@ -225,13 +240,13 @@ impl<'a> Dist<'a> {
         let without_source = finished.absences.without_source();
         let check = KdbCheck {
             library: &answer.library,
-            options: &self.options.prepare.inputs.library,
+            options: &self.options.build.inputs.asking.library,
             problems: &answer.problems,
             files: &files,
             compilable: &answer.compilable,
             without_source: &without_source,
             not_built: &not_built,
-            jobs,
+            jobs: processes(self.options.build.jobs),
         };
         let targets = finished.kdbs.iter().map(|kdb| kdb.target.clone()).collect();
         check.run(&targets, progress, each)

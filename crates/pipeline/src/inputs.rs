@@ -28,7 +28,7 @@ use crate::error::{self, Result};
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::{self, Absent, Reason, SkipList};
 use crate::missing_from::{ExistingCount, ExistingKeys};
-use crate::options::InputOptions;
+use crate::options::{InputOptions, PrepareOptions};
 use crate::source_tree;
 use crate::text::{counted, if_any, joined};
 use crate::text_file::read_text;
@@ -42,30 +42,32 @@ pub use collector::{Inputs, ReadInputs};
 ///
 /// # Errors
 /// If inputs contradict each other, can't be read, or have no kernel.
-pub fn read(inputs: &InputOptions, answer: &LibraryAnswer) -> Result<ReadInputs> {
+pub fn read(options: &PrepareOptions<'_>, answer: &LibraryAnswer) -> Result<ReadInputs> {
+    let PrepareOptions { inputs, allow_partial, .. } = *options;
+    let stated = options.stated_license.as_ref();
     if let LibraryAnswer::Rocfft(answer) = answer {
         let mut collector = InputCollector::new(inputs)?;
         collector.rocfft(answer)?;
-        return collector.finish(inputs);
+        return collector.finish(inputs, stated, allow_partial);
     }
     let miopen = answer.miopen();
     check_combination(inputs, miopen.is_some())?;
     let mut collector = InputCollector::new(inputs)?;
-    for file in &inputs.manifests {
+    for file in &inputs.manifest {
         collector.manifest(file)?;
     }
     if !inputs.keys.is_empty() || miopen.is_some() {
         // MIOpen looks for the manifests' kernels too.
         collector.inputs.library.consumer = Consumer::Miopen;
-        let dirs = source_dirs(&inputs.source_dirs)?;
+        let dirs = source_dirs(&inputs.source_dir)?;
         for file in &inputs.keys {
             collector.key_list(file, &dirs, inputs)?;
         }
         if collector.inputs.library.version.is_none() && miopen.is_none() {
-            collector.inputs.library.version = source_tree::miopen_version(&inputs.source_dirs);
+            collector.inputs.library.version = source_tree::miopen_version(&inputs.source_dir);
         }
         if miopen.is_none() {
-            collector.inputs.library.prefix = source_tree::miopen_prefix(&inputs.source_dirs);
+            collector.inputs.library.prefix = source_tree::miopen_prefix(&inputs.source_dir);
         }
         if let Some(answer) = miopen {
             collector.miopen(answer, &dirs, inputs.dfsg())?;
@@ -73,26 +75,26 @@ pub fn read(inputs: &InputOptions, answer: &LibraryAnswer) -> Result<ReadInputs>
     }
     let counts = collector.requests.iter().filter_map(|request| unknown_count(&request.target));
     collector.inputs.warnings.extend(counts);
-    collector.finish(inputs)
+    collector.finish(inputs, stated, allow_partial)
 }
 
 /// Checks that there are inputs, and that each has what it needs.
 fn check_combination(inputs: &InputOptions, is_asked: bool) -> Result<()> {
-    if inputs.manifests.is_empty() && inputs.keys.is_empty() && !is_asked {
+    if inputs.manifest.is_empty() && inputs.keys.is_empty() && !is_asked {
         return Err(error::usage(
             "no kernels are given",
             "give what programs compute with --problems FILE or --plans FILE, keys with --keys FILE --source-dir \
              DIR, or a manifest with --manifest FILE",
         ));
     }
-    if !inputs.keys.is_empty() && inputs.source_dirs.is_empty() {
+    if !inputs.keys.is_empty() && inputs.source_dir.is_empty() {
         return Err(error::usage(
             "failed to look up the sources of keys: no --source-dir is given",
             "give the directory that holds them, as --source-dir MIOpen/src/kernels; what is below is \
              searched too",
         ));
     }
-    if !inputs.source_dirs.is_empty() && inputs.keys.is_empty() && !is_asked {
+    if !inputs.source_dir.is_empty() && inputs.keys.is_empty() && !is_asked {
         return Err(error::usage(
             "failed to use --source-dir: no keys are given",
             "give keys with --keys FILE, or problems with --problems FILE",
@@ -106,7 +108,7 @@ fn check_combination(inputs: &InputOptions, is_asked: bool) -> Result<()> {
 /// # Errors
 /// If there are other inputs.
 pub(crate) fn check_fft_plans_alone(inputs: &InputOptions) -> Result<()> {
-    let others = [&inputs.manifests, &inputs.keys, &inputs.source_dirs, &inputs.missing_from];
+    let others = [&inputs.manifest, &inputs.keys, &inputs.source_dir, &inputs.missing_from];
     if others.iter().any(|others| !others.is_empty()) {
         return Err(error::usage(
             "failed to use --plans with other kernels: rocFFT's go into files of their own",
@@ -165,7 +167,7 @@ impl InputCollector {
     /// A collector that knows only the targets and the keys that are not built
     /// again.
     fn new(inputs: &InputOptions) -> Result<Self> {
-        let targets = distinct(&inputs.targets)?;
+        let targets = inputs.targets()?;
         let request = |target| TargetRequest {
             target,
             // Until `finish` sets it.
@@ -286,8 +288,7 @@ impl InputCollector {
     }
 
     /// Drops the keys of sources that may not be compiled because of their licences.
-    fn leave_out(&mut self, options: &InputOptions) -> Result<()> {
-        let stated = options.stated_license.as_ref();
+    fn leave_out(&mut self, options: &InputOptions, stated: Option<&SourceLicense>) -> Result<()> {
         let left_out = &mut self.left_out;
         for (source, known) in &self.inputs.library.licenses {
             let stated = stated.filter(|_| known.is_empty());
@@ -358,9 +359,14 @@ impl InputCollector {
         }
     }
 
-    fn finish(mut self, options: &InputOptions) -> Result<ReadInputs> {
-        self.leave_out(options)?;
-        if !self.wrong_paths.is_empty() && !options.allow_partial {
+    fn finish(
+        mut self,
+        options: &InputOptions,
+        stated: Option<&SourceLicense>,
+        allow_partial: bool,
+    ) -> Result<ReadInputs> {
+        self.leave_out(options, stated)?;
+        if !self.wrong_paths.is_empty() && !allow_partial {
             return Err(error::inputs(self.wrong_paths));
         }
         self.inputs.warnings.extend(self.wrong_paths.iter().map(ToString::to_string));
@@ -376,7 +382,7 @@ impl InputCollector {
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
             // Duplicates within one file were found when it was read.
-            let several = options.manifests.len() + options.keys.len() > 1;
+            let several = options.manifest.len() + options.keys.len() > 1;
             let keys = if several { &request.keys[..] } else { &[] };
             for (key, _) in keys {
                 if let Some(first) = seen.insert(&key.key, &key.location) {

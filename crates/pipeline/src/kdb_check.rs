@@ -11,7 +11,7 @@ use gfxpack_process::temporary_dir;
 use crate::ask::{self, ask_options, show_progress};
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_files;
-use crate::options::LibraryOptions;
+use crate::options::{LibraryOptions, ProblemOptions};
 use crate::progress::Progress;
 use crate::stock_library::{self, LibraryQuery};
 use crate::text::joined;
@@ -44,7 +44,7 @@ pub fn check_kdbs(
     progress: &dyn Progress,
     each: &mut dyn FnMut(&TargetCheck),
 ) -> Result<()> {
-    if query.lists.is_empty() {
+    if query.asking.problems.is_empty() {
         return Err(error::usage(
             "failed to start: no problems are given",
             "give what programs compute, as --problems FILE",
@@ -56,12 +56,14 @@ pub fn check_kdbs(
         targets = files.iter().map(target).collect::<Result<_>>()?;
     }
     let cache = query.cache.directory()?;
-    let (problems, ..) = ask::read(query.lists, query.strict, progress)?;
-    let library = stock_library::locate(&MIOPEN, query.library, &cache, progress)?;
+    let ProblemOptions { problems, strict, library: options, .. } = query.asking;
+    let (problems, ..) = ask::read(problems, *strict, progress)?;
+    let source = options.miopen.as_ref();
+    let library = stock_library::locate(&MIOPEN, source, options, &cache, progress)?;
     let compilable = ask::compilable(&Sources::in_library(&library)?, query)?;
     let check = KdbCheck {
         library: &library,
-        options: query.library,
+        options,
         problems: &problems,
         files,
         compilable: &compilable,

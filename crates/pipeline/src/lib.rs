@@ -1,8 +1,8 @@
 //! The main job as a library: it reads inputs, makes a plan, runs its jobs,
 //! assembles and verifies kdbs, writes packages, and records what was made.
 //!
-//! Options come in as plain values ([`options`]), events go out ([`progress`]);
-//! nothing here knows a command line or a terminal. Begin with [`dist::Dist`].
+//! Options come in as the command line has them ([`options`]), events go out ([`progress`]);
+//! nothing here knows a terminal. Begin with [`dist::Dist`].
 //!
 //! ```
 //! use gfxpack_pipeline::error::ErrorKind;
@@ -23,6 +23,7 @@ pub mod device_code;
 pub mod device_packages;
 pub mod dist;
 pub mod doctor;
+pub mod environment;
 pub mod error;
 pub mod exit_code;
 pub mod explain;

@@ -43,6 +43,7 @@ impl PackageKdbs<'_> {
     /// If a kdb is damaged, empty, or known to lack kernels, the options don't
     /// fit, or a package can't be written.
     pub fn run(&self, progress: &dyn Progress) -> Result<MadePackages> {
+        self.options.environment.epoch()?;
         let temporary = temporary_dir()?;
         let cache = self.cache.directory().unwrap_or_else(|_| temporary.path().to_owned());
         let digests = self.cache.file_digests(&cache);
@@ -85,7 +86,7 @@ impl PackageKdbs<'_> {
         for (_, release) in &kdbs {
             packages::check(release, &targets, &options)?;
         }
-        let shipped = ShippedDatabases::find(&self.options.tuning, &targets, progress)?;
+        let shipped = ShippedDatabases::find(&self.options.with_perfdb, &targets, progress)?;
         std::fs::create_dir_all(self.out).map_err(error::io("create", self.out))?;
         let signer = packages::signer(self.options)?;
         let signer = signer.as_ref();

@@ -15,7 +15,7 @@ use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::inputs::{self, Inputs, ReadInputs};
 use crate::missing_from::ExistingCount;
-use crate::options::{PrepareOptions, Purpose};
+use crate::options::{PrepareOptions, Purpose, processes};
 use crate::progress::Progress;
 use crate::rayon_workers::RayonWorkers;
 use crate::rocfft;
@@ -128,24 +128,24 @@ pub struct PlanInputs {
 /// If the options or the inputs are wrong, no toolchain builds a target, or the
 /// cache can't be opened.
 pub fn gather(
-    options: &PrepareOptions,
+    options: &PrepareOptions<'_>,
     progress: &dyn Progress,
 ) -> Result<Preparation<PlanInputs>> {
-    if options.inputs.targets.is_empty() {
+    let clock = Clock::at(options.inputs.asking.library.environment.epoch()?);
+    if options.inputs.target.is_empty() {
         return Err(error::usage(
             "failed to start: no target is given",
             "say which GPU to build for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
-    let clock = Clock::at(options.source_date_epoch);
     let answer = ask_library(options, progress)?;
-    let mut read = inputs::read(&options.inputs, &answer)?;
+    let mut read = inputs::read(options, &answer)?;
     if read.requests.is_empty() {
         return Ok(Preparation::NothingToDo(read.inputs.coverage));
     }
-    let cache = Cache::open_for(&options.cache, options.purpose)?;
+    let cache = Cache::open_for(options.cache, options.purpose)?;
     let toolchains = {
-        let mut found = cache.toolchains(&options.search, progress.cancel())?;
+        let mut found = cache.toolchains(options.search, progress.cancel())?;
         choose(&mut found, &mut read)?
     };
     if options.purpose == Purpose::Build {
@@ -157,31 +157,29 @@ pub fn gather(
 
 /// Asks a library for its kernels, if problems or plans are given. Failures are reported now,
 /// before hours of work, and end the run unless they are allowed.
-fn ask_library(options: &PrepareOptions, progress: &dyn Progress) -> Result<LibraryAnswer> {
-    let inputs = &options.inputs;
-    let targets = inputs::distinct(&inputs.targets)?;
-    let judged = |asked: Result<()>| if inputs.allow_partial { Ok(()) } else { asked };
-    let query = |lists| LibraryQuery {
-        lists,
-        strict: inputs.strict,
-        library: &inputs.library,
+fn ask_library(options: &PrepareOptions<'_>, progress: &dyn Progress) -> Result<LibraryAnswer> {
+    let inputs = options.inputs;
+    let targets = inputs.targets()?;
+    let judged = |asked: Result<()>| if options.allow_partial { Ok(()) } else { asked };
+    let query = LibraryQuery {
+        asking: &inputs.asking,
         targets: &targets,
-        jobs: options.jobs,
-        source_dirs: &inputs.source_dirs,
+        jobs: processes(options.jobs),
+        source_dirs: &inputs.source_dir,
         dfsg: inputs.dfsg(),
         skip_refused: &inputs.skip_refused,
-        cache: &options.cache,
+        cache: options.cache,
     };
-    if !inputs.fft_plans.is_empty() {
+    if !inputs.asking.rocfft.plans.is_empty() {
         inputs::check_fft_plans_alone(inputs)?;
-        let answer = rocfft::ask_rocfft(&query(&inputs.fft_plans), progress)?;
+        let answer = rocfft::ask_rocfft(&query, progress)?;
         judged(rocfft::report_failures(&answer, WITHOUT_FAILED, progress))?;
         return Ok(LibraryAnswer::Rocfft(Box::new(answer)));
     }
-    if inputs.problems.is_empty() {
+    if inputs.asking.problems.is_empty() {
         return Ok(LibraryAnswer::Nothing);
     }
-    let answer = ask::ask_miopen(&query(&inputs.problems), progress)?;
+    let answer = ask::ask_miopen(&query, progress)?;
     judged(ask::report_failures(&answer, WITHOUT_FAILED, progress))?;
     Ok(LibraryAnswer::Miopen(Box::new(answer)))
 }

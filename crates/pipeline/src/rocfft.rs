@@ -11,7 +11,7 @@ use gfxpack_process::{ScratchDir, temporary_dir};
 use gfxpack_rocfft::{
     AskOptions, FftPlan, InstalledCache, Kernel, PlanFailure, ROCFFT, ask, check, read_plans,
 };
-use gfxpack_stock_library::{ElfFile, Library};
+use gfxpack_stock_library::{ElfFile, Library, LibrarySource};
 use serde::Serialize;
 
 use crate::error::{self, Error, Result};
@@ -63,7 +63,8 @@ pub fn ask_rocfft(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<R
     let cache = query.cache.directory()?;
     let (plans, lists) = read(query, progress)?;
     query.targets.iter().try_for_each(check_target)?;
-    let library = locate(query.library, &cache, progress)?;
+    let library =
+        locate(query.asking.rocfft.rocfft.as_ref(), &query.asking.library, &cache, progress)?;
     let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
     let mut sources = Sources::new()?;
     for target in query.targets {
@@ -154,13 +155,18 @@ impl RocfftAnswer {
     }
 }
 
-/// The librocfft that the options name, unpacked below `cache` if it has to be
+/// The librocfft that `source` names, or the installed one, unpacked below `cache` if it has to be
 /// downloaded.
 ///
 /// # Errors
 /// If there is no librocfft.
-pub fn locate(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -> Result<Library> {
-    stock_library::locate(&ROCFFT, options, cache, progress)
+pub fn locate(
+    source: Option<&LibrarySource>,
+    options: &LibraryOptions,
+    cache: &Path,
+    progress: &dyn Progress,
+) -> Result<Library> {
+    stock_library::locate(&ROCFFT, source, options, cache, progress)
 }
 
 /// Calls a function with the options for asking a library about a target.
@@ -216,9 +222,9 @@ fn read(
     progress: &dyn Progress,
 ) -> Result<(Vec<FftPlan>, Vec<ProblemsFact>)> {
     let (mut all, mut facts) = (BTreeSet::new(), Vec::new());
-    for path in query.lists {
+    for path in &query.asking.rocfft.plans {
         let (own, skipped) = read_plans(&display(path), open(path)?)?;
-        skipped_lines::report(&display(path), &skipped, query.strict, progress)?;
+        skipped_lines::report(&display(path), &skipped, query.asking.strict, progress)?;
         let own: BTreeSet<FftPlan> = own.into_iter().collect();
         facts.push(ProblemsFact::of_list(path, &own));
         all.extend(own);

@@ -421,7 +421,7 @@ fn writers(package: &PackageToWrite<'_>, options: &PackageOptions) -> Vec<Writer
 
 /// The writers for the requested formats.
 fn formats(options: &PackageOptions) -> Vec<Writer> {
-    let chosen = FORMATS.iter().filter(|(.., format)| options.formats.contains(format));
+    let chosen = FORMATS.iter().filter(|(.., format)| options.format.contains(format));
     let writer = |(name, _, format): &(&'static str, _, Format)| Writer {
         name,
         format: format.compressed(options.compression),

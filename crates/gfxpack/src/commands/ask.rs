@@ -10,10 +10,10 @@ use gfxpack_pipeline::stock_library::LibraryQuery;
 use gfxpack_pipeline::{asked_keys, inputs, rocfft};
 use serde::Serialize;
 
-use crate::args::{Ask, ProblemArgs, TargetList};
+use crate::args::{Ask, TargetList};
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::options::{cache_dir, library_options, rocfft_options};
+use crate::options::cache_dir;
 use crate::output::{Output, counted, display, message, to_file};
 use crate::progress::Reporter;
 
@@ -34,11 +34,8 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
             "say which GPU to ask for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
-    let ProblemArgs { problems, strict, library, rocfft } = &args.asking;
     let query = LibraryQuery {
-        lists: problems,
-        strict: *strict,
-        library: &library_options(library, environment),
+        asking: &args.asking,
         targets: &inputs::distinct(&TargetList::of(&args.target))?,
         jobs: processes(args.jobs),
         source_dirs: &[],
@@ -46,9 +43,7 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
         skip_refused: &[],
         cache: &cache_dir(&args.cache, environment),
     };
-    if !rocfft.plans.is_empty() {
-        let library = &rocfft_options(library, rocfft.rocfft.as_ref(), environment);
-        let query = LibraryQuery { lists: &rocfft.plans, library, ..query };
+    if !args.asking.rocfft.plans.is_empty() {
         return ask_rocfft(&query, args, context);
     }
     let reporter = Reporter::new(context);

@@ -37,11 +37,12 @@ pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
         }
     };
     check_variables(&environment, &mut findings);
-    let libraries = lookup::miopen_places(&args.asked).libraries(machine.rocm_path.as_deref())?;
+    let libraries =
+        lookup::miopen_places(&args.asked).libraries(machine.run.rocm_path.as_deref())?;
     let versions = check_libraries(&libraries, &mut findings);
-    check_device_code(machine.rocm_path.as_deref(), &targets, &mut findings);
+    check_device_code(machine.run.rocm_path.as_deref(), &targets, &mut findings);
     check_rocfft(
-        machine.rocm_path.as_deref(),
+        machine.run.rocm_path.as_deref(),
         &targets,
         &machine.rocfft,
         args.deep,

@@ -14,7 +14,6 @@ use serde_json::json;
 
 use super::detect;
 use crate::args::{Lookup, LookupArgs, Program};
-use crate::environment;
 use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::{Output, display, joined, message};
 
@@ -171,7 +170,7 @@ pub(super) fn directories(
 
 /// The libMIOpen that looks, or where to look for it.
 pub(super) fn miopen_places(asked: &LookupArgs) -> MiopenPlaces {
-    MiopenPlaces { given: asked.miopen.clone(), pythons: environment::pythons() }
+    MiopenPlaces { given: asked.miopen.clone(), pythons: gfxpack_pipeline::environment::pythons() }
 }
 
 /// The usual directories; prints notes about them.

@@ -13,7 +13,7 @@ use super::dist::report_kdbs;
 use crate::args::Merge;
 use crate::context::Context;
 use crate::fail::Result;
-use crate::options::{cache_options, kdb_form};
+use crate::options::cache_options;
 use crate::output::{Output, if_any, message};
 use crate::progress::Reporter;
 
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Merge, context: &Context) -> Result {
         plan: &args.plan,
         out,
         allow_partial: args.allow_partial,
-        form: kdb_form(args.form),
+        form: args.form,
         cache: &cache_options(&args.cache, environment)?,
     };
     let merged = merge.run(&Reporter::new(context))?;

@@ -6,18 +6,17 @@ use super::dist::report_packages;
 use crate::args::Package;
 use crate::context::Context;
 use crate::fail::Result;
-use crate::options::{cache_options, package_options};
+use crate::options::cache_options;
 use crate::progress::Reporter;
 
 /// Verifies and packages each kdb.
 pub(crate) fn run(args: &Package, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
-    let options = package_options(&args.packaging, environment)?;
     let package = PackageKdbs {
         kdbs: &args.kdbs,
         out: &args.out,
         allow_partial: args.allow_partial,
-        options: &options,
+        options: &args.packaging,
         cache: &cache_options(&args.cache, environment)?,
     };
     output.building();

@@ -126,7 +126,7 @@ impl InputCollector {
         };
         let mut list = read_keys(file, &name)?;
         if let Some((first, lines)) = list.unread.take() {
-            if inputs.strict {
+            if inputs.asking.strict {
                 return Err(first.into());
             }
             let more = if_any(lines - 1, |_| format!(" ({lines} such lines)"));

@@ -42,12 +42,12 @@ pub(crate) fn write(
         let page = page::page(facts, plan, &prepared.inputs.library, &summary);
         replace(path, page)?;
     }
-    if options.annotations {
+    if options.environment().github_actions {
         for line in annotations::github(&facts.failures, plan) {
             progress.event(Event::Annotation(&line));
         }
     }
-    if let Some(path) = &options.junit {
+    if let Some(path) = options.junit() {
         let write = || match Destination::follow(path)? {
             Destination::File(path) => {
                 write_atomic_with(&path, |out| junit::write(facts, prepared, out))

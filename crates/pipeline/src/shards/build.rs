@@ -49,6 +49,7 @@ pub fn run(
     build: &BuildOptions,
     progress: &dyn Progress,
 ) -> Result<BuiltShard> {
+    build.check()?;
     let stored = Stored::open(plan)?;
     let chosen = |job: Digest| by_hash(job, shard.count()) == shard.index();
     let digest = stored.digest();

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use gfxpack_miopen::Problem;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_pipeline::kdb_check::{TargetCheck, check_kdbs};
-use gfxpack_pipeline::options::processes;
+use gfxpack_pipeline::options::{ProblemOptions, processes};
 use gfxpack_pipeline::stock_library::LibraryQuery;
 use gfxpack_pipeline::text::key_in_words;
 use gfxpack_runtime::NearestKeys;
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::args::{CheckKdb, TargetList};
 use crate::context::Context;
 use crate::fail::Result;
-use crate::options::{cache_dir, library_options};
+use crate::options::cache_dir;
 use crate::output::{Output, counted, if_any, joined, message};
 use crate::progress::Reporter;
 
@@ -25,10 +25,14 @@ const SHOWN: usize = 20;
 /// Checks the kdbs for every device in their names.
 pub(super) fn run(args: &CheckKdb, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
-    let query = LibraryQuery {
-        lists: &args.problems,
+    let asking = ProblemOptions {
+        problems: args.problems.clone(),
         strict: args.strict,
-        library: &library_options(&args.library, environment),
+        library: args.library.clone(),
+        ..ProblemOptions::default()
+    };
+    let query = LibraryQuery {
+        asking: &asking,
         targets: &TargetList::of(&args.target),
         jobs: processes(args.jobs),
         source_dirs: &[],
