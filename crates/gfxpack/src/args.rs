@@ -9,14 +9,13 @@ mod packaging;
 mod problems;
 mod runtime;
 
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Parser, Subcommand};
 use gfxpack_pipeline::exit_code::MEANINGS;
 use gfxpack_pipeline::options::{
-    BuildOptions, CacheArgs, CompilerArgs, InputOptions, KdbForm, PackageOptions,
+    BuildOptions, CompilerArgs, InputOptions, MergeOptions, PackageKdbs, PackageOptions,
 };
 pub(crate) use gfxpack_pipeline::options::{
     CacheDir, LAYOUTS, TargetList, ToolchainArgs, one_of, whole_file,
@@ -33,7 +32,7 @@ pub(crate) use harvest::{
     TuneEnv, TunePlan,
 };
 pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, SelectObject};
-pub(crate) use packaging::{Install, Package, Recipe, Repo, Verify};
+pub(crate) use packaging::{Install, Recipe, Repo, Verify};
 pub(crate) use problems::ProblemsCommand;
 pub(crate) use runtime::{Detect, Doctor, Hardware, Lookup, LookupArgs, Program, SYSFS, Which};
 
@@ -99,14 +98,14 @@ pub(crate) enum Command {
     /// Also takes the sources of its kernels out of it.
     Miopen(Box<MiopenCommand>),
     /// Package kdbs that exist
-    Package(Box<Package>),
+    Package(Box<PackageKdbs>),
     /// Write relations of kernels for packages that you build yourself
     ///
     /// Substitution variables for debhelper, and answers for rpm's dependency generators.
     #[command(subcommand)]
     Recipe(Recipe),
     /// Merge the shards of a stored plan into kdbs
-    Merge(Box<Merge>),
+    Merge(Box<MergeOptions>),
     /// Make a repository of packages, for apt, dnf and zypper
     Repo(Repo),
     /// Install the kernel packages for this machine's GPUs
@@ -217,35 +216,6 @@ pub(crate) struct PlanCommand {
     /// `build --plan DIR`
     #[arg(long, value_name = "DIR", conflicts_with_all = ["explain", "stage", "commands", "allow_read"])]
     pub(crate) out: Option<PathBuf>,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Merge {
-    /// Directories that shards were built into
-    #[arg(required = true, value_name = "DIR")]
-    pub(crate) dirs: Vec<PathBuf>,
-    /// Their plan
-    #[arg(long, value_name = "DIR")]
-    pub(crate) plan: PathBuf,
-    /// Output directory; kdbs go to DIR/kdb
-    #[arg(long, value_name = "DIR", required_unless_present = "missing")]
-    pub(crate) out: Option<PathBuf>,
-    /// Merge nothing; print the shards that are to run, or to run again, as a
-    /// scheduler takes them for an array: 1,4-6; nothing if all are done
-    #[arg(long, conflicts_with_all = ["out", "allow_partial"])]
-    pub(crate) missing: bool,
-    /// How many shards there are, for --missing [default: as a shard that is
-    /// done says]
-    #[arg(long, value_name = "N", requires = "missing")]
-    pub(crate) shards: Option<NonZeroU32>,
-    /// Merge even if shards or kernels are missing; the kdbs' manifest lists
-    /// them, and `package` needs --allow-partial for these kdbs
-    #[arg(long)]
-    pub(crate) allow_partial: bool,
-    #[command(flatten)]
-    pub(crate) form: KdbForm,
-    #[command(flatten)]
-    pub(crate) cache: CacheArgs,
 }
 
 #[derive(Debug, Subcommand)]

@@ -13,15 +13,23 @@ use gfxpack_model::{KernelKey, Target, processors};
 use gfxpack_process::temporary_dir;
 use serde::Serialize;
 
+use crate::build::MadeKdb;
 use crate::error::{self, Error, ErrorKind::Incomplete, Result};
+use crate::kdb_check::{KdbCheck, TargetCheck};
 use crate::kernel_library::{FileFact, MiopenFacts, ProblemsFact};
-use crate::ledger::SkipList;
-use crate::options::{LibraryOptions, ProblemOptions};
+use crate::ledger::{Absences, Reason, SkipList};
+use crate::options::{
+    BuildOptions, InputOptions, LibraryOptions, PrepareOptions, ProblemOptions, processes,
+};
 use crate::progress::{Event, Progress, Step, Unit};
-use crate::rocfft::RocfftAnswer;
+use crate::rocfft::{self, RocfftAnswer};
 use crate::skipped_lines;
 use crate::stock_library::{self, LibraryQuery};
 use crate::text::{counted, file_name, joined};
+
+/// The hint about problems or plans that a library failed on.
+const WITHOUT_FAILED: &str = "each is named above; take them out of the list, or go on without \
+                              their kernels by --allow-partial";
 
 /// libMIOpen's answer: the kernels that it asks for.
 pub struct MiopenAnswer {
@@ -56,6 +64,58 @@ pub enum LibraryAnswer {
 }
 
 impl LibraryAnswer {
+    /// Asks a library for its kernels, if problems or plans are given. Failures are reported now,
+    /// before hours of work, and end the run unless they are allowed.
+    pub(crate) fn ask(options: &PrepareOptions<'_>, progress: &dyn Progress) -> Result<Self> {
+        let inputs = options.inputs;
+        let judged = |asked: Result<()>| if options.allow_partial { Ok(()) } else { asked };
+        let query = LibraryQuery { inputs, jobs: processes(options.jobs), cache: options.cache };
+        if !inputs.asking.rocfft.plans.is_empty() {
+            rocfft::check_alone(inputs)?;
+            let answer = rocfft::ask_rocfft(&query, progress)?;
+            judged(rocfft::report_failures(&answer, WITHOUT_FAILED, progress))?;
+            return Ok(Self::Rocfft(Box::new(answer)));
+        }
+        if inputs.asking.problems.is_empty() {
+            return Ok(Self::Nothing);
+        }
+        let answer = ask_miopen(&query, progress)?;
+        judged(report_failures(&answer, WITHOUT_FAILED, progress))?;
+        Ok(Self::Miopen(Box::new(answer)))
+    }
+
+    /// Lets the library look for its kernels in these files, and passes libMIOpen's result for each
+    /// target to `each`.
+    pub(crate) fn check(
+        &self,
+        kdbs: &[MadeKdb],
+        absences: &Absences,
+        options: &BuildOptions,
+        progress: &dyn Progress,
+        each: &mut dyn FnMut(&TargetCheck),
+    ) -> Result<()> {
+        let answer = match self {
+            Self::Nothing => return Ok(()),
+            Self::Rocfft(answer) => return answer.check(kdbs, progress),
+            Self::Miopen(answer) => answer,
+        };
+        let files: Vec<PathBuf> = kdbs.iter().map(|kdb| kdb.path.clone()).collect();
+        let is_to_build = |reason: Reason| reason.is_missing() || reason == Reason::Skipped;
+        let not_built = absences.all().filter(|(_, one)| is_to_build(one.reason));
+        let not_built = not_built.map(|(_, one)| &one.key).collect();
+        let check = KdbCheck {
+            library: &answer.library,
+            options: &options.inputs.asking.library,
+            problems: &answer.problems,
+            files: &files,
+            compilable: &answer.compilable,
+            without_source: &absences.without_source(),
+            not_built: &not_built,
+            jobs: processes(options.jobs),
+        };
+        check.run(&kdbs.iter().map(|kdb| kdb.target.clone()).collect(), progress, each)
+    }
+
     /// The answer of libMIOpen, if it was asked.
     pub fn miopen(&self) -> Option<&MiopenAnswer> {
         match self {
@@ -71,21 +131,22 @@ impl LibraryAnswer {
 /// If problems can't be read, there is no library, or it can't be asked.
 pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<MiopenAnswer> {
     let cache = query.cache.directory()?;
-    let ProblemOptions { problems, strict, library: options, .. } = query.asking;
+    let targets = query.inputs.targets()?;
+    let ProblemOptions { problems, strict, library: options, .. } = &query.inputs.asking;
     let (problems, lists, problem_facts) = read(problems, *strict, progress)?;
     let source = options.miopen.as_ref();
     let library = stock_library::locate(&MIOPEN, source, options, &cache, progress)?;
     let scratch = temporary_dir()?;
     let sources = Sources::in_library(&library)?;
-    let compilable = compilable(&sources, query)?;
-    let skip_list = SkipList::read(query.skip_refused)?;
+    let compilable = compilable(&sources, query.inputs)?;
+    let skip_list = SkipList::read(&query.inputs.skip_refused)?;
     let mut keys = BTreeMap::new();
     let (mut failures, mut unasked) = (Vec::new(), Vec::new());
     let mut used: BTreeSet<DatabaseFile> = BTreeSet::new();
     let mut finds_no_assembler = false;
     let mut version = library.version.clone().unwrap_or_default();
     let exact: Vec<(&Target, Vec<Target>)> =
-        query.targets.iter().map(|target| Ok((target, exact(target)?))).collect::<Result<_>>()?;
+        targets.iter().map(|target| Ok((target, exact(target)?))).collect::<Result<_>>()?;
     for (target, exact) in exact {
         let mut merged: BTreeMap<KernelKey, AskedKey> = BTreeMap::new();
         let mut is_asked = false;
@@ -151,13 +212,13 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
 
 /// Names of the sources that kernels can be compiled from; empty if the library's own can't be
 /// read, since MIOpen itself may compile those.
-pub(crate) fn compilable(sources: &Sources, query: &LibraryQuery<'_>) -> Result<BTreeSet<String>> {
+pub(crate) fn compilable(sources: &Sources, inputs: &InputOptions) -> Result<BTreeSet<String>> {
     if sources.is_empty() {
         return Ok(BTreeSet::new());
     }
-    let user = source_dirs(query.source_dirs)?;
+    let user = source_dirs(&inputs.source_dir)?;
     let names = sources.kernels.keys().map(String::as_str).chain(user.names());
-    let names = names.filter(|name| !(query.dfsg && is_left_out_by_debian(name)));
+    let names = names.filter(|name| !(inputs.dfsg() && is_left_out_by_debian(name)));
     Ok(names.map(str::to_owned).collect())
 }
 
@@ -412,4 +473,56 @@ pub fn coverage<'k>(
         coverage
     };
     answer.lists.iter().map(one).collect()
+}
+
+/// A key that libMIOpen asks for: a line of a key list (`--keys`).
+#[derive(Debug, Serialize)]
+pub struct KeyLine<'a> {
+    /// The key.
+    #[serde(flatten)]
+    pub key: &'a KernelKey,
+    /// Targets whose MIOpen asks for it.
+    pub targets: Vec<String>,
+    /// How programs that ask for it use MIOpen.
+    pub uses: String,
+    /// Functions that the object must contain.
+    pub functions: BTreeSet<&'a str>,
+    /// Problems that want it, as MIOpenDriver's arguments.
+    pub problems: Vec<String>,
+}
+
+/// What all targets together want of a key.
+#[derive(Default)]
+struct KeyRequests<'a> {
+    targets: Vec<String>,
+    uses: Uses,
+    functions: BTreeSet<&'a str>,
+    problems: BTreeSet<u32>,
+}
+
+/// Each key once, with all targets that want it; sorted by key.
+pub fn key_lines(answer: &MiopenAnswer) -> Vec<KeyLine<'_>> {
+    let mut by_key: BTreeMap<&KernelKey, KeyRequests<'_>> = BTreeMap::new();
+    for (target, keys) in &answer.keys {
+        for key in keys {
+            let together = by_key.entry(&key.key).or_default();
+            together.targets.push(target.db_basename());
+            together.functions.extend(key.functions.iter().map(String::as_str));
+            for one in &key.wanted {
+                together.uses = together.uses.or(one.uses);
+                together.problems.insert(one.problem);
+            }
+        }
+    }
+    let named = |problem: u32| answer.problems[problem as usize].to_string();
+    by_key
+        .into_iter()
+        .map(|(key, together)| KeyLine {
+            key,
+            targets: together.targets,
+            uses: together.uses.to_string(),
+            functions: together.functions,
+            problems: together.problems.into_iter().map(named).collect(),
+        })
+        .collect()
 }

@@ -34,15 +34,19 @@ use crate::text::{counted, if_any, joined};
 use crate::text_file::read_text;
 use collector::{Excluded, InputCollector};
 
-pub use collector::{Inputs, ReadInputs};
+pub use collector::Inputs;
 
-/// Reads all inputs for all targets. A target whose keys are all in the kdbs of
+/// Reads all inputs for all targets, and returns the keys of each, and all else. Toolchains are not
+/// chosen yet: all indices are 0. A target whose keys are all in the kdbs of
 /// `missing_from` gets no request. If empty key lists are allowed and all are
 /// empty, no target gets one.
 ///
 /// # Errors
 /// If inputs contradict each other, can't be read, or have no kernel.
-pub fn read(options: &PrepareOptions<'_>, answer: &LibraryAnswer) -> Result<ReadInputs> {
+pub fn read(
+    options: &PrepareOptions<'_>,
+    answer: &LibraryAnswer,
+) -> Result<(Vec<TargetRequest>, Inputs)> {
     let PrepareOptions { inputs, allow_partial, .. } = *options;
     let stated = options.stated_license.as_ref();
     if let LibraryAnswer::Rocfft(answer) = answer {
@@ -103,21 +107,6 @@ fn check_combination(inputs: &InputOptions, is_asked: bool) -> Result<()> {
     Ok(())
 }
 
-/// Checks that FFT plans are the only input.
-///
-/// # Errors
-/// If there are other inputs.
-pub(crate) fn check_fft_plans_alone(inputs: &InputOptions) -> Result<()> {
-    let others = [&inputs.manifest, &inputs.keys, &inputs.source_dir, &inputs.missing_from];
-    if others.iter().any(|others| !others.is_empty()) {
-        return Err(error::usage(
-            "failed to use --plans with other kernels: rocFFT's go into files of their own",
-            "leave --manifest, --keys, --source-dir and --missing-from out",
-        ));
-    }
-    Ok(())
-}
-
 /// A warning for a number of compute units that no known device of this processor
 /// has.
 fn unknown_count(target: &Target) -> Option<String> {
@@ -142,7 +131,7 @@ fn unknown_count(target: &Target) -> Option<String> {
 
 /// The targets without duplicates. Fails if two differ only in features that the
 /// name of a kdb does not show: both would write the same file.
-pub fn distinct(targets: &[Target]) -> Result<Vec<Target>> {
+pub(crate) fn distinct(targets: &[Target]) -> Result<Vec<Target>> {
     let mut by_file: BTreeMap<String, &Target> = BTreeMap::new();
     let mut distinct = Vec::new();
     for target in targets {
@@ -364,7 +353,7 @@ impl InputCollector {
         options: &InputOptions,
         stated: Option<&SourceLicense>,
         allow_partial: bool,
-    ) -> Result<ReadInputs> {
+    ) -> Result<(Vec<TargetRequest>, Inputs)> {
         self.leave_out(options, stated)?;
         if !self.wrong_paths.is_empty() && !allow_partial {
             return Err(error::inputs(self.wrong_paths));
@@ -400,7 +389,7 @@ impl InputCollector {
                 ));
             }
         }
-        Ok(ReadInputs { requests: self.requests, inputs: self.inputs })
+        Ok((self.requests, self.inputs))
     }
 }
 

@@ -11,7 +11,7 @@ use gfxpack_process::temporary_dir;
 use crate::ask::{self, ask_options, show_progress};
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_files;
-use crate::options::{LibraryOptions, ProblemOptions};
+use crate::options::{LibraryOptions, ProblemOptions, TargetList};
 use crate::progress::Progress;
 use crate::stock_library::{self, LibraryQuery};
 use crate::text::joined;
@@ -44,23 +44,23 @@ pub fn check_kdbs(
     progress: &dyn Progress,
     each: &mut dyn FnMut(&TargetCheck),
 ) -> Result<()> {
-    if query.asking.problems.is_empty() {
+    if query.inputs.asking.problems.is_empty() {
         return Err(error::usage(
             "failed to start: no problems are given",
             "give what programs compute, as --problems FILE",
         ));
     }
-    let mut targets: BTreeSet<Target> = query.targets.iter().cloned().collect();
+    let mut targets: BTreeSet<Target> = TargetList::of(&query.inputs.target).into_iter().collect();
     if targets.is_empty() {
         let target = |file: &PathBuf| Ok(kernel_files::format_and_target(file)?.1);
         targets = files.iter().map(target).collect::<Result<_>>()?;
     }
     let cache = query.cache.directory()?;
-    let ProblemOptions { problems, strict, library: options, .. } = query.asking;
+    let ProblemOptions { problems, strict, library: options, .. } = &query.inputs.asking;
     let (problems, ..) = ask::read(problems, *strict, progress)?;
     let source = options.miopen.as_ref();
     let library = stock_library::locate(&MIOPEN, source, options, &cache, progress)?;
-    let compilable = ask::compilable(&Sources::in_library(&library)?, query)?;
+    let compilable = ask::compilable(&Sources::in_library(&library)?, query.inputs)?;
     let check = KdbCheck {
         library: &library,
         options,

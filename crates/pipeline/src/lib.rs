@@ -13,7 +13,6 @@
 //! ```
 
 pub mod ask;
-pub mod asked_keys;
 pub mod build;
 pub mod build_status;
 pub mod cache;
@@ -47,7 +46,7 @@ pub mod message_file;
 pub mod missing_from;
 pub mod options;
 mod outputs;
-pub mod package_existing;
+mod package_existing;
 mod packages;
 pub mod plan_state;
 pub mod prepare;

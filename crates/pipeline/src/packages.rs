@@ -13,14 +13,15 @@ use gfxpack_process::{ScratchDir, temporary_dir};
 
 use crate::build::MadeKdb;
 use crate::error::{self, Result};
-use crate::kernel_files;
-use crate::kernel_library::{KernelLibrary, RocfftFacts, miopen_in_words};
+use crate::kernel_library::KernelLibrary;
 use crate::ledger::{self, Reason};
 use crate::options::PackageOptions;
+use crate::outputs::Outputs;
 use crate::progress::Progress;
 use crate::shipped_databases::ShippedDatabases;
-use crate::text::{counted, if_any, joined};
-use crate::write_packages::{self, PackageToWrite};
+use crate::text::{counted, joined};
+use crate::write_packages::{self, MadePackages, PackageToWrite};
+use crate::{hidden_kdbs, kernel_files};
 
 /// Directories that merged-/usr systems have as links.
 ///
@@ -214,8 +215,8 @@ pub(crate) fn release(options: &PackageOptions, library: &KernelLibrary) -> Resu
         licenses,
         layout,
         consumer: library.consumer,
-        shares_file: library.rocfft.as_ref().is_some_and(|rocfft| rocfft.shares_file),
-        exact_package: library.rocfft.as_ref().and_then(RocfftFacts::package),
+        shares_file: library.shares_file(),
+        exact_package: library.exact_package(),
         name_template,
         source_date_epoch: options.environment.epoch()?,
     })
@@ -245,42 +246,32 @@ pub(crate) fn of_kdb(
 /// What the inputs say about the kernels, and which library asks for them, and for how many more
 /// `without` a source.
 fn description(options: &PackageOptions, library: &KernelLibrary, without: u64) -> String {
-    let miopen = library.miopen.as_ref().map(|facts| {
-        let databases = match facts.databases.len() {
-            0 => "without performance databases".to_owned(),
-            _ => {
-                format!("with and without {}", joined(facts.databases.iter().map(|one| &one.file)))
-            }
-        };
-        let without = if_any(without, |count| {
-            format!(" {count} more that it asks for have no source there.")
-        });
-        format!(
-            "The kernels are those that {} asks for when it computes {}, {databases}.{without}",
-            miopen_in_words(facts),
-            joined(facts.problems.iter().map(|list| list.name()))
-        )
-    });
-    let rocfft = library.rocfft.as_ref().map(|facts| {
-        format!(
-            "The kernels are those that rocFFT {} ({}) asks for when it makes the plans of {}. It \
-             finds them if its generator has the SHA-256 {} and it was built with HIP {}.",
-            facts.version,
-            facts.origin,
-            joined(facts.plans.iter().map(|list| list.name())),
-            facts.generator_sum,
-            hip_version_in_words(facts.hip_version)
-        )
-    });
     let own = options.description.as_ref().or(library.description.as_ref()).cloned();
-    [own, miopen, rocfft].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+    [own, library.kernels_in_words(without)].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 
-/// `HIP_VERSION` for display: `6.4.43484` for 60443484.
-///
-/// Source: HIP, hip_version.h: major * 10^7 + minor * 10^5 + patch.
-fn hip_version_in_words(version: i64) -> String {
-    format!("{}.{}.{}", version / 10_000_000, version / 100_000 % 100, version % 100_000)
+/// The checked settings that all packages share.
+pub struct PackageSettings {
+    pub(crate) options: PackageOptions,
+    pub(crate) shipped: ShippedDatabases,
+}
+
+impl PackageSettings {
+    /// Writes the packages of these kdbs. They lack kernels that the kdbs `known` have.
+    pub(crate) fn write(
+        &self,
+        kdbs: &[MadeKdb],
+        releases: &[Release],
+        known: &[PathBuf],
+        signer: Option<&Signer>,
+        outputs: &Outputs<'_>,
+        progress: &dyn Progress,
+    ) -> Result<MadePackages> {
+        let kdbs: Vec<(&MadeKdb, &Release)> = kdbs.iter().zip(releases).collect();
+        hidden_kdbs::warn(&kdbs, known, progress);
+        let to_write = to_write(&kdbs, &self.shipped, &self.options)?;
+        write_packages::write(&to_write.packages, &self.options, signer, outputs, progress)
+    }
 }
 
 /// Packages, and the files in them that exist only until they are written.

@@ -12,15 +12,16 @@ use gfxpack_rocfft::{
     AskOptions, FftPlan, InstalledCache, Kernel, PlanFailure, ROCFFT, ask, check, read_plans,
 };
 use gfxpack_stock_library::{ElfFile, Library, LibrarySource};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use crate::build::MadeKdb;
 use crate::error::{self, Error, Result};
-use crate::kernel_library::{ProblemsFact, RocfftFacts};
-use crate::options::LibraryOptions;
+use crate::kernel_library::ProblemsFact;
+use crate::options::{InputOptions, LibraryOptions};
 use crate::progress::Progress;
 use crate::skipped_lines;
 use crate::stock_library::{self, LibraryQuery};
-use crate::text::{counted, display};
+use crate::text::{counted, display, joined};
 use crate::text_file::open;
 
 /// What hipRTC includes implicitly.
@@ -45,6 +46,59 @@ pub struct RocfftAnswer {
     pub failures: Vec<(Target, usize, PlanFailure)>,
 }
 
+/// The librocfft that asked for the kernels, as manifests and packages say it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RocfftFacts {
+    /// Its version: `1.0.32`.
+    pub version: String,
+    /// Where it comes from.
+    pub origin: String,
+    /// SHA-256 of the library.
+    pub sha256: Digest,
+    /// `HIP_VERSION` of the headers that the library was built with. It finds
+    /// only kernels with this number and this `generator_sum`.
+    pub hip_version: i64,
+    /// SHA-256 of the sources of its generator.
+    pub generator_sum: Digest,
+    /// Whether the library reads one file for all processors.
+    pub shares_file: bool,
+    /// Lists of plans that the library was asked for.
+    pub plans: Vec<ProblemsFact>,
+}
+
+impl RocfftFacts {
+    /// Text for display.
+    pub fn in_words(&self) -> String {
+        format!("rocFFT {} ({})", self.version, self.origin)
+    }
+
+    /// Which kernels it asked for, and which rocFFT finds them.
+    pub(crate) fn kernels_in_words(&self) -> String {
+        format!(
+            "The kernels are those that {} asks for when it makes the plans of {}. It \
+             finds them if its generator has the SHA-256 {} and it was built with HIP {}.",
+            self.in_words(),
+            joined(self.plans.iter().map(|list| list.name())),
+            self.generator_sum,
+            hip_version_in_words(self.hip_version)
+        )
+    }
+
+    /// The package that the library comes from, if any: name and version.
+    pub(crate) fn package(&self) -> Option<(String, String)> {
+        // For example `Debian sid, librocfft0 6.4.3-1`.
+        let (name, version) = self.origin.split_once(", ")?.1.split_once(' ')?;
+        Some((name.to_owned(), version.to_owned()))
+    }
+}
+
+/// `HIP_VERSION` for display: `6.4.43484` for 60443484.
+///
+/// Source: HIP, hip_version.h: major * 10^7 + minor * 10^5 + patch.
+fn hip_version_in_words(version: i64) -> String {
+    format!("{}.{}.{}", version / 10_000_000, version / 100_000 % 100, version % 100_000)
+}
+
 /// A kernel that rocFFT compiles.
 pub struct AskedKernel {
     /// The name by which rocFFT looks the kernel up.
@@ -62,12 +116,17 @@ pub struct AskedKernel {
 pub fn ask_rocfft(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<RocfftAnswer> {
     let cache = query.cache.directory()?;
     let (plans, lists) = read(query, progress)?;
-    query.targets.iter().try_for_each(check_target)?;
-    let library =
-        locate(query.asking.rocfft.rocfft.as_ref(), &query.asking.library, &cache, progress)?;
+    let targets = query.inputs.targets()?;
+    targets.iter().try_for_each(check_target)?;
+    let library = locate(
+        query.inputs.asking.rocfft.rocfft.as_ref(),
+        &query.inputs.asking.library,
+        &cache,
+        progress,
+    )?;
     let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
     let mut sources = Sources::new()?;
-    for target in query.targets {
+    for target in &targets {
         let mut own = Vec::new();
         let answer = with_options(&library, target, progress.cancel(), |options| {
             ask(&plans, options, |kernel| {
@@ -129,12 +188,8 @@ impl RocfftAnswer {
     ///
     /// # Errors
     /// If the library can't be run, or compiles a kernel.
-    pub(crate) fn check<'f>(
-        &self,
-        files: impl Iterator<Item = (&'f Target, &'f Path)>,
-        progress: &dyn Progress,
-    ) -> Result<()> {
-        for (target, file) in files {
+    pub(crate) fn check(&self, kdbs: &[MadeKdb], progress: &dyn Progress) -> Result<()> {
+        for MadeKdb { target, path: file, .. } in kdbs {
             let path = std::path::absolute(file).map_err(error::io("find", file))?;
             let checked = with_options(&self.library, target, progress.cancel(), |options| {
                 check(&self.plans, InstalledCache::File(&path), options)
@@ -201,6 +256,21 @@ pub(crate) fn shares_file(library: &Library) -> Result<bool> {
     Ok(shared.and_then(has).is_some())
 }
 
+/// Checks that FFT plans are the only input.
+///
+/// # Errors
+/// If there are other inputs.
+pub(crate) fn check_alone(inputs: &InputOptions) -> Result<()> {
+    let others = [&inputs.manifest, &inputs.keys, &inputs.source_dir, &inputs.missing_from];
+    if others.iter().any(|others| !others.is_empty()) {
+        return Err(error::usage(
+            "failed to use --plans with other kernels: rocFFT's go into files of their own",
+            "leave --manifest, --keys, --source-dir and --missing-from out",
+        ));
+    }
+    Ok(())
+}
+
 /// Rejects targets with compute units or features: rocFFT looks kernels up by the
 /// processor alone.
 fn check_target(target: &Target) -> Result<()> {
@@ -222,9 +292,9 @@ fn read(
     progress: &dyn Progress,
 ) -> Result<(Vec<FftPlan>, Vec<ProblemsFact>)> {
     let (mut all, mut facts) = (BTreeSet::new(), Vec::new());
-    for path in &query.asking.rocfft.plans {
+    for path in &query.inputs.asking.rocfft.plans {
         let (own, skipped) = read_plans(&display(path), open(path)?)?;
-        skipped_lines::report(&display(path), &skipped, query.asking.strict, progress)?;
+        skipped_lines::report(&display(path), &skipped, query.inputs.asking.strict, progress)?;
         let own: BTreeSet<FftPlan> = own.into_iter().collect();
         facts.push(ProblemsFact::of_list(path, &own));
         all.extend(own);

@@ -6,11 +6,10 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_debian::{Archive, Event, KEYS, Lock, Options};
 use gfxpack_miopen::{Library, LibrarySource, MIOPEN};
-use gfxpack_model::Target;
 use gfxpack_stock_library::Product;
 
 use crate::error::{self, Result};
-use crate::options::{CacheOptions, LibraryOptions, ProblemOptions};
+use crate::options::{CacheOptions, InputOptions, LibraryOptions};
 use crate::progress::{Progress, Step, Unit};
 
 /// The program that loads a library.
@@ -18,19 +17,12 @@ const PROBE: &str = "gfxpack-miopen-probe";
 
 /// A query to a library: problems for libMIOpen, or plans for librocfft.
 pub struct LibraryQuery<'a> {
-    /// Which library is asked for what.
-    pub asking: &'a ProblemOptions,
-    /// GPUs. For one without compute units, libMIOpen is asked for each known
-    /// count. None has compute units if librocfft is asked.
-    pub targets: &'a [Target],
+    /// What is asked for: problems or plans, on which GPUs, and which sources there are. For a GPU
+    /// without compute units, libMIOpen is asked for each known count; if librocfft is asked, none
+    /// has compute units.
+    pub inputs: &'a InputOptions,
     /// Number of processes that ask libMIOpen at once.
     pub jobs: usize,
-    /// Directories with sources that the library does not carry.
-    pub source_dirs: &'a [PathBuf],
-    /// Whether only sources that Debian accepts are compiled.
-    pub dfsg: bool,
-    /// Lists of kernels that compilers refuse.
-    pub skip_refused: &'a [PathBuf],
     /// The cache into which the library is unpacked if it has to be downloaded.
     pub cache: &'a CacheOptions,
 }

@@ -8,28 +8,11 @@ use gfxpack_model::TargetId;
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_package::PackageManager;
 use gfxpack_pipeline::options::{
-    CacheArgs, Choice, PackageOptions, TargetList, checked, one_of, parse_targets, parse_template,
+    Choice, TargetList, checked, one_of, parse_targets, parse_template,
 };
 use gfxpack_pipeline::recipes::RPM_KINDS;
 
 use super::{Hardware, parse_gpu};
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Package {
-    /// kdbs, whose names say their target: gfx906_60.kdb
-    #[arg(required = true, value_name = "KDB")]
-    pub(crate) kdbs: Vec<PathBuf>,
-    /// Where to put the packages
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: PathBuf,
-    /// Package kdbs even if their build says that kernels are missing
-    #[arg(long)]
-    pub(crate) allow_partial: bool,
-    #[command(flatten)]
-    pub(crate) packaging: PackageOptions,
-    #[command(flatten)]
-    pub(crate) cache: CacheArgs,
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Recipe {

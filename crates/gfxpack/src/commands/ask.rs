@@ -5,12 +5,12 @@ use std::path::Path;
 use gfxpack_pipeline::ask::{self, MiopenAnswer};
 use gfxpack_pipeline::kernel_library::miopen_in_words;
 use gfxpack_pipeline::line_file::LineFile;
-use gfxpack_pipeline::options::processes;
+use gfxpack_pipeline::options::{InputOptions, processes};
+use gfxpack_pipeline::rocfft;
 use gfxpack_pipeline::stock_library::LibraryQuery;
-use gfxpack_pipeline::{asked_keys, inputs, rocfft};
 use serde::Serialize;
 
-use crate::args::{Ask, TargetList};
+use crate::args::Ask;
 use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::options::cache_dir;
@@ -34,15 +34,13 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
             "say which GPU to ask for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
-    let query = LibraryQuery {
-        asking: &args.asking,
-        targets: &inputs::distinct(&TargetList::of(&args.target))?,
-        jobs: processes(args.jobs),
-        source_dirs: &[],
-        dfsg: false,
-        skip_refused: &[],
-        cache: &cache_dir(&args.cache, environment),
+    let inputs = InputOptions {
+        asking: args.asking.clone(),
+        target: args.target.clone(),
+        ..InputOptions::default()
     };
+    let cache = &cache_dir(&args.cache, environment);
+    let query = LibraryQuery { inputs: &inputs, jobs: processes(args.jobs), cache };
     if !args.asking.rocfft.plans.is_empty() {
         return ask_rocfft(&query, args, context);
     }
@@ -50,7 +48,7 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
     let answer = ask::ask_miopen(&query, &reporter)?;
     let hint = "each is named above; the list has the keys of the others";
     let all_asked = ask::report_failures(&answer, hint, &reporter);
-    let lines = asked_keys::key_lines(&answer);
+    let lines = ask::key_lines(&answer);
     write(&lines, args, output, |line| output.message("key", line))?;
     report(&answer, lines.len(), args.out.as_deref(), output);
     all_asked
@@ -85,9 +83,8 @@ fn ask_rocfft(query: &LibraryQuery<'_>, args: &Ask, context: &Context) -> Result
         "file": args.out.as_deref().map(display), "rocfft": answer.facts,
     });
     output.info(&format!(
-        "rocFFT {} ({}): {} for {}",
-        answer.facts.version,
-        answer.facts.origin,
+        "{}: {} for {}",
+        answer.facts.in_words(),
         counted(lines.len(), "kernel"),
         counted(answer.plans.len(), "plan")
     ));

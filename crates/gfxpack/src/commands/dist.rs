@@ -116,11 +116,11 @@ pub(super) fn report_kdbs(kdbs: &[MadeKdb], output: &Output) {
 
 /// Writes a message about each package.
 pub(super) fn report_packages(packages: &[MadePackage], output: &Output) {
-    for package in packages {
+    for MadePackage { target, package, written, .. } in packages {
         message!(output, "package", {
-            "target": package.target, "file": display(&package.written.path), "name": package.name,
+            "target": target, "file": display(&written.path), "name": package.name,
             "version": package.version, "package_format": package.format,
-            "size": package.written.size, "sha256": package.written.sha256,
+            "size": written.size, "sha256": written.sha256,
         });
     }
 }

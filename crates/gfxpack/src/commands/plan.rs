@@ -54,7 +54,7 @@ pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
     if let Some(dir) = &args.out {
         return store(plan_inputs, dir, context);
     }
-    let prepared = plan_inputs.plan()?;
+    let (prepared, _) = plan_inputs.plan()?;
     report_inputs::report(&prepared.inputs, output);
     if let Some(dir) = &args.stage {
         plan_state::stage(&prepared, dir)?;
@@ -85,7 +85,7 @@ fn explain(prepared: &Prepared, admitted: &[PathBuf], text: &str, output: &Outpu
 /// Stores the plan, and prints a summary.
 fn store(plan_inputs: PlanInputs, dir: &Path, context: &Context) -> Result {
     let Context { cancel, output, .. } = context;
-    report_inputs::report(&plan_inputs.read.inputs, output);
+    report_inputs::report(&plan_inputs.inputs, output);
     let header = stored::write(dir, plan_inputs, cancel)?;
     let kdbs: Vec<String> =
         header.kdbs.iter().map(|kdb| kdb.format.file_name(&kdb.target)).collect();

@@ -34,14 +34,6 @@ impl Excluded {
     }
 }
 
-/// All that was read of the inputs.
-pub struct ReadInputs {
-    /// The keys of each target. Toolchains are not chosen yet: all indices are 0.
-    pub requests: Vec<TargetRequest>,
-    /// All else.
-    pub inputs: Inputs,
-}
-
 /// What was read of the inputs, except for the keys to compile.
 #[derive(Default)]
 pub struct Inputs {

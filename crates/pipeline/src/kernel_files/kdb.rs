@@ -9,7 +9,7 @@ use gfxpack_kdb::{
 };
 use gfxpack_model::Target;
 
-use super::format_operations::{FormatOperations, Rows, Verified};
+use super::{FormatOperations, Rows, Verified};
 use crate::error::{Error, Result};
 use crate::options::KdbForm;
 

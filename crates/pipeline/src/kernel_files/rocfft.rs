@@ -7,11 +7,10 @@ use gfxpack_compile::CompileError;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_rocfft::{CacheKey, WriteError};
 
-use super::format_operations::{FormatOperations, Rows, Verified};
+use super::{FormatOperations, Rows, Verified};
 use crate::error::{self, Error, Result, in_full};
-use crate::kernel_library::RocfftFacts;
 use crate::options::KdbForm;
-use crate::rocfft::kernel_name;
+use crate::rocfft::{RocfftFacts, kernel_name};
 
 /// The format of the caches of one library. The library must be known to write one.
 pub(super) struct RocfftCache(pub(super) Option<RocfftFacts>);

@@ -1,5 +1,6 @@
 //! What is built, and how.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -8,8 +9,8 @@ use gfxpack_model::Target;
 use gfxpack_plan::license::Allowed;
 
 use super::{
-    Choice, CompilerArgs, ProblemOptions, RemoteOptions, SharedCacheOptions, TargetList, one_of,
-    parse_targets,
+    CacheArgs, Choice, CompilerArgs, ProblemOptions, RemoteOptions, SharedCacheOptions, TargetList,
+    one_of, parse_targets,
 };
 use crate::environment::Environment;
 use crate::error::{self, Result};
@@ -115,6 +116,38 @@ impl BuildOptions {
         }
         Ok(())
     }
+}
+
+/// Which shards are merged, and how.
+#[derive(Debug, Args)]
+pub struct MergeOptions {
+    /// Directories that shards were built into
+    #[arg(required = true, value_name = "DIR")]
+    pub dirs: Vec<PathBuf>,
+    /// Their plan
+    #[arg(long, value_name = "DIR")]
+    pub plan: PathBuf,
+    /// Output directory; kdbs go to DIR/kdb
+    #[arg(long, value_name = "DIR", required_unless_present = "missing")]
+    pub out: Option<PathBuf>,
+    /// Merge nothing; print the shards that are to run, or to run again, as a
+    /// scheduler takes them for an array: 1,4-6; nothing if all are done
+    #[arg(long, conflicts_with_all = ["out", "allow_partial"])]
+    pub missing: bool,
+    /// How many shards there are, for --missing [default: as a shard that is
+    /// done says]
+    #[arg(long, value_name = "N", requires = "missing")]
+    pub shards: Option<NonZeroU32>,
+    /// Merge even if shards or kernels are missing; the kdbs' manifest lists
+    /// them, and `package` needs --allow-partial for these kdbs
+    #[arg(long)]
+    pub allow_partial: bool,
+    /// The form of kdbs.
+    #[command(flatten)]
+    pub form: KdbForm,
+    /// The cache, which records what outputs were made from.
+    #[command(flatten)]
+    pub cache: CacheArgs,
 }
 
 /// How compilers are started.

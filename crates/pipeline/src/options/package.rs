@@ -10,8 +10,29 @@ use gfxpack_package::{Compression, FORMATS, Format};
 use gfxpack_plan::kernel_package::{Family, SourceLicense};
 use gfxpack_plan::license;
 
+use super::CacheArgs;
 use super::parsers::{checked, one_of, parse_template};
 use crate::environment::Environment;
+
+/// Which kdbs are packaged, and how.
+#[derive(Debug, Args)]
+pub struct PackageKdbs {
+    /// kdbs, whose names say their target: gfx906_60.kdb
+    #[arg(required = true, value_name = "KDB")]
+    pub kdbs: Vec<PathBuf>,
+    /// Where to put the packages
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Package kdbs even if their build says that kernels are missing
+    #[arg(long)]
+    pub allow_partial: bool,
+    /// How packages are made.
+    #[command(flatten)]
+    pub packaging: PackageOptions,
+    /// The cache, which records what was verified and what outputs were made from.
+    #[command(flatten)]
+    pub cache: CacheArgs,
+}
 
 /// How packages are made.
 #[derive(Debug, Clone, Args)]

@@ -8,9 +8,8 @@ use gfxpack_plan::shard::{JobState, Shard, ShardEntry, ShardManifest, by_hash};
 use gfxpack_plan::stored::Jobs;
 use gfxpack_toolchain::{Search, Toolchain};
 
-use super::manifest_files::write_manifest;
-use super::output::ShardOutput;
-use super::run::ShardRun;
+use super::run::{ShardOutput, ShardRun};
+use super::state::write_manifest;
 use super::stored::Stored;
 use crate::build::{executor_options, reported};
 use crate::cache::Cache;

@@ -15,12 +15,13 @@ use crate::project::{Project, TARGET, key};
 #[test]
 fn a_key_with_its_source_is_a_request() {
     let project = Project::with(&[("conv.s", "s_endpgm\n")]);
-    let read = read(&project.options().prepare(), &LibraryAnswer::Nothing).expect("sound");
-    let [request] = &read.requests[..] else { panic!("one target") };
+    let (requests, inputs) =
+        read(&project.options().prepare(), &LibraryAnswer::Nothing).expect("sound");
+    let [request] = &requests[..] else { panic!("one target") };
     assert_eq!(request.target.to_string(), "gfx906@60");
     let keys: Vec<_> = request.keys.iter().map(|(request, _)| (*request.key).clone()).collect();
     assert_eq!(keys, [key("conv.s")]);
-    assert!(read.inputs.key_errors.is_empty() && read.inputs.absent.all().next().is_none());
+    assert!(inputs.key_errors.is_empty() && inputs.absent.all().next().is_none());
 }
 
 #[test]
@@ -42,9 +43,10 @@ fn with_partial_results_allowed_the_others_go_on() {
     project.write_keys(["conv.s", "gone.s"].into_iter());
     let mut options = project.options();
     options.build.allow_partial = true;
-    let read = read(&options.prepare(), &LibraryAnswer::Nothing).expect("one kernel is left");
-    assert_eq!(read.requests[0].keys.len(), 1);
-    let [absent] = read.inputs.absent.of(&TARGET.parse().expect("a target")) else { panic!() };
+    let (requests, inputs) =
+        read(&options.prepare(), &LibraryAnswer::Nothing).expect("one kernel is left");
+    assert_eq!(requests[0].keys.len(), 1);
+    let [absent] = inputs.absent.of(&TARGET.parse().expect("a target")) else { panic!() };
     assert_eq!((&absent.key, absent.reason), (&key("gone.s"), Reason::NoSource));
 }
 
@@ -63,11 +65,11 @@ fn assembly_that_debian_leaves_out_is_no_fault_whether_it_is_here_or_not() {
         project.write("keys.jsonl", &names.iter().map(line).collect::<String>());
         read(&options, &LibraryAnswer::Nothing)
     };
-    let found = read_keys(&["here.s", "gone.s", "conv.cl"]).expect("one source is left");
-    assert!(found.inputs.absent.left_out().into_keys().eq(["gone.s", "here.s"]));
-    let sources = found.inputs.sources.sources();
+    let (_, found) = read_keys(&["here.s", "gone.s", "conv.cl"]).expect("one source is left");
+    assert!(found.absent.left_out().into_keys().eq(["gone.s", "here.s"]));
+    let sources = found.sources.sources();
     assert!(sources.iter().map(|source| &source.name[..]).eq(["conv.cl"]), "{sources:?}");
-    assert!(found.inputs.key_errors.is_empty() && found.inputs.absent.groups().is_empty());
+    assert!(found.key_errors.is_empty() && found.absent.groups().is_empty());
     let none = read_keys(&["here.s"]).err().expect("no source is left");
     assert!(none.to_string().contains("failed to find a source that may be compiled"), "{none}");
     let gone = read_keys(&["here.s", "gone.cl"]).err().expect("no source is left");
@@ -81,10 +83,10 @@ fn a_source_that_cant_be_read_is_the_fault_of_its_key_alone() {
     // It can be opened, and not be read.
     symlink("/proc/self/mem", project.path("sources/bad.s")).expect("linked");
     project.write_keys(["bad.s", "conv.s"].into_iter());
-    let read =
+    let (requests, inputs) =
         read(&project.options().prepare(), &LibraryAnswer::Nothing).expect("one source is left");
-    assert_eq!(read.requests[0].keys.len(), 1);
-    let [fault] = &read.inputs.key_errors[..] else { panic!("{:?}", read.inputs.key_errors) };
+    assert_eq!(requests[0].keys.len(), 1);
+    let [fault] = &inputs.key_errors[..] else { panic!("{:?}", inputs.key_errors) };
     assert!(fault.to_string().contains("bad.s"), "{fault}");
 }
 

@@ -9,7 +9,7 @@ use crate::project::{Project, Silent};
 
 fn prepared(options: &DistOptions) -> Result<Prepared, Error> {
     match gather(&options.prepare(), &Silent::default())? {
-        Preparation::ToDo(plan_inputs) => plan_inputs.plan(),
+        Preparation::ToDo(plan_inputs) => Ok(plan_inputs.plan()?.0),
         Preparation::NothingToDo(_) => panic!("there is nothing to do"),
     }
 }

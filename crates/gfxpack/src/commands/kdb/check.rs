@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use gfxpack_miopen::Problem;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_pipeline::kdb_check::{TargetCheck, check_kdbs};
-use gfxpack_pipeline::options::{ProblemOptions, processes};
+use gfxpack_pipeline::options::{InputOptions, ProblemOptions, processes};
 use gfxpack_pipeline::stock_library::LibraryQuery;
 use gfxpack_pipeline::text::key_in_words;
 use gfxpack_runtime::NearestKeys;
 use serde_json::json;
 
-use crate::args::{CheckKdb, TargetList};
+use crate::args::CheckKdb;
 use crate::context::Context;
 use crate::fail::Result;
 use crate::options::cache_dir;
@@ -31,15 +31,9 @@ pub(super) fn run(args: &CheckKdb, context: &Context) -> Result {
         library: args.library.clone(),
         ..ProblemOptions::default()
     };
-    let query = LibraryQuery {
-        asking: &asking,
-        targets: &TargetList::of(&args.target),
-        jobs: processes(args.jobs),
-        source_dirs: &[],
-        dfsg: false,
-        skip_refused: &[],
-        cache: &cache_dir(&args.cache, environment),
-    };
+    let inputs = InputOptions { asking, target: args.target.clone(), ..InputOptions::default() };
+    let cache = &cache_dir(&args.cache, environment);
+    let query = LibraryQuery { inputs: &inputs, jobs: processes(args.jobs), cache };
     let mut each = |checked: &TargetCheck| report(checked, &args.files, output);
     check_kdbs(&query, &args.files, &Reporter::new(context), &mut each)
 }
