@@ -19,12 +19,13 @@ use crate::kdb_check::{KdbCheck, TargetCheck};
 use crate::kernel_library::{FileFact, MiopenFacts, ProblemsFact};
 use crate::ledger::{Absences, Reason, SkipList};
 use crate::options::{
-    BuildOptions, InputOptions, LibraryOptions, PrepareOptions, ProblemOptions, processes,
+    BuildOptions, CacheOptions, InputOptions, LibraryOptions, PrepareOptions, ProblemOptions,
+    processes,
 };
 use crate::progress::{Event, Progress, Step, Unit};
 use crate::rocfft::{self, RocfftAnswer};
 use crate::skipped_lines;
-use crate::stock_library::{self, LibraryQuery};
+use crate::stock_library;
 use crate::text::{counted, file_name, joined};
 
 /// The hint about problems or plans that a library failed on.
@@ -69,17 +70,16 @@ impl LibraryAnswer {
     pub(crate) fn ask(options: &PrepareOptions<'_>, progress: &dyn Progress) -> Result<Self> {
         let inputs = options.inputs;
         let judged = |asked: Result<()>| if options.allow_partial { Ok(()) } else { asked };
-        let query = LibraryQuery { inputs, jobs: processes(options.jobs), cache: options.cache };
         if !inputs.asking.rocfft.plans.is_empty() {
             rocfft::check_alone(inputs)?;
-            let answer = rocfft::ask_rocfft(&query, progress)?;
+            let answer = rocfft::ask_rocfft(inputs, options.cache, progress)?;
             judged(rocfft::report_failures(&answer, WITHOUT_FAILED, progress))?;
             return Ok(Self::Rocfft(Box::new(answer)));
         }
         if inputs.asking.problems.is_empty() {
             return Ok(Self::Nothing);
         }
-        let answer = ask_miopen(&query, progress)?;
+        let answer = ask_miopen(inputs, processes(options.jobs), options.cache, progress)?;
         judged(report_failures(&answer, WITHOUT_FAILED, progress))?;
         Ok(Self::Miopen(Box::new(answer)))
     }
@@ -125,21 +125,28 @@ impl LibraryAnswer {
     }
 }
 
-/// Reads the problems and asks the library for every target.
+/// Reads the problems and asks the library for every target, with this number of processes at once;
+/// for one without compute units, once for each known count. If the library has to be downloaded, it
+/// is unpacked into `cache`.
 ///
 /// # Errors
 /// If problems can't be read, there is no library, or it can't be asked.
-pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<MiopenAnswer> {
-    let cache = query.cache.directory()?;
-    let targets = query.inputs.targets()?;
-    let ProblemOptions { problems, strict, library: options, .. } = &query.inputs.asking;
+pub fn ask_miopen(
+    inputs: &InputOptions,
+    jobs: usize,
+    cache: &CacheOptions,
+    progress: &dyn Progress,
+) -> Result<MiopenAnswer> {
+    let cache = cache.directory()?;
+    let targets = inputs.targets()?;
+    let ProblemOptions { problems, strict, library: options, .. } = &inputs.asking;
     let (problems, lists, problem_facts) = read(problems, *strict, progress)?;
     let source = options.miopen.as_ref();
     let library = stock_library::locate(&MIOPEN, source, options, &cache, progress)?;
     let scratch = temporary_dir()?;
     let sources = Sources::in_library(&library)?;
-    let compilable = compilable(&sources, query.inputs)?;
-    let skip_list = SkipList::read(&query.inputs.skip_refused)?;
+    let compilable = compilable(&sources, inputs)?;
+    let skip_list = SkipList::read(&inputs.skip_refused)?;
     let mut keys = BTreeMap::new();
     let (mut failures, mut unasked) = (Vec::new(), Vec::new());
     let mut used: BTreeSet<DatabaseFile> = BTreeSet::new();
@@ -151,7 +158,7 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
         let mut merged: BTreeMap<KernelKey, AskedKey> = BTreeMap::new();
         let mut is_asked = false;
         for one in exact {
-            let mut ask = ask_options(one.clone(), &library, options, query.jobs, scratch.path())?;
+            let mut ask = ask_options(one.clone(), &library, options, jobs, scratch.path())?;
             ask.sources = compilable.clone();
             ask.refused = skip_list.of(target);
             let answers = match answers(&library, &problems, &ask, progress) {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use gfxpack_compile::{CompileError, Event as JobEvent, ExecutorOptions, History, Summary};
+use gfxpack_kdb::Blob;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
 use gfxpack_plan::plan;
@@ -17,7 +18,7 @@ use crate::failures;
 use crate::kdb_inputs::KdbInputs;
 use crate::kernel_files::{self, FormatOperations, Rows};
 use crate::ledger::{AbsentCounts, Ledger, Reason};
-use crate::options::{BuildOptions, KdbForm, Via, processes};
+use crate::options::{BuildOptions, Via, processes};
 use crate::outputs::{OutputDigest, Outputs};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
@@ -136,7 +137,7 @@ fn compile_and_assemble<'a>(
         let assembly = KdbAssembly {
             prepared,
             out: &options.out,
-            form: options.form,
+            blob: options.blob,
             outputs,
             ledger: &ledger,
             read: &read,
@@ -207,7 +208,7 @@ pub(crate) struct KdbAssembly<'a> {
     pub prepared: &'a Prepared,
     /// Each format has a subdirectory of its own.
     pub out: &'a Path,
-    pub form: KdbForm,
+    pub blob: Blob,
     pub outputs: &'a Outputs<'a>,
     /// Which kernels have objects.
     pub ledger: &'a Ledger<'a>,
@@ -277,7 +278,7 @@ impl KdbAssembly<'_> {
         let contents = Rows {
             target,
             keys: &keys,
-            form: self.form,
+            blob: self.blob,
             miopen_version: self.prepared.inputs.library.miopen_version(),
             object: &object,
             progress: &report,
@@ -295,7 +296,7 @@ impl KdbAssembly<'_> {
         let plan = &self.prepared.plan;
         let name = format!("kdb {}", plan[kdb].file_name());
         let version = self.prepared.inputs.library.miopen_version().to_string();
-        let form = files.identity(self.form);
+        let form = files.identity(self.blob);
         // A job's digest does not cover the system's headers, so the objects
         // count too.
         let rows = &plan[kdb].rows;

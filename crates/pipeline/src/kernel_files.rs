@@ -7,12 +7,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::CompileError;
-use gfxpack_kdb::MiopenVersion;
+use gfxpack_kdb::{Blob, MiopenVersion};
 use gfxpack_model::{KernelFileFormat, KernelKey, Target};
 
 use crate::error::{self, Error, Result};
 use crate::kernel_library::KernelLibrary;
-use crate::options::KdbForm;
 use crate::rocfft::RocfftFacts;
 
 /// The operations for files in which these kernels are looked up.
@@ -72,7 +71,7 @@ pub(crate) fn unnamed(path: &Path, formats: &[KernelFileFormat]) -> Error {
 /// installed.
 ///
 /// The parameters are those of kdbs, the first format. A format with other keys
-/// derives them from the [`KernelKey`]. It may ignore the [`KdbForm`].
+/// derives them from the [`KernelKey`]. It may ignore how objects are stored.
 pub(crate) trait FormatOperations: Sync {
     /// Writes a file with these rows atomically, and returns their number.
     /// Not for operations of [`of_format`], which are for reading.
@@ -100,7 +99,7 @@ pub(crate) trait FormatOperations: Sync {
     fn source_names(&self, path: &Path) -> Result<BTreeSet<String>>;
 
     /// What determines the bytes of a file besides keys and objects.
-    fn identity(&self, form: KdbForm) -> String;
+    fn identity(&self, blob: Blob) -> String;
 }
 
 /// The rows of a new file, in canonical order.
@@ -108,7 +107,7 @@ pub(crate) struct Rows<'a> {
     pub(crate) target: &'a Target,
     /// Each key with the size of its object, if known.
     pub(crate) keys: &'a [(&'a KernelKey, u64)],
-    pub(crate) form: KdbForm,
+    pub(crate) blob: Blob,
     /// The MIOpen that looks for them.
     pub(crate) miopen_version: MiopenVersion,
     /// Returns the object of a row.

@@ -14,7 +14,7 @@ use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_toolchain::Search;
 
 pub use ask::{LibraryOptions, ProblemOptions, RocfftOptions};
-pub use build::{BLOBS, BuildOptions, InputOptions, KdbForm, MergeOptions, Via};
+pub use build::{BLOBS, BuildOptions, InputOptions, MergeOptions, Via};
 pub use package::{LAYOUTS, PackageKdbs, PackageOptions};
 pub use parsers::{
     Choice, TargetList, checked, one_of, parse_miopen, parse_target, parse_targets, parse_template,

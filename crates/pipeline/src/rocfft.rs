@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 use crate::build::MadeKdb;
 use crate::error::{self, Error, Result};
 use crate::kernel_library::ProblemsFact;
-use crate::options::{InputOptions, LibraryOptions};
+use crate::options::{CacheOptions, InputOptions, LibraryOptions, ProblemOptions};
 use crate::progress::Progress;
 use crate::skipped_lines;
-use crate::stock_library::{self, LibraryQuery};
+use crate::stock_library;
 use crate::text::{counted, display, joined};
 use crate::text_file::open;
 
@@ -109,21 +109,21 @@ pub struct AskedKernel {
     pub source: Digest,
 }
 
-/// Reads the plans and asks the library for every target.
+/// Reads the plans and asks the library for every target, none of which may have compute units. If
+/// it has to be downloaded, it is unpacked into `cache`.
 ///
 /// # Errors
 /// If plans can't be read, there is no library, or it can't be asked.
-pub fn ask_rocfft(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<RocfftAnswer> {
-    let cache = query.cache.directory()?;
-    let (plans, lists) = read(query, progress)?;
-    let targets = query.inputs.targets()?;
+pub fn ask_rocfft(
+    inputs: &InputOptions,
+    cache: &CacheOptions,
+    progress: &dyn Progress,
+) -> Result<RocfftAnswer> {
+    let (cache, asking) = (cache.directory()?, &inputs.asking);
+    let (plans, lists) = read(asking, progress)?;
+    let targets = inputs.targets()?;
     targets.iter().try_for_each(check_target)?;
-    let library = locate(
-        query.inputs.asking.rocfft.rocfft.as_ref(),
-        &query.inputs.asking.library,
-        &cache,
-        progress,
-    )?;
+    let library = locate(asking.rocfft.rocfft.as_ref(), &asking.library, &cache, progress)?;
     let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
     let mut sources = Sources::new()?;
     for target in &targets {
@@ -288,13 +288,13 @@ fn check_target(target: &Target) -> Result<()> {
 /// All plans of the lists, without duplicates, sorted, and what manifests record
 /// of the lists.
 fn read(
-    query: &LibraryQuery<'_>,
+    asking: &ProblemOptions,
     progress: &dyn Progress,
 ) -> Result<(Vec<FftPlan>, Vec<ProblemsFact>)> {
     let (mut all, mut facts) = (BTreeSet::new(), Vec::new());
-    for path in &query.inputs.asking.rocfft.plans {
+    for path in &asking.rocfft.plans {
         let (own, skipped) = read_plans(&display(path), open(path)?)?;
-        skipped_lines::report(&display(path), &skipped, query.inputs.asking.strict, progress)?;
+        skipped_lines::report(&display(path), &skipped, asking.strict, progress)?;
         let own: BTreeSet<FftPlan> = own.into_iter().collect();
         facts.push(ProblemsFact::of_list(path, &own));
         all.extend(own);

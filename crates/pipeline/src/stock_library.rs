@@ -9,23 +9,11 @@ use gfxpack_miopen::{Library, LibrarySource, MIOPEN};
 use gfxpack_stock_library::Product;
 
 use crate::error::{self, Result};
-use crate::options::{CacheOptions, InputOptions, LibraryOptions};
+use crate::options::LibraryOptions;
 use crate::progress::{Progress, Step, Unit};
 
 /// The program that loads a library.
 const PROBE: &str = "gfxpack-miopen-probe";
-
-/// A query to a library: problems for libMIOpen, or plans for librocfft.
-pub struct LibraryQuery<'a> {
-    /// What is asked for: problems or plans, on which GPUs, and which sources there are. For a GPU
-    /// without compute units, libMIOpen is asked for each known count; if librocfft is asked, none
-    /// has compute units.
-    pub inputs: &'a InputOptions,
-    /// Number of processes that ask libMIOpen at once.
-    pub jobs: usize,
-    /// The cache into which the library is unpacked if it has to be downloaded.
-    pub cache: &'a CacheOptions,
-}
 
 /// Finds the library that `source` names, or the installed one, or downloads it into `cache`.
 ///

@@ -5,9 +5,8 @@ use std::path::Path;
 use gfxpack_pipeline::ask::{self, MiopenAnswer};
 use gfxpack_pipeline::kernel_library::miopen_in_words;
 use gfxpack_pipeline::line_file::LineFile;
-use gfxpack_pipeline::options::{InputOptions, processes};
+use gfxpack_pipeline::options::{CacheOptions, InputOptions, processes};
 use gfxpack_pipeline::rocfft;
-use gfxpack_pipeline::stock_library::LibraryQuery;
 use serde::Serialize;
 
 use crate::args::Ask;
@@ -40,12 +39,11 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
         ..InputOptions::default()
     };
     let cache = &cache_dir(&args.cache, environment);
-    let query = LibraryQuery { inputs: &inputs, jobs: processes(args.jobs), cache };
     if !args.asking.rocfft.plans.is_empty() {
-        return ask_rocfft(&query, args, context);
+        return ask_rocfft(&inputs, cache, args, context);
     }
     let reporter = Reporter::new(context);
-    let answer = ask::ask_miopen(&query, &reporter)?;
+    let answer = ask::ask_miopen(&inputs, processes(args.jobs), cache, &reporter)?;
     let hint = "each is named above; the list has the keys of the others";
     let all_asked = ask::report_failures(&answer, hint, &reporter);
     let lines = ask::key_lines(&answer);
@@ -67,10 +65,15 @@ fn write<L: Serialize>(lines: &[L], args: &Ask, output: &Output, message: impl F
 }
 
 /// Asks rocFFT, and writes the kernels that it asks for.
-fn ask_rocfft(query: &LibraryQuery<'_>, args: &Ask, context: &Context) -> Result {
+fn ask_rocfft(
+    inputs: &InputOptions,
+    cache: &CacheOptions,
+    args: &Ask,
+    context: &Context,
+) -> Result {
     let Context { output, .. } = context;
     let reporter = Reporter::new(context);
-    let answer = rocfft::ask_rocfft(query, &reporter)?;
+    let answer = rocfft::ask_rocfft(inputs, cache, &reporter)?;
     let hint = "each is named above; the list has the kernels of the others";
     let all_asked = rocfft::report_failures(&answer, hint, &reporter);
     let lines = rocfft::kernel_lines(&answer);

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::CompileError;
 use gfxpack_kdb::{
-    Conflict, CopyOptions, ReadError, Reader, Row, VerifyOptions, WriteError, WriteOptions,
+    Blob, Conflict, CopyOptions, ReadError, Reader, Row, VerifyOptions, WriteError, WriteOptions,
 };
 use gfxpack_model::Target;
 
 use super::{FormatOperations, Rows, Verified};
 use crate::error::{Error, Result};
-use crate::options::KdbForm;
 
 /// The format of kdbs.
 pub(super) struct Kdb;
@@ -25,7 +24,7 @@ impl FormatOperations for Kdb {
         let object = |position: usize| (rows.object)(order[position]);
         let mut options = WriteOptions::default();
         options.progress = Some(rows.progress);
-        options.blob = rows.form.blob;
+        options.blob = rows.blob;
         options.miopen_version = rows.miopen_version;
         let written = gfxpack_kdb::write(path, &sized, &options, object);
         Ok(written.map_err(object_error)?.rows)
@@ -54,8 +53,8 @@ impl FormatOperations for Kdb {
         Ok(names)
     }
 
-    fn identity(&self, form: KdbForm) -> String {
-        format!("{:?}", form.blob)
+    fn identity(&self, blob: Blob) -> String {
+        format!("{blob:?}")
     }
 }
 

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::CompileError;
+use gfxpack_kdb::Blob;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_rocfft::{CacheKey, WriteError};
 
 use super::{FormatOperations, Rows, Verified};
 use crate::error::{self, Error, Result, in_full};
-use crate::options::KdbForm;
 use crate::rocfft::{RocfftFacts, kernel_name};
 
 /// The format of the caches of one library. The library must be known to write one.
@@ -73,8 +73,8 @@ impl FormatOperations for RocfftCache {
         Ok(names)
     }
 
-    /// Objects are stored uncompressed, whatever the form says.
-    fn identity(&self, _form: KdbForm) -> String {
+    /// Objects are stored uncompressed, whatever is said of kdbs.
+    fn identity(&self, _: Blob) -> String {
         let facts = self.0.as_ref().map(|facts| (facts.hip_version, facts.generator_sum));
         format!("{facts:?}")
     }

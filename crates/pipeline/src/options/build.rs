@@ -48,9 +48,9 @@ pub struct BuildOptions {
     /// the manifest.json of the kdbs lists them
     #[arg(long, help_heading = "Build")]
     pub allow_partial: bool,
-    /// The form of kdbs.
-    #[command(flatten)]
-    pub form: KdbForm,
+    /// How code objects are stored in a kdb
+    #[arg(long, value_parser = one_of(&BLOBS), default_value = "auto", help_heading = "Build")]
+    pub blob: Blob,
     /// Write a page about the build (time, memory and size of every kernel, and
     /// what failed), or, to FILE.xml, its kernels as JUnit's test results;
     /// repeatable
@@ -142,9 +142,9 @@ pub struct MergeOptions {
     /// them, and `package` needs --allow-partial for these kdbs
     #[arg(long)]
     pub allow_partial: bool,
-    /// The form of kdbs.
-    #[command(flatten)]
-    pub form: KdbForm,
+    /// How code objects are stored in a kdb
+    #[arg(long, value_parser = one_of(&BLOBS), default_value = "auto", help_heading = "Build")]
+    pub blob: Blob,
     /// The cache, which records what outputs were made from.
     #[command(flatten)]
     pub cache: CacheArgs,
@@ -234,14 +234,6 @@ impl InputOptions {
     pub(crate) fn dfsg(&self) -> bool {
         self.license_allow.contains(&Allowed::Dfsg)
     }
-}
-
-/// The form of a kdb.
-#[derive(Debug, Clone, Copy, Args)]
-pub struct KdbForm {
-    /// How code objects are stored in a kdb
-    #[arg(long, value_parser = one_of(&BLOBS), default_value = "auto", help_heading = "Build")]
-    pub blob: Blob,
 }
 
 /// How code objects are stored. Raw gives the smallest packages:

@@ -353,7 +353,7 @@ impl MergedKdbs {
         let assembly = KdbAssembly {
             prepared: &prepared,
             out,
-            form: options.form,
+            blob: options.blob,
             outputs: &outputs,
             ledger: &ledger,
             read: &read,

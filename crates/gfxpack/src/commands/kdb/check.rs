@@ -7,7 +7,6 @@ use gfxpack_miopen::Problem;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_pipeline::kdb_check::{TargetCheck, check_kdbs};
 use gfxpack_pipeline::options::{InputOptions, ProblemOptions, processes};
-use gfxpack_pipeline::stock_library::LibraryQuery;
 use gfxpack_pipeline::text::key_in_words;
 use gfxpack_runtime::NearestKeys;
 use serde_json::json;
@@ -33,9 +32,9 @@ pub(super) fn run(args: &CheckKdb, context: &Context) -> Result {
     };
     let inputs = InputOptions { asking, target: args.target.clone(), ..InputOptions::default() };
     let cache = &cache_dir(&args.cache, environment);
-    let query = LibraryQuery { inputs: &inputs, jobs: processes(args.jobs), cache };
+    let (jobs, reporter) = (processes(args.jobs), Reporter::new(context));
     let mut each = |checked: &TargetCheck| report(checked, &args.files, output);
-    check_kdbs(&query, &args.files, &Reporter::new(context), &mut each)
+    check_kdbs(&inputs, jobs, cache, &args.files, &reporter, &mut each)
 }
 
 /// Reports the result for one device.
