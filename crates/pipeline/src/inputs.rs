@@ -4,7 +4,6 @@ mod collector;
 mod key_list;
 mod miopen;
 mod rocfft;
-mod source_search;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;

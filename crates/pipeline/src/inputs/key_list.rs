@@ -13,8 +13,7 @@ use gfxpack_plan::key_list::{KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::{InputError, InputFault, arguments};
 use rayon::prelude::*;
 
-use super::collector::InputCollector;
-use super::source_search::{FoundSource, SourceSearch};
+use super::collector::{FoundSource, InputCollector, SourceSearch};
 use crate::error::{self, Error, Result};
 use crate::ledger::Absent;
 use crate::options::InputOptions;
