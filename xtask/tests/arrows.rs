@@ -14,7 +14,8 @@ const NEVER: &[(&str, &str)] = &[
     ("gfxpack-standin gfxpack-miopen-probe", "rusqlite"),
     ("gfxpack-compile gfxpack-remote gfxpack-package", "rusqlite"),
     // The terminal belongs to the command line.
-    ("gfxpack-pipeline gfxpack-remote gfxpack-runtime-c", "clap indicatif tracing-subscriber"),
+    ("gfxpack-pipeline gfxpack-remote gfxpack-runtime-c", "indicatif tracing-subscriber"),
+    ("gfxpack-remote gfxpack-runtime-c", "clap"),
 ];
 
 /// All dependencies of a program that looks kernels up, with default features, on

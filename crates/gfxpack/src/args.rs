@@ -6,40 +6,35 @@ mod general;
 mod harvest;
 mod kdb;
 mod packaging;
-mod parsers;
 mod problems;
-mod remote;
 mod runtime;
-mod shared;
 
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::fail::MEANINGS;
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
-use gfxpack_plan::license::Allowed;
+use clap::{Args as ClapArgs, Parser, Subcommand};
+use gfxpack_pipeline::options::{
+    BuildOptions, CompilerArgs, InputOptions, MergeOptions, PackageKdbs, PackageOptions,
+};
+pub(crate) use gfxpack_pipeline::options::{
+    CacheDir, LAYOUTS, TargetList, ToolchainArgs, one_of, whole_file,
+};
 use gfxpack_plan::shard::Shard;
 
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
-pub(crate) use asking::{Ask, LibraryArgs, MiopenCommand, ProblemArgs};
+pub(crate) use asking::{Ask, MiopenCommand};
 pub(crate) use device_code::{Slim, parse_gpu};
 pub(crate) use general::Common;
 pub(crate) use harvest::{
-    Harvest, HarvestCommand, HarvestKeys, HarvestPlans, Run, Sources, Tune, TuneCollect, TuneEnv,
-    TunePlan,
+    Harvest, HarvestCommand, HarvestKeys, HarvestPlans, Run, SHELLS, Sources, Tune, TuneCollect,
+    TuneEnv, TunePlan,
 };
-pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, KdbForm, SelectObject};
-pub(crate) use packaging::{Install, LAYOUTS, Package, Packaging, Recipe, Repo, Verify};
-pub(crate) use parsers::{
-    Choice, SHELLS, TargetList, one_of, parse_target, parse_targets, whole_file,
-};
-use parsers::{parse_shard, parse_timeout};
+pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, SelectObject};
+pub(crate) use packaging::{Install, Recipe, Repo, Verify};
 pub(crate) use problems::ProblemsCommand;
-pub(crate) use remote::{RemoteArgs, SharedCacheArgs};
 pub(crate) use runtime::{Detect, Doctor, Hardware, Lookup, LookupArgs, Program, SYSFS, Which};
-pub(crate) use shared::{CacheArgs, CacheDir, CompilerArgs, ToolchainArgs};
 
 /// Builds GPU kernel packages for ROCm from source, on machines without a GPU.
 #[derive(Debug, Parser)]
@@ -103,14 +98,14 @@ pub(crate) enum Command {
     /// Also takes the sources of its kernels out of it.
     Miopen(Box<MiopenCommand>),
     /// Package kdbs that exist
-    Package(Box<Package>),
+    Package(Box<PackageKdbs>),
     /// Write relations of kernels for packages that you build yourself
     ///
     /// Substitution variables for debhelper, and answers for rpm's dependency generators.
     #[command(subcommand)]
     Recipe(Recipe),
     /// Merge the shards of a stored plan into kdbs
-    Merge(Box<Merge>),
+    Merge(Box<MergeOptions>),
     /// Make a repository of packages, for apt, dnf and zypper
     Repo(Repo),
     /// Install the kernel packages for this machine's GPUs
@@ -169,9 +164,9 @@ pub(crate) enum Command {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Dist {
     #[command(flatten)]
-    pub(crate) build: Build,
+    pub(crate) build: BuildOptions,
     #[command(flatten)]
-    pub(crate) packaging: Packaging,
+    pub(crate) packaging: PackageOptions,
     /// Check that the library finds every kernel
     ///
     /// The one that was asked, in the files made: libMIOpen for --problems,
@@ -183,7 +178,7 @@ pub(crate) struct Dist {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct BuildCommand {
     #[command(flatten)]
-    pub(crate) build: Build,
+    pub(crate) build: BuildOptions,
     /// Run a part of the plan, as 3/8, and leave its objects and a manifest in
     /// --out for `gfxpack merge`
     #[arg(long, value_name = "I/N", requires = "plan", value_parser = parse_shard, help_heading = "Stored plan",
@@ -191,10 +186,16 @@ pub(crate) struct BuildCommand {
     pub(crate) shard: Option<Shard>,
 }
 
+/// Which of several shards.
+fn parse_shard(text: &str) -> Result<Shard, String> {
+    text.parse::<Shard>()
+        .map_err(|error| format!("{error}\nhint: {}", error.hint().unwrap_or_default()))
+}
+
 #[derive(Debug, ClapArgs)]
 pub(crate) struct PlanCommand {
     #[command(flatten)]
-    pub(crate) inputs: InputArgs,
+    pub(crate) inputs: InputOptions,
     #[command(flatten)]
     pub(crate) compilers: CompilerArgs,
     /// Print the command of every compile job
@@ -216,160 +217,6 @@ pub(crate) struct PlanCommand {
     /// `build --plan DIR`
     #[arg(long, value_name = "DIR", conflicts_with_all = ["explain", "stage", "commands", "allow_read"])]
     pub(crate) out: Option<PathBuf>,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Build {
-    #[command(flatten)]
-    pub(crate) inputs: InputArgs,
-    /// Run the plan that `gfxpack plan --out DIR` stored, in place of all
-    /// options under Input, MIOpen and rocFFT
-    #[arg(long, value_name = "DIR", conflicts_with_all = INPUTS, help_heading = "Stored plan")]
-    pub(crate) plan: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) compilers: CompilerArgs,
-    #[command(flatten)]
-    pub(crate) remote: RemoteArgs,
-    #[command(flatten)]
-    pub(crate) shared: SharedCacheArgs,
-    /// Output directory; kdbs go to DIR/kdb
-    #[arg(long, value_name = "DIR", help_heading = "Build")]
-    pub(crate) out: PathBuf,
-    /// Compilers at once [default: one per processor, as memory allows]
-    #[arg(long, help_heading = "Build", short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) jobs: Option<u16>,
-    /// How long one kernel may take, in seconds
-    #[arg(long, help_heading = "Build", value_name = "SECONDS", default_value_t = 900, value_parser = parse_timeout)]
-    pub(crate) timeout: u64,
-    /// Continue and exit with 0 if kernels are missing or can't be compiled;
-    /// the manifest.json of the kdbs lists them
-    #[arg(long, help_heading = "Build")]
-    pub(crate) allow_partial: bool,
-    #[command(flatten)]
-    pub(crate) form: KdbForm,
-    /// Write a page about the build (time, memory and size of every kernel, and
-    /// what failed), or, to FILE.xml, its kernels as JUnit's test results;
-    /// repeatable
-    #[arg(
-        long,
-        alias = "junit",
-        help_heading = "Build",
-        value_name = "FILE.html|xml",
-        conflicts_with = "dry_run"
-    )]
-    pub(crate) report: Vec<PathBuf>,
-    /// How compilers are started; all ways give the same objects, so this is
-    /// for debugging
-    #[arg(long, value_enum, default_value_t, help_heading = "Build")]
-    pub(crate) via: Via,
-    /// Another directory that compilers may read; objects of kernels that name
-    /// a file there depend on all of it; repeatable
-    #[arg(long, value_name = "DIR", help_heading = "Build")]
-    pub(crate) allow_read: Vec<PathBuf>,
-    /// Compile kernels again that compilers refused in an earlier run
-    #[arg(long, help_heading = "Build")]
-    pub(crate) retry_refused: bool,
-    /// Print what would be done, and do nothing
-    #[arg(long, short = 'n', help_heading = "Build")]
-    pub(crate) dry_run: bool,
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct Merge {
-    /// Directories that shards were built into
-    #[arg(required = true, value_name = "DIR")]
-    pub(crate) dirs: Vec<PathBuf>,
-    /// Their plan
-    #[arg(long, value_name = "DIR")]
-    pub(crate) plan: PathBuf,
-    /// Output directory; kdbs go to DIR/kdb
-    #[arg(long, value_name = "DIR", required_unless_present = "missing")]
-    pub(crate) out: Option<PathBuf>,
-    /// Merge nothing; print the shards that are to run, or to run again, as a
-    /// scheduler takes them for an array: 1,4-6; nothing if all are done
-    #[arg(long, conflicts_with_all = ["out", "allow_partial"])]
-    pub(crate) missing: bool,
-    /// How many shards there are, for --missing [default: as a shard that is
-    /// done says]
-    #[arg(long, value_name = "N", requires = "missing")]
-    pub(crate) shards: Option<NonZeroU32>,
-    /// Merge even if shards or kernels are missing; the kdbs' manifest lists
-    /// them, and `package` needs --allow-partial for these kdbs
-    #[arg(long)]
-    pub(crate) allow_partial: bool,
-    #[command(flatten)]
-    pub(crate) form: KdbForm,
-    #[command(flatten)]
-    pub(crate) cache: CacheArgs,
-}
-
-/// How compilers are started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Via {
-    /// The compiler itself, with every shortcut that gives the same bytes.
-    #[default]
-    Auto,
-    /// hipcc, and clang's driver for the languages that are not hipcc's.
-    Hipcc,
-}
-
-/// The options of `InputArgs`, which can't be given with a stored plan. They are
-/// listed since clap makes no group of a struct into which others are flattened.
-const INPUTS: [&str; 14] = [
-    "manifest",
-    "keys",
-    "missing_from",
-    "skip_refused",
-    "problems",
-    "miopen",
-    "miopen_db",
-    "uses",
-    "debian_mirror",
-    "plans",
-    "rocfft",
-    "source_dir",
-    "target",
-    "license_allow",
-];
-
-#[derive(Debug, ClapArgs)]
-#[command(next_help_heading = "Input")]
-pub(crate) struct InputArgs {
-    /// A kernel manifest (TOML)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) manifest: Vec<PathBuf>,
-    /// Kernel keys, one a line, as `gfxpack run` writes them
-    ///
-    /// JSON objects with kernel_name and kernel_args. Needs --source-dir, below
-    /// which sources are looked up by name; - reads stdin; repeatable.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) keys: Vec<PathBuf>,
-    /// Build only keys that are not in this kdb; repeatable
-    #[arg(long, value_name = "KDB")]
-    pub(crate) missing_from: Vec<PathBuf>,
-    /// The kernels.jsonl of an earlier build, reviewed: kernels that compilers refused there are
-    /// not built; repeatable
-    #[arg(long, value_name = "FILE")]
-    pub(crate) skip_refused: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) asking: ProblemArgs,
-    /// The sources of keys, with subdirectories
-    ///
-    /// Includes are looked up there too, and with --problems the sources that
-    /// libMIOpen does not contain; repeatable.
-    #[arg(long, value_name = "DIR", help_heading = "Input")]
-    pub(crate) source_dir: Vec<PathBuf>,
-    /// GPU to build for, as gfx90a@104 or gfx1030
-    ///
-    /// A processor and its compute units, as gfx90a@104, gfx90a:xnack+@104 or
-    /// gfx906_60; or a processor alone, as gfx1030 or a product's name (MI210),
-    /// for any number of them; repeatable, or with commas or blanks between.
-    #[arg(long, short, value_name = "TARGET", value_parser = parse_targets, help_heading = "Input")]
-    pub(crate) target: Vec<TargetList>,
-    /// Compile only sources under these SPDX licences; `dfsg` for what Debian can ship: under free
-    /// licences, not written by a program, none of MIOpen's assembly
-    #[arg(long, value_name = "SPDX", value_delimiter = ',', help_heading = "Input")]
-    pub(crate) license_allow: Vec<Allowed>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,25 +1,19 @@
-//! Every environment variable that gfxpack reads, and the environment of the
-//! compilers that it starts.
+//! The environment variables that gfxpack reads, except for those that options have their
+//! defaults from, and the environment of the compilers that it starts.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ColorChoice;
 use gfxpack_caches::UserEnvironment;
-use gfxpack_debian::Proxies;
-
+use gfxpack_pipeline::environment::{Environment as RunEnvironment, variable};
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::fail::{self, Result};
-
-/// Time stamp of everything that is written if SOURCE_DATE_EPOCH is not set: a
-/// fixed day, since two builds of the same input must give the same bytes.
-/// 2025-01-01T00:00:00Z.
-const DEFAULT_EPOCH: u64 = 1_735_689_600;
 
 /// Variables that choose a toolchain or help to start it. All others are not
 /// passed on: they could change objects without changing their digests.
@@ -56,18 +50,13 @@ pub(crate) struct Environment {
     pub(crate) cache_dir: Option<PathBuf>,
     cache_size: Option<String>,
     pub(crate) hipcc: Option<PathBuf>,
-    pub(crate) maintainer: Option<String>,
-    pub(crate) source_date_epoch: Option<String>,
-    /// The Debian mirror.
-    pub(crate) debian_mirror: Option<String>,
-    pub(crate) proxies: Proxies,
+    /// What options have their defaults from.
+    pub(crate) run: RunEnvironment,
     /// Whether compilers run without Landlock, to find out whether it is the
     /// cause of a problem.
     pub(crate) no_landlock: bool,
     /// Whether there are colours only if they are requested.
     no_color: bool,
-    /// ROCm's directory.
-    pub(crate) rocm_path: Option<PathBuf>,
     /// Where Python looks for modules.
     pub(crate) python_path: Option<OsString>,
     /// MIOpen's log level; 0 for its default.
@@ -76,15 +65,8 @@ pub(crate) struct Environment {
     pub(crate) miopen_log_commands: bool,
     /// The variables that choose rocFFT's files.
     pub(crate) rocfft: FftVariables,
-    /// Whether this runs on GitHub Actions.
-    pub(crate) github_actions: bool,
     /// The complete environment of the compilers, except for what options add.
     pub(crate) compiler: Vec<(OsString, OsString)>,
-}
-
-#[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
-fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// The variables and the user on which the places of other tools' caches depend.
@@ -108,27 +90,13 @@ fn listed_user() -> Option<(String, PathBuf)> {
     })
 }
 
-/// Python environments whose torch programs would import: that of the first `python3` in PATH, and
-/// the user's own.
-pub(crate) fn pythons() -> Vec<PathBuf> {
-    let path = variable("PATH").unwrap_or_default();
-    let mut dirs = std::env::split_paths(&path);
-    let first = dirs.find(|dir| dir.join("python3").exists());
-    let active = first.and_then(|dir| Some(dir.parent()?.to_owned()));
-    let own = variable("HOME").map(|home| Path::new(&home).join(".local"));
-    active.into_iter().chain(own).collect()
-}
-
 impl Environment {
     pub(crate) fn read() -> Self {
         let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
         let path = |name: &str| variable(name).map(PathBuf::from);
-        // HTTP_PROXY is not read: a server may set it from a request's header.
-        let either = |name: &str, capitals: &str| text(name).or_else(|| text(capitals));
         let cache_dir = path("GFXPACK_CACHE_DIR")
             .or_else(|| path("XDG_CACHE_HOME").map(|dir| dir.join("gfxpack")))
             .or_else(|| path("HOME").map(|dir| dir.join(".cache/gfxpack")));
-        let maintainer = text("DEBFULLNAME").zip(text("DEBEMAIL"));
         let mut compiler: Vec<(OsString, OsString)> = FORWARDED
             .iter()
             .filter_map(|name| variable(name).map(|value| (OsString::from(name), value)))
@@ -146,18 +114,10 @@ impl Environment {
             cache_dir,
             cache_size: text("GFXPACK_CACHE_SIZE"),
             hipcc: path("HIPCC"),
-            maintainer: maintainer.map(|(name, mail)| format!("{name} <{mail}>")),
-            source_date_epoch: text("SOURCE_DATE_EPOCH"),
-            debian_mirror: text("GFXPACK_DEBIAN_MIRROR"),
-            proxies: Proxies {
-                http: text("http_proxy"),
-                https: either("https_proxy", "HTTPS_PROXY"),
-                none: either("no_proxy", "NO_PROXY"),
-            },
+            run: RunEnvironment::read(),
             no_landlock: variable("GFXPACK_NO_LANDLOCK").is_some(),
             no_color: variable("NO_COLOR").is_some()
                 || variable("TERM").is_some_and(|name| name == "dumb"),
-            rocm_path: path("ROCM_PATH"),
             python_path: variable("PYTHONPATH"),
             miopen_log_level: text(LOG_LEVEL).and_then(|level| level.parse().ok()).unwrap_or(0),
             miopen_log_commands: text(LOG_COMMANDS).is_some_and(|value| {
@@ -168,7 +128,6 @@ impl Environment {
                 system_file: path("ROCFFT_RTC_SYS_CACHE_PATH"),
                 reading_off: variable("ROCFFT_RTC_CACHE_READ_DISABLE").is_some(),
             },
-            github_actions: text("GITHUB_ACTIONS").is_some_and(|value| value == "true"),
             compiler,
         }
     }
@@ -179,24 +138,6 @@ impl Environment {
             ColorChoice::Always => true,
             ColorChoice::Never => false,
             ColorChoice::Auto => !self.no_color && stream.is_terminal(),
-        }
-    }
-
-    /// The time stamp of what says when it was built, if one is stated.
-    pub(crate) fn stated_epoch(&self) -> Option<u64> {
-        self.source_date_epoch.as_ref().and_then(|text| text.parse().ok())
-    }
-
-    /// The time stamp of everything that is built, in seconds since 1970.
-    pub(crate) fn epoch(&self) -> Result<u64> {
-        match &self.source_date_epoch {
-            None => Ok(DEFAULT_EPOCH),
-            Some(text) => text.parse().map_err(|_| {
-                fail::usage(
-                    format!("failed to read SOURCE_DATE_EPOCH `{text}`"),
-                    "it is a number of seconds since 1970, as `date +%s` prints it",
-                )
-            }),
         }
     }
 

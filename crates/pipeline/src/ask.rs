@@ -14,15 +14,24 @@ use gfxpack_process::temporary_dir;
 use gfxpack_stock_library::DeviceFault;
 use serde::Serialize;
 
+use crate::build::MadeKdb;
 use crate::error::{self, Error, ErrorKind::Incomplete, Result};
+use crate::kdb_check::{KdbCheck, TargetCheck};
 use crate::kernel_library::{FileFact, MiopenFacts, ProblemsFact};
-use crate::ledger::SkipList;
-use crate::options::LibraryOptions;
+use crate::ledger::{Absences, Reason, SkipList};
+use crate::options::{
+    BuildOptions, CacheOptions, InputOptions, LibraryOptions, PrepareOptions, ProblemOptions,
+    processes,
+};
 use crate::progress::{Event, Progress, Step, Unit};
-use crate::rocfft::RocfftAnswer;
+use crate::rocfft::{self, RocfftAnswer};
 use crate::skipped_lines;
-use crate::stock_library::{self, LibraryQuery};
+use crate::stock_library;
 use crate::text::{counted, file_name, joined};
+
+/// The hint about problems or plans that a library failed on.
+const WITHOUT_FAILED: &str = "each is named above; take them out of the list, or go on without \
+                              their kernels by --allow-partial";
 
 /// libMIOpen's answer: the kernels that it asks for.
 pub struct MiopenAnswer {
@@ -57,6 +66,57 @@ pub enum LibraryAnswer {
 }
 
 impl LibraryAnswer {
+    /// Asks a library for its kernels, if problems or plans are given. Failures are reported now,
+    /// before hours of work, and end the run unless they are allowed.
+    pub(crate) fn ask(options: &PrepareOptions<'_>, progress: &dyn Progress) -> Result<Self> {
+        let inputs = options.inputs;
+        let judged = |asked: Result<()>| if options.allow_partial { Ok(()) } else { asked };
+        if !inputs.asking.rocfft.plans.is_empty() {
+            rocfft::check_alone(inputs)?;
+            let answer = rocfft::ask_rocfft(inputs, options.cache, progress)?;
+            judged(rocfft::report_failures(&answer, WITHOUT_FAILED, progress))?;
+            return Ok(Self::Rocfft(Box::new(answer)));
+        }
+        if inputs.asking.problems.is_empty() {
+            return Ok(Self::Nothing);
+        }
+        let answer = ask_miopen(inputs, processes(options.jobs), options.cache, progress)?;
+        judged(report_failures(&answer, WITHOUT_FAILED, progress))?;
+        Ok(Self::Miopen(Box::new(answer)))
+    }
+
+    /// Lets the library look for its kernels in these files, and passes libMIOpen's result for each
+    /// target to `each`.
+    pub(crate) fn check(
+        &self,
+        kdbs: &[MadeKdb],
+        absences: &Absences,
+        options: &BuildOptions,
+        progress: &dyn Progress,
+        each: &mut dyn FnMut(&TargetCheck),
+    ) -> Result<()> {
+        let answer = match self {
+            Self::Nothing => return Ok(()),
+            Self::Rocfft(answer) => return answer.check(kdbs, progress),
+            Self::Miopen(answer) => answer,
+        };
+        let files: Vec<PathBuf> = kdbs.iter().map(|kdb| kdb.path.clone()).collect();
+        let is_to_build = |reason: Reason| reason.is_missing() || reason == Reason::Skipped;
+        let not_built = absences.all().filter(|(_, one)| is_to_build(one.reason));
+        let not_built = not_built.map(|(_, one)| &one.key).collect();
+        let check = KdbCheck {
+            library: &answer.library,
+            options: &options.inputs.asking.library,
+            problems: &answer.problems,
+            files: &files,
+            compilable: &answer.compilable,
+            without_source: &absences.without_source(),
+            not_built: &not_built,
+            jobs: processes(options.jobs),
+        };
+        check.run(&kdbs.iter().map(|kdb| kdb.target.clone()).collect(), progress, each)
+    }
+
     /// The answer of libMIOpen, if it was asked.
     pub fn miopen(&self) -> Option<&MiopenAnswer> {
         match self {
@@ -66,34 +126,43 @@ impl LibraryAnswer {
     }
 }
 
-/// Reads the problems and asks the library for every target.
+/// Reads the problems and asks the library for every target, with this number of processes at once;
+/// for one without compute units, once for each known count. If the library has to be downloaded, it
+/// is unpacked into `cache`.
 ///
 /// # Errors
 /// If problems can't be read, there is no library, or it can't be asked.
-pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<MiopenAnswer> {
-    let cache = query.cache.directory()?;
-    let (problems, lists, problem_facts) = read(query.lists, query.strict, progress)?;
-    let library = stock_library::locate(&MIOPEN, query.library, &cache, progress)?;
+pub fn ask_miopen(
+    inputs: &InputOptions,
+    jobs: usize,
+    cache: &CacheOptions,
+    progress: &dyn Progress,
+) -> Result<MiopenAnswer> {
+    let cache = cache.directory()?;
+    let targets = inputs.targets()?;
+    let ProblemOptions { problems, strict, library: options, .. } = &inputs.asking;
+    let (problems, lists, problem_facts) = read(problems, *strict, progress)?;
+    let source = options.miopen.as_ref();
+    let library = stock_library::locate(&MIOPEN, source, options, &cache, progress)?;
     let scratch = temporary_dir()?;
     let sources = Sources::in_library(&library)?;
-    let compilable = compilable(&sources, query)?;
-    let skip_list = SkipList::read(query.skip_refused)?;
+    let compilable = compilable(&sources, inputs)?;
+    let skip_list = SkipList::read(&inputs.skip_refused)?;
     let mut keys = BTreeMap::new();
     let (mut failures, mut unasked) = (Vec::new(), Vec::new());
     let mut used: BTreeSet<DatabaseFile> = BTreeSet::new();
     let mut finds_no_assembler = false;
     let mut version = library.version.clone().unwrap_or_default();
     let exact: Vec<(&Target, Vec<Target>)> =
-        query.targets.iter().map(|target| Ok((target, exact(target)?))).collect::<Result<_>>()?;
+        targets.iter().map(|target| Ok((target, exact(target)?))).collect::<Result<_>>()?;
     for (target, exact) in exact {
         let mut merged: BTreeMap<KernelKey, AskedKey> = BTreeMap::new();
         let mut is_asked = false;
         for one in exact {
-            let mut options =
-                ask_options(one.clone(), &library, query.library, query.jobs, scratch.path())?;
-            options.sources = compilable.clone();
-            options.refused = skip_list.of(target);
-            let answers = match answers(&library, &problems, &options, progress) {
+            let mut ask = ask_options(one.clone(), &library, options, jobs, scratch.path())?;
+            ask.sources = compilable.clone();
+            ask.refused = skip_list.of(target);
+            let answers = match answers(&library, &problems, &ask, progress) {
                 Err(error) if error.cause::<DeviceFault>().is_some() => {
                     unasked.push((one, error));
                     continue;
@@ -101,7 +170,7 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
                 answers => answers?,
             };
             is_asked = true;
-            warn_of_databases(&answers, query.library, &one, progress)?;
+            warn_of_databases(&answers, options, &one, progress)?;
             if !answers.version.is_empty() {
                 version = answers.version;
             }
@@ -128,7 +197,7 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
         version,
         origin: library.origin.clone(),
         sha256: library.sha256,
-        uses: query.library.uses.unwrap_or(Uses::ALL).to_string(),
+        uses: options.uses.unwrap_or(Uses::ALL).to_string(),
         databases: used
             .into_iter()
             .map(|one| FileFact { file: file_name(&one.path), sha256: one.sha256 })
@@ -151,13 +220,13 @@ pub fn ask_miopen(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<M
 
 /// Names of the sources that kernels can be compiled from; empty if the library's own can't be
 /// read, since MIOpen itself may compile those.
-pub(crate) fn compilable(sources: &Sources, query: &LibraryQuery<'_>) -> Result<BTreeSet<String>> {
+pub(crate) fn compilable(sources: &Sources, inputs: &InputOptions) -> Result<BTreeSet<String>> {
     if sources.is_empty() {
         return Ok(BTreeSet::new());
     }
-    let user = source_dirs(query.source_dirs)?;
+    let user = source_dirs(&inputs.source_dir)?;
     let names = sources.kernels.keys().map(String::as_str).chain(user.names());
-    let names = names.filter(|name| !(query.dfsg && is_left_out_by_debian(name)));
+    let names = names.filter(|name| !(inputs.dfsg() && is_left_out_by_debian(name)));
     Ok(names.map(str::to_owned).collect())
 }
 
@@ -230,7 +299,7 @@ fn warn_of_databases(
     target: &Target,
     progress: &dyn Progress,
 ) -> Result<()> {
-    if !library.databases.is_empty() {
+    if !library.miopen_db.is_empty() {
         for directory in &answers.unused_databases {
             progress
                 .warning(&format!("{target}: `{}` has no database for it", directory.display()));
@@ -410,4 +479,56 @@ pub fn coverage<'k>(
         coverage
     };
     answer.lists.iter().map(one).collect()
+}
+
+/// A key that libMIOpen asks for: a line of a key list (`--keys`).
+#[derive(Debug, Serialize)]
+pub struct KeyLine<'a> {
+    /// The key.
+    #[serde(flatten)]
+    pub key: &'a KernelKey,
+    /// Targets whose MIOpen asks for it.
+    pub targets: Vec<String>,
+    /// How programs that ask for it use MIOpen.
+    pub uses: String,
+    /// Functions that the object must contain.
+    pub functions: BTreeSet<&'a str>,
+    /// Problems that want it, as MIOpenDriver's arguments.
+    pub problems: Vec<String>,
+}
+
+/// What all targets together want of a key.
+#[derive(Default)]
+struct KeyRequests<'a> {
+    targets: Vec<String>,
+    uses: Uses,
+    functions: BTreeSet<&'a str>,
+    problems: BTreeSet<u32>,
+}
+
+/// Each key once, with all targets that want it; sorted by key.
+pub fn key_lines(answer: &MiopenAnswer) -> Vec<KeyLine<'_>> {
+    let mut by_key: BTreeMap<&KernelKey, KeyRequests<'_>> = BTreeMap::new();
+    for (target, keys) in &answer.keys {
+        for key in keys {
+            let together = by_key.entry(&key.key).or_default();
+            together.targets.push(target.db_basename());
+            together.functions.extend(key.functions.iter().map(String::as_str));
+            for (problem, uses) in &key.wanted {
+                together.uses = together.uses.or(*uses);
+                together.problems.insert(*problem);
+            }
+        }
+    }
+    let named = |problem: u32| answer.problems[problem as usize].to_string();
+    by_key
+        .into_iter()
+        .map(|(key, together)| KeyLine {
+            key,
+            targets: together.targets,
+            uses: together.uses.to_string(),
+            functions: together.functions,
+            problems: together.problems.into_iter().map(named).collect(),
+        })
+        .collect()
 }

@@ -1,7 +1,6 @@
 //! The whole job: prepare, compile, assemble, verify, package, record.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 
 use gfxpack_compile::Summary;
 use gfxpack_model::{KernelKey, Target};
@@ -9,39 +8,58 @@ use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::plan::KdbPlan;
 use gfxpack_plan::stored::Jobs;
+use gfxpack_toolchain::Search;
 
 use crate::ask::{LibraryAnswer, ListCoverage, coverage};
 use crate::build::{self, BuiltKdbs, MadeKdb, executor_options};
 use crate::cache::Cache;
 use crate::error::{self, Result};
-use crate::kdb_check::{KdbCheck, TargetCheck};
-use crate::ledger::{self, Absences, Reason};
-use crate::options::{BuildOptions, PackageOptions, PrepareOptions};
+use crate::kdb_check::TargetCheck;
+use crate::ledger::{self, Absences};
+use crate::options::{BuildOptions, CacheOptions, PackageOptions, PrepareOptions, Purpose};
+use crate::outputs::Outputs;
+use crate::packages::{self, PackageSettings};
 use crate::prepare::{self, Preparation, Prepared};
 use crate::progress::{Event, Progress};
+use crate::record;
 use crate::shards::stored::Stored;
 use crate::shipped_databases::ShippedDatabases;
-use crate::write_packages::{self, MadePackages};
-use crate::{hidden_kdbs, packages, record};
+use crate::write_packages::MadePackages;
 
 /// The options of a run.
 #[derive(Debug)]
 pub struct DistOptions {
-    /// What the plan is made from. Its `inputs` are ignored if there is a stored
-    /// plan.
-    pub prepare: PrepareOptions,
-    /// A stored plan, used in place of inputs.
-    pub stored_plan: Option<PathBuf>,
-    /// How jobs are run and kdbs written.
+    /// What is built, and how.
     pub build: BuildOptions,
     /// How packages are made; `None` for no packages.
     pub package: Option<PackageOptions>,
+    /// Where toolchains are looked for.
+    pub search: Search,
+    /// The cache of objects.
+    pub cache: CacheOptions,
+}
+
+impl DistOptions {
+    /// What the plan is made from, if none is stored.
+    pub fn prepare(&self) -> PrepareOptions<'_> {
+        let Self { build, package, search, cache } = self;
+        PrepareOptions {
+            inputs: &build.inputs,
+            search,
+            cache,
+            purpose: if build.dry_run { Purpose::Look } else { Purpose::Build },
+            jobs: build.jobs,
+            allow_partial: build.allow_partial,
+            stated_license: package.as_ref().and_then(PackageOptions::stated_license),
+        }
+    }
 }
 
 /// A run whose inputs were read and whose plan is made.
 pub struct Dist<'a> {
     options: &'a DistOptions,
     prepared: Prepared,
+    answer: LibraryAnswer,
 }
 
 /// The result of a run.
@@ -70,25 +88,25 @@ impl<'a> Dist<'a> {
     /// # Errors
     /// Like [`prepare::gather`] and [`prepare::PlanInputs::plan`], and if a stored plan can't be run here.
     pub fn prepare(options: &'a DistOptions, progress: &dyn Progress) -> Result<Preparation<Self>> {
-        let prepare = &options.prepare;
-        let prepared = match &options.stored_plan {
+        let prepare = options.prepare();
+        options.build.environment().epoch()?;
+        options.build.check()?;
+        let (prepared, answer) = match &options.build.plan {
             Some(plan) => {
-                let cache = Cache::open_for(&prepare.cache, prepare.purpose)?;
-                Stored::open(plan)?.prepare(
-                    &Jobs::All,
-                    cache,
-                    &prepare.search,
-                    progress.cancel(),
-                )?
+                let cache = Cache::open_for(prepare.cache, prepare.purpose)?;
+                let stored = Stored::open(plan)?;
+                let prepared =
+                    stored.prepare(&Jobs::All, cache, prepare.search, progress.cancel())?;
+                (prepared, LibraryAnswer::Nothing)
             }
-            None => match prepare::gather(prepare, progress)? {
+            None => match prepare::gather(&prepare, progress)? {
                 Preparation::ToDo(plan_inputs) => plan_inputs.plan()?,
                 Preparation::NothingToDo(coverage) => {
                     return Ok(Preparation::NothingToDo(coverage));
                 }
             },
         };
-        Ok(Preparation::ToDo(Box::new(Self { options, prepared })))
+        Ok(Preparation::ToDo(Box::new(Self { options, prepared, answer })))
     }
 
     /// The inputs and the plan.
@@ -110,8 +128,8 @@ impl<'a> Dist<'a> {
         let kdbs = &self.prepared.plan.kdbs;
         let targets: Vec<Target> = kdbs.iter().map(|kdb| kdb.target.clone()).collect();
         packages::check(&release, &targets, &options)?;
-        let shipped = ShippedDatabases::find(&options.tuning, &targets, progress)?;
-        Ok(Some(PackageSettings { options, release, shipped }))
+        let shipped = ShippedDatabases::find(&options.with_perfdb, &targets, progress)?;
+        Ok(Some(PackageSettings { options, shipped }))
     }
 
     /// Compiles, assembles, verifies, packages and records.
@@ -138,15 +156,14 @@ impl<'a> Dist<'a> {
         let empty = kdbs.iter().any(|kdb| kdb.kernels == 0 && lacks(kdb) > 0);
         let packages_wanted = settings.is_some();
         let is_allowed = missing == 0 || (options.allow_partial && !(empty && packages_wanted));
+        let signer = signer.as_ref().filter(|_| is_allowed);
+        let outputs = prepared.cache.outputs(&options.out)?;
         let mut packages = MadePackages::default();
         if let Some(settings) = settings.filter(|_| is_allowed) {
-            packages = self.package(&kdbs, &settings, signer.as_ref(), progress)?;
+            packages = self.package(&kdbs, &settings, signer, &outputs, progress)?;
         }
-        let signer = signer.filter(|_| is_allowed);
-        let outputs = prepared.cache.outputs(&options.out)?;
-        let signer = signer.as_ref();
         let recorded = record::Recorded { kdbs: &kdbs, packages: &packages, ledger: Some(&ledger) };
-        record::write(&options.out, &recorded, signer, &outputs, progress)?;
+        record::write(&recorded, signer, &outputs, progress)?;
         let absences = ledger.absences;
         let coverage = self.coverage(&absences);
         prepared.cache.shrink(progress);
@@ -177,26 +194,16 @@ impl<'a> Dist<'a> {
         kdbs: &[MadeKdb],
         settings: &PackageSettings,
         signer: Option<&Signer>,
+        outputs: &Outputs<'_>,
         progress: &dyn Progress,
     ) -> Result<MadePackages> {
-        let (prepared, out) = (&self.prepared, &self.options.build.out);
-        let library = &prepared.inputs.library;
-        let release_of =
-            |kdb: &MadeKdb| packages::of_kdb(&settings.release, &settings.options, library, kdb);
+        let library = &self.prepared.inputs.library;
+        let PackageSettings { options, .. } = settings;
+        let release = packages::release(options, library)?;
+        let release_of = |kdb: &MadeKdb| packages::of_kdb(&release, options, library, kdb);
         let releases: Vec<Release> = kdbs.iter().map(release_of).collect();
-        let kdbs: Vec<(&MadeKdb, &Release)> = kdbs.iter().zip(&releases).collect();
-        let inputs = &self.options.prepare.inputs;
-        hidden_kdbs::warn(&kdbs, &inputs.missing_from, progress);
-        let to_write = packages::to_write(&kdbs, &settings.shipped, &settings.options)?;
-        let outputs = prepared.cache.outputs(out)?;
-        write_packages::write(
-            &to_write.packages,
-            &settings.options,
-            signer,
-            out,
-            &outputs,
-            progress,
-        )
+        let known = &self.options.build.inputs.missing_from;
+        settings.write(kdbs, &releases, known, signer, outputs, progress)
     }
 
     /// Lets the library that was asked look for its kernels in the new files, and
@@ -208,37 +215,15 @@ impl<'a> Dist<'a> {
     pub fn check_kdbs(
         &self,
         finished: &FinishedDist,
-        jobs: usize,
         progress: &dyn Progress,
         each: &mut dyn FnMut(&TargetCheck),
     ) -> Result<()> {
-        let prepared = &self.prepared;
-        if let LibraryAnswer::Rocfft(answer) = &prepared.answer {
-            let files = finished.kdbs.iter().map(|kdb| (&kdb.target, kdb.path.as_path()));
-            return answer.check(files, progress);
-        }
-        let Some(answer) = prepared.answer.miopen() else { return Ok(()) };
-        let files: Vec<PathBuf> = finished.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
-        let is_to_build = |reason: Reason| reason.is_missing() || reason == Reason::Skipped;
-        let not_built = finished.absences.all().filter(|(_, one)| is_to_build(one.reason));
-        let not_built = not_built.map(|(_, one)| &one.key).collect();
-        let without_source = finished.absences.without_source();
-        let check = KdbCheck {
-            library: &answer.library,
-            options: &self.options.prepare.inputs.library,
-            problems: &answer.problems,
-            files: &files,
-            compilable: &answer.compilable,
-            without_source: &without_source,
-            not_built: &not_built,
-            jobs,
-        };
-        let targets = finished.kdbs.iter().map(|kdb| kdb.target.clone()).collect();
-        check.run(&targets, progress, each)
+        let (kdbs, absences) = (&finished.kdbs, &finished.absences);
+        self.answer.check(kdbs, absences, &self.options.build, progress, each)
     }
 
     fn coverage(&self, absences: &Absences) -> Vec<ListCoverage> {
-        let Some(answer) = self.prepared.answer.miopen() else { return Vec::new() };
+        let Some(answer) = self.answer.miopen() else { return Vec::new() };
         let without = absences.without_source();
         let of_kdb = |kdb: &KdbPlan| {
             let absent = absences.of(&kdb.target).iter().map(|one| &one.key);
@@ -248,13 +233,6 @@ impl<'a> Dist<'a> {
         };
         self.prepared.plan.kdbs.iter().flat_map(of_kdb).collect()
     }
-}
-
-/// The checked settings that all packages share.
-pub struct PackageSettings {
-    options: PackageOptions,
-    release: Release,
-    shipped: ShippedDatabases,
 }
 
 impl FinishedDist {

@@ -4,7 +4,6 @@ mod collector;
 mod key_list;
 mod miopen;
 mod rocfft;
-mod source_search;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -28,44 +27,50 @@ use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::{self, Absent, Reason, SkipList};
 use crate::missing_from::{ExistingCount, ExistingKeys};
-use crate::options::InputOptions;
+use crate::options::{InputOptions, PrepareOptions};
 use crate::source_tree;
 use crate::text::{counted, if_any, joined};
 use crate::text_file::read_text;
 use collector::{Excluded, InputCollector};
 
-pub use collector::{Inputs, ReadInputs};
+pub use collector::Inputs;
 
-/// Reads all inputs for all targets. A target whose keys are all in the kdbs of
+/// Reads all inputs for all targets, and returns the keys of each, and all else. Toolchains are not
+/// chosen yet: all indices are 0. A target whose keys are all in the kdbs of
 /// `missing_from` gets no request. If empty key lists are allowed and all are
 /// empty, no target gets one.
 ///
 /// # Errors
 /// If inputs contradict each other, can't be read, or have no kernel.
-pub fn read(inputs: &InputOptions, answer: &LibraryAnswer) -> Result<ReadInputs> {
+pub fn read(
+    options: &PrepareOptions<'_>,
+    answer: &LibraryAnswer,
+) -> Result<(Vec<TargetRequest>, Inputs)> {
+    let PrepareOptions { inputs, allow_partial, .. } = *options;
+    let stated = options.stated_license.as_ref();
     if let LibraryAnswer::Rocfft(answer) = answer {
         let mut collector = InputCollector::new(inputs)?;
         collector.rocfft(answer)?;
-        return collector.finish(inputs);
+        return collector.finish(inputs, stated, allow_partial);
     }
     let miopen = answer.miopen();
     check_combination(inputs, miopen.is_some())?;
     let mut collector = InputCollector::new(inputs)?;
-    for file in &inputs.manifests {
+    for file in &inputs.manifest {
         collector.manifest(file)?;
     }
     if !inputs.keys.is_empty() || miopen.is_some() {
         // MIOpen looks for the manifests' kernels too.
         collector.inputs.library.consumer = Consumer::Miopen;
-        let dirs = source_dirs(&inputs.source_dirs)?;
+        let dirs = source_dirs(&inputs.source_dir)?;
         for file in &inputs.keys {
             collector.key_list(file, &dirs, inputs)?;
         }
         if collector.inputs.library.version.is_none() && miopen.is_none() {
-            collector.inputs.library.version = source_tree::miopen_version(&inputs.source_dirs);
+            collector.inputs.library.version = source_tree::miopen_version(&inputs.source_dir);
         }
         if miopen.is_none() {
-            collector.inputs.library.prefix = source_tree::miopen_prefix(&inputs.source_dirs);
+            collector.inputs.library.prefix = source_tree::miopen_prefix(&inputs.source_dir);
         }
         if let Some(answer) = miopen {
             collector.miopen(answer, &dirs, inputs.dfsg())?;
@@ -73,44 +78,29 @@ pub fn read(inputs: &InputOptions, answer: &LibraryAnswer) -> Result<ReadInputs>
     }
     let counts = collector.requests.iter().filter_map(|request| unknown_count(&request.target));
     collector.inputs.warnings.extend(counts);
-    collector.finish(inputs)
+    collector.finish(inputs, stated, allow_partial)
 }
 
 /// Checks that there are inputs, and that each has what it needs.
 fn check_combination(inputs: &InputOptions, is_asked: bool) -> Result<()> {
-    if inputs.manifests.is_empty() && inputs.keys.is_empty() && !is_asked {
+    if inputs.manifest.is_empty() && inputs.keys.is_empty() && !is_asked {
         return Err(error::usage(
             "no kernels are given",
             "give what programs compute with --problems FILE or --plans FILE, keys with --keys FILE --source-dir \
              DIR, or a manifest with --manifest FILE",
         ));
     }
-    if !inputs.keys.is_empty() && inputs.source_dirs.is_empty() {
+    if !inputs.keys.is_empty() && inputs.source_dir.is_empty() {
         return Err(error::usage(
             "failed to look up the sources of keys: no --source-dir is given",
             "give the directory that holds them, as --source-dir MIOpen/src/kernels; what is below is \
              searched too",
         ));
     }
-    if !inputs.source_dirs.is_empty() && inputs.keys.is_empty() && !is_asked {
+    if !inputs.source_dir.is_empty() && inputs.keys.is_empty() && !is_asked {
         return Err(error::usage(
             "failed to use --source-dir: no keys are given",
             "give keys with --keys FILE, or problems with --problems FILE",
-        ));
-    }
-    Ok(())
-}
-
-/// Checks that FFT plans are the only input.
-///
-/// # Errors
-/// If there are other inputs.
-pub(crate) fn check_fft_plans_alone(inputs: &InputOptions) -> Result<()> {
-    let others = [&inputs.manifests, &inputs.keys, &inputs.source_dirs, &inputs.missing_from];
-    if others.iter().any(|others| !others.is_empty()) {
-        return Err(error::usage(
-            "failed to use --plans with other kernels: rocFFT's go into files of their own",
-            "leave --manifest, --keys, --source-dir and --missing-from out",
         ));
     }
     Ok(())
@@ -140,7 +130,7 @@ fn unknown_count(target: &Target) -> Option<String> {
 
 /// The targets without duplicates. Fails if two differ only in features that the
 /// name of a kdb does not show: both would write the same file.
-pub fn distinct(targets: &[Target]) -> Result<Vec<Target>> {
+pub(crate) fn distinct(targets: &[Target]) -> Result<Vec<Target>> {
     let mut by_file: BTreeMap<String, &Target> = BTreeMap::new();
     let mut distinct = Vec::new();
     for target in targets {
@@ -165,7 +155,7 @@ impl InputCollector {
     /// A collector that knows only the targets and the keys that are not built
     /// again.
     fn new(inputs: &InputOptions) -> Result<Self> {
-        let targets = distinct(&inputs.targets)?;
+        let targets = inputs.targets()?;
         let request = |target| TargetRequest {
             target,
             // Until `finish` sets it.
@@ -286,8 +276,7 @@ impl InputCollector {
     }
 
     /// Drops the keys of sources that may not be compiled because of their licences.
-    fn leave_out(&mut self, options: &InputOptions) -> Result<()> {
-        let stated = options.stated_license.as_ref();
+    fn leave_out(&mut self, options: &InputOptions, stated: Option<&SourceLicense>) -> Result<()> {
         let left_out = &mut self.left_out;
         for (source, known) in &self.inputs.library.licenses {
             let stated = stated.filter(|_| known.is_empty());
@@ -358,9 +347,14 @@ impl InputCollector {
         }
     }
 
-    fn finish(mut self, options: &InputOptions) -> Result<ReadInputs> {
-        self.leave_out(options)?;
-        if !self.wrong_paths.is_empty() && !options.allow_partial {
+    fn finish(
+        mut self,
+        options: &InputOptions,
+        stated: Option<&SourceLicense>,
+        allow_partial: bool,
+    ) -> Result<(Vec<TargetRequest>, Inputs)> {
+        self.leave_out(options, stated)?;
+        if !self.wrong_paths.is_empty() && !allow_partial {
             return Err(error::inputs(self.wrong_paths));
         }
         self.inputs.warnings.extend(self.wrong_paths.iter().map(ToString::to_string));
@@ -376,7 +370,7 @@ impl InputCollector {
         for request in &self.requests {
             let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
             // Duplicates within one file were found when it was read.
-            let several = options.manifests.len() + options.keys.len() > 1;
+            let several = options.manifest.len() + options.keys.len() > 1;
             let keys = if several { &request.keys[..] } else { &[] };
             for (key, _) in keys {
                 if let Some(first) = seen.insert(&key.key, &key.location) {
@@ -394,7 +388,7 @@ impl InputCollector {
                 ));
             }
         }
-        Ok(ReadInputs { requests: self.requests, inputs: self.inputs })
+        Ok((self.requests, self.inputs))
     }
 }
 

@@ -11,9 +11,9 @@ use gfxpack_process::temporary_dir;
 use crate::ask::{self, ask_options, show_progress};
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_files;
-use crate::options::LibraryOptions;
+use crate::options::{CacheOptions, InputOptions, LibraryOptions, ProblemOptions, TargetList};
 use crate::progress::Progress;
-use crate::stock_library::{self, LibraryQuery};
+use crate::stock_library;
 use crate::text::joined;
 
 /// What to do about kernels that are missing.
@@ -33,41 +33,45 @@ pub struct TargetCheck {
     pub not_built: usize,
 }
 
-/// Checks kdbs for each of the query's targets, or if it has none, those in the
+/// Checks kdbs for each of these targets, or if there is none, those in the
 /// kdbs' names, and passes each result to `each`.
 ///
 /// # Errors
 /// If an input can't be read, or a kernel is missing.
 pub fn check_kdbs(
-    query: &LibraryQuery<'_>,
+    inputs: &InputOptions,
+    jobs: usize,
+    cache: &CacheOptions,
     files: &[PathBuf],
     progress: &dyn Progress,
     each: &mut dyn FnMut(&TargetCheck),
 ) -> Result<()> {
-    if query.lists.is_empty() {
+    if inputs.asking.problems.is_empty() {
         return Err(error::usage(
             "failed to start: no problems are given",
             "give what programs compute, as --problems FILE",
         ));
     }
-    let mut targets: BTreeSet<Target> = query.targets.iter().cloned().collect();
+    let mut targets: BTreeSet<Target> = TargetList::of(&inputs.target).into_iter().collect();
     if targets.is_empty() {
         let target = |file: &PathBuf| Ok(kernel_files::format_and_target(file)?.1);
         targets = files.iter().map(target).collect::<Result<_>>()?;
     }
-    let cache = query.cache.directory()?;
-    let (problems, ..) = ask::read(query.lists, query.strict, progress)?;
-    let library = stock_library::locate(&MIOPEN, query.library, &cache, progress)?;
-    let compilable = ask::compilable(&Sources::in_library(&library)?, query)?;
+    let cache = cache.directory()?;
+    let ProblemOptions { problems, strict, library: options, .. } = &inputs.asking;
+    let (problems, ..) = ask::read(problems, *strict, progress)?;
+    let source = options.miopen.as_ref();
+    let library = stock_library::locate(&MIOPEN, source, options, &cache, progress)?;
+    let compilable = ask::compilable(&Sources::in_library(&library)?, inputs)?;
     let check = KdbCheck {
         library: &library,
-        options: query.library,
+        options,
         problems: &problems,
         files,
         compilable: &compilable,
         without_source: &BTreeSet::new(),
         not_built: &BTreeSet::new(),
-        jobs: query.jobs,
+        jobs,
     };
     check.run(&targets, progress, each)
 }

@@ -12,7 +12,8 @@ use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::SourceLicense;
 use serde::{Deserialize, Serialize};
 
-use crate::text::file_name;
+use crate::rocfft::RocfftFacts;
+use crate::text::{file_name, if_any, joined};
 
 /// The kernels as a whole, as the inputs describe them and packages repeat it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,34 +58,39 @@ impl KernelLibrary {
         let version = asked.or(of_sources).filter(|_| self.consumer == Consumer::Miopen);
         version.map(|text| MiopenVersion::of_text(text)).unwrap_or_default()
     }
-}
 
-/// The librocfft that asked for the kernels, as manifests and packages say it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RocfftFacts {
-    /// Its version: `1.0.32`.
-    pub version: String,
-    /// Where it comes from.
-    pub origin: String,
-    /// SHA-256 of the library.
-    pub sha256: Digest,
-    /// `HIP_VERSION` of the headers that the library was built with. It finds
-    /// only kernels with this number and this `generator_sum`.
-    pub hip_version: i64,
-    /// SHA-256 of the sources of its generator.
-    pub generator_sum: Digest,
+    /// Name and version of the library that was asked.
+    pub(crate) fn asked(&self) -> Option<(&'static str, &str)> {
+        let miopen = self.miopen.as_ref().map(|facts| ("MIOpen", &*facts.version));
+        miopen.or(self.rocfft.as_ref().map(|facts| ("rocFFT", &*facts.version)))
+    }
+
+    /// The library that was asked, in words.
+    pub(crate) fn asked_in_words(&self) -> Option<String> {
+        let miopen = self.miopen.as_ref().map(miopen_in_words);
+        miopen.or(self.rocfft.as_ref().map(RocfftFacts::in_words))
+    }
+
+    /// The lists of problems or plans that it was asked for.
+    pub(crate) fn lists(&self) -> &[ProblemsFact] {
+        let of_rocfft = self.rocfft.as_ref().map(|facts| &facts.plans);
+        self.miopen.as_ref().map(|facts| &facts.problems).or(of_rocfft).map_or(&[], Vec::as_slice)
+    }
+
     /// Whether the library reads one file for all processors.
-    pub shares_file: bool,
-    /// Lists of plans that the library was asked for.
-    pub plans: Vec<ProblemsFact>,
-}
+    pub(crate) fn shares_file(&self) -> bool {
+        self.rocfft.as_ref().is_some_and(|facts| facts.shares_file)
+    }
 
-impl RocfftFacts {
-    /// The package that the library comes from, if any: name and version.
-    pub(crate) fn package(&self) -> Option<(String, String)> {
-        // For example `Debian sid, librocfft0 6.4.3-1`.
-        let (name, version) = self.origin.split_once(", ")?.1.split_once(' ')?;
-        Some((name.to_owned(), version.to_owned()))
+    /// The package of the only library that finds the kernels, if any: name and version.
+    pub(crate) fn exact_package(&self) -> Option<(String, String)> {
+        self.rocfft.as_ref().and_then(RocfftFacts::package)
+    }
+
+    /// Which kernels these are, and for how many more `without` a source it asked.
+    pub(crate) fn kernels_in_words(&self, without: u64) -> Option<String> {
+        let miopen = self.miopen.as_ref().map(|facts| facts.kernels_in_words(without));
+        miopen.or(self.rocfft.as_ref().map(RocfftFacts::kernels_in_words))
     }
 }
 
@@ -150,6 +156,22 @@ impl ProblemsFact {
 }
 
 impl MiopenFacts {
+    /// Which kernels these are, and for how many more `without` a source MIOpen asked.
+    fn kernels_in_words(&self, without: u64) -> String {
+        let databases = match self.databases.len() {
+            0 => "without performance databases".to_owned(),
+            _ => format!("with and without {}", joined(self.databases.iter().map(|it| &it.file))),
+        };
+        let without = if_any(without, |count| {
+            format!(" {count} more that it asks for have no source there.")
+        });
+        format!(
+            "The kernels are those that {} asks for when it computes {}, {databases}.{without}",
+            miopen_in_words(self),
+            joined(self.problems.iter().map(|list| list.name()))
+        )
+    }
+
     /// Why these kernels have no source, and what adds them; `None` if there are none.
     pub fn why_without_source(&self, keys: &BTreeSet<&KernelKey>) -> Option<String> {
         let is_assembly = |key: &&KernelKey| key.source_name().is_some_and(is_left_out_by_debian);

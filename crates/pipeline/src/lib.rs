@@ -1,15 +1,15 @@
 //! The main job as a library: it reads inputs, makes a plan, runs its jobs,
 //! assembles and verifies kdbs, writes packages, and records what was made.
 //!
-//! Options come in as plain values ([`options`]), events go out ([`progress`]);
-//! nothing here knows a command line or a terminal. Begin with [`dist::Dist`].
+//! Options come in as the command line has them ([`options`]), events go out ([`progress`]);
+//! nothing here knows a terminal. Begin with [`dist::Dist`].
 
 pub mod ask;
-pub mod asked_keys;
 pub mod build;
 pub mod cache;
 pub mod destination;
 pub mod dist;
+pub mod environment;
 pub mod error;
 pub mod explain;
 pub mod failure_log;
@@ -26,7 +26,7 @@ mod license_head;
 pub mod missing_from;
 pub mod options;
 mod outputs;
-pub mod package_existing;
+mod package_existing;
 mod packages;
 pub mod plan_state;
 pub mod prepare;

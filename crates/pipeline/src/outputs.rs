@@ -62,6 +62,11 @@ impl<'a> Outputs<'a> {
         Ok(Self { out: std::fs::canonicalize(out)?, given: out.to_owned(), records })
     }
 
+    /// The directory as the user wrote it.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.given
+    }
+
     /// The records, which are not bound to a directory.
     pub(crate) fn records(&self) -> &FileRecords<'a> {
         &self.records

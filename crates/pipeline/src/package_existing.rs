@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gfxpack_model::Target;
 use gfxpack_plan::kernel_package::Release;
@@ -12,46 +12,34 @@ use crate::build::MadeKdb;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_files::{self, FormatOperations};
 use crate::kernel_library::KernelLibrary;
-use crate::options::{CacheOptions, PackageOptions};
+use crate::options::{CacheOptions, PackageKdbs};
 use crate::outputs::{FileRecords, Outputs};
+use crate::packages::{self, PackageSettings};
 use crate::progress::Progress;
 use crate::shipped_databases::ShippedDatabases;
 use crate::text::counted;
-use crate::write_packages::{self, MadePackages};
-use crate::{ledger, packages, record};
+use crate::write_packages::MadePackages;
+use crate::{ledger, record};
 
-/// The kdbs to package, and how.
-#[derive(Debug)]
-pub struct PackageKdbs<'a> {
-    /// The kdbs. Their names contain their targets.
-    pub kdbs: &'a [PathBuf],
-    /// Where the packages go.
-    pub out: &'a Path,
-    /// Whether kdbs may lack kernels.
-    pub allow_partial: bool,
-    /// How packages are made.
-    pub options: &'a PackageOptions,
-    /// The cache, which records what was verified and what outputs were made from.
-    pub cache: &'a CacheOptions,
-}
-
-impl PackageKdbs<'_> {
+impl PackageKdbs {
     /// Verifies and packages each kdb. Missing kernels, the compiler and the
     /// licences are read from what the build wrote beside the kdb.
     ///
     /// # Errors
     /// If a kdb is damaged, empty, or known to lack kernels, the options don't
     /// fit, or a package can't be written.
-    pub fn run(&self, progress: &dyn Progress) -> Result<MadePackages> {
+    pub fn run(&self, cache: &CacheOptions, progress: &dyn Progress) -> Result<MadePackages> {
+        let options = &self.packaging;
+        options.environment.epoch()?;
         let temporary = temporary_dir()?;
-        let cache = self.cache.directory().unwrap_or_else(|_| temporary.path().to_owned());
-        let digests = self.cache.file_digests(&cache);
-        let records = FileRecords::below(&cache, &digests, self.cache.verify_all);
+        let dir = cache.directory().unwrap_or_else(|_| temporary.path().to_owned());
+        let digests = cache.file_digests(&dir);
+        let records = FileRecords::below(&dir, &digests, cache.verify_all);
         let mut by_target: BTreeMap<Target, &Path> = BTreeMap::new();
-        let mut kdbs: Vec<(MadeKdb, Release)> = Vec::new();
-        let mut options = Cow::Borrowed(self.options);
+        let (mut kdbs, mut releases): (Vec<MadeKdb>, Vec<Release>) = (Vec::new(), Vec::new());
+        let mut options = Cow::Borrowed(options);
         let mut all = KernelLibrary::default();
-        for path in self.kdbs {
+        for path in &self.kdbs {
             let (format, target) = kernel_files::format_and_target(path)?;
             let files = kernel_files::of_format(format);
             if let Some(other) = by_target.insert(target.clone(), path) {
@@ -70,41 +58,30 @@ impl PackageKdbs<'_> {
                 let names = files.source_names(path)?;
                 library.licenses = names.into_iter().map(|name| (name, BTreeSet::new())).collect();
             }
-            let release = packages::release(self.options, &library)?;
+            let release = packages::release(&options, &library)?;
             if kdbs.is_empty() {
                 options =
-                    Cow::Owned(packages::with_formats(self.options, &release, &library, progress));
+                    Cow::Owned(packages::with_formats(&options, &release, &library, progress));
                 all = library.clone();
             }
             all.licenses.append(&mut library.licenses.clone());
-            let release = packages::of_kdb(&release, self.options, &library, &kdb);
-            kdbs.push((kdb, release));
+            releases.push(packages::of_kdb(&release, &options, &library, &kdb));
+            kdbs.push(kdb);
         }
         packages::report_gaps(&options, &all, progress);
-        let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
-        for (_, release) in &kdbs {
+        let targets: Vec<Target> = kdbs.iter().map(|kdb| kdb.target.clone()).collect();
+        for release in &releases {
             packages::check(release, &targets, &options)?;
         }
-        let shipped = ShippedDatabases::find(&self.options.tuning, &targets, progress)?;
-        std::fs::create_dir_all(self.out).map_err(error::io("create", self.out))?;
-        let signer = packages::signer(self.options)?;
+        let shipped = ShippedDatabases::find(&options.with_perfdb, &targets, progress)?;
+        std::fs::create_dir_all(&self.out).map_err(error::io("create", &self.out))?;
+        let signer = packages::signer(&options)?;
         let signer = signer.as_ref();
-        let of_kdbs: Vec<(&MadeKdb, &Release)> =
-            kdbs.iter().map(|(kdb, release)| (kdb, release)).collect();
-        crate::hidden_kdbs::warn(&of_kdbs, &[], progress);
-        let to_write = packages::to_write(&of_kdbs, &shipped, &options)?;
-        let outputs = Outputs::in_dir(self.out, records).map_err(error::io("find", self.out))?;
-        let made = write_packages::write(
-            &to_write.packages,
-            &options,
-            signer,
-            self.out,
-            &outputs,
-            progress,
-        )?;
-        let kdbs: Vec<MadeKdb> = kdbs.into_iter().map(|(kdb, _)| kdb).collect();
+        let outputs = Outputs::in_dir(&self.out, records).map_err(error::io("find", &self.out))?;
+        let settings = PackageSettings { options: options.into_owned(), shipped };
+        let made = settings.write(&kdbs, &releases, &[], signer, &outputs, progress)?;
         let recorded = record::Recorded { kdbs: &kdbs, packages: &made, ledger: None };
-        record::write(self.out, &recorded, signer, &outputs, progress)?;
+        record::write(&recorded, signer, &outputs, progress)?;
         Ok(made)
     }
 
@@ -119,7 +96,7 @@ impl PackageKdbs<'_> {
         let before = records.described(path).ok();
         let rows = match before.and_then(|file| records.verified_rows(&file, &target)) {
             Some(rows) => rows,
-            None => verify(path, &target, files)?,
+            None => kernel_files::verified(files, path, &target)?,
         };
         let file = records.described(path).map_err(error::io("read", path))?;
         records.note_verified(&file, &target, rows);
@@ -145,18 +122,5 @@ impl PackageKdbs<'_> {
         }
         let inputs = entry.map(|entry| entry.inputs).unwrap_or_default();
         Ok(MadeKdb { target, path: path.to_owned(), kernels: rows, absent, inputs })
-    }
-}
-
-/// Verifies a file, and returns its number of rows.
-fn verify(path: &Path, target: &Target, files: &dyn FormatOperations) -> Result<u64> {
-    let verified = files.verify(path, Some(target))?;
-    match verified.findings.first() {
-        Some(finding) => Err(Error::new(
-            ErrorKind::Unsound,
-            format!("failed to verify `{}`: {finding}", path.display()),
-            "build the file again, or replace it",
-        )),
-        None => Ok(verified.rows),
     }
 }

@@ -13,14 +13,15 @@ use gfxpack_process::{ScratchDir, temporary_dir};
 
 use crate::build::MadeKdb;
 use crate::error::{self, Result};
-use crate::kernel_files;
-use crate::kernel_library::{KernelLibrary, RocfftFacts, miopen_in_words};
+use crate::kernel_library::KernelLibrary;
 use crate::ledger::{self, Reason};
 use crate::options::PackageOptions;
+use crate::outputs::Outputs;
 use crate::progress::Progress;
 use crate::shipped_databases::ShippedDatabases;
-use crate::text::{counted, if_any, joined};
-use crate::write_packages::{self, PackageToWrite};
+use crate::text::{counted, joined};
+use crate::write_packages::{self, MadePackages, PackageToWrite};
+use crate::{hidden_kdbs, kernel_files};
 
 /// Directories that merged-/usr systems have as links.
 ///
@@ -56,14 +57,14 @@ pub(crate) fn with_formats(
 ) -> PackageOptions {
     let is_chosen = options.layout.is_some();
     let mut options = options.clone();
-    if options.formats.is_empty() {
-        options.formats = if release.layout.is_pythons() && !is_chosen {
+    if options.format.is_empty() {
+        options.format = if release.layout.is_pythons() && !is_chosen {
             vec![Format::Wheel]
         } else {
             vec![Format::DEB, Format::RPM, Format::TAR]
         };
     }
-    if options.formats == [Format::Wheel] {
+    if options.format == [Format::Wheel] {
         return options;
     }
     let dir = release.kdb_dir();
@@ -123,6 +124,12 @@ fn licenses(
     all.collect()
 }
 
+/// Who maintains the packages, if anybody says.
+fn maintainer<'a>(options: &'a PackageOptions, library: &'a KernelLibrary) -> Option<&'a String> {
+    let user = options.maintainer.as_ref().or(options.environment.maintainer.as_ref());
+    user.or(library.maintainer.as_ref())
+}
+
 /// Says in one line what packages of these kernels lack, and the options that give it.
 pub(crate) fn report_gaps(
     options: &PackageOptions,
@@ -143,9 +150,9 @@ pub(crate) fn report_gaps(
     let is_silent = !silent.is_empty();
     let (no_license, no_holder) =
         (is_silent && options.license.is_none(), is_silent && options.copyright.is_none());
-    let version = options.version.as_ref().or(library.version.as_ref());
-    let maintainer = options.maintainer.as_ref().or(library.maintainer.as_ref());
-    let is_unsigned = options.sign_key.is_none() && options.formats.contains(&Format::RPM);
+    let version = options.version().or(library.version.as_ref());
+    let maintainer = maintainer(options, library);
+    let is_unsigned = options.sign_key.is_none() && options.format.contains(&Format::RPM);
     let gaps = [
         (
             (no_license && no_holder).then(|| of_sources("licence and copyright holder")),
@@ -176,16 +183,17 @@ pub(crate) fn report_gaps(
 /// The signer, if packages are to be signed.
 pub(crate) fn signer(options: &PackageOptions) -> Result<Option<Signer>> {
     let key = options.sign_key.as_deref();
-    Ok(key.map(|key| Signer::new(key, options.source_date_epoch)).transpose()?)
+    let epoch = options.environment.epoch()?;
+    Ok(key.map(|key| Signer::new(key, epoch)).transpose()?)
 }
 
 /// What all packages of this run share.
 pub(crate) fn release(options: &PackageOptions, library: &KernelLibrary) -> Result<Release> {
     let layout = layout(options, library);
     let licenses = licenses(options, library);
-    let maintainer = options.maintainer.as_ref().or(library.maintainer.as_ref());
+    let maintainer = maintainer(options, library);
     let maintainer = maintainer.cloned().unwrap_or_else(|| UNKNOWN_MAINTAINER.to_owned());
-    let version = options.version.as_ref().or(library.version.as_ref());
+    let version = options.version().or(library.version.as_ref());
     let version = version.cloned().unwrap_or_else(|| OWN_VERSION.to_owned());
     let name = library.name.clone().unwrap_or_else(|| "MIOpen kernels".to_owned());
     let name_template = options
@@ -202,15 +210,15 @@ pub(crate) fn release(options: &PackageOptions, library: &KernelLibrary) -> Resu
             .cloned()
             .unwrap_or_default(),
         version,
-        revision: options.revision.clone(),
+        revision: options.revision(),
         maintainer,
         licenses,
         layout,
         consumer: library.consumer,
-        shares_file: library.rocfft.as_ref().is_some_and(|rocfft| rocfft.shares_file),
-        exact_package: library.rocfft.as_ref().and_then(RocfftFacts::package),
+        shares_file: library.shares_file(),
+        exact_package: library.exact_package(),
         name_template,
-        source_date_epoch: options.source_date_epoch,
+        source_date_epoch: options.environment.epoch()?,
     })
 }
 
@@ -238,42 +246,32 @@ pub(crate) fn of_kdb(
 /// What the inputs say about the kernels, and which library asks for them, and for how many more
 /// `without` a source.
 fn description(options: &PackageOptions, library: &KernelLibrary, without: u64) -> String {
-    let miopen = library.miopen.as_ref().map(|facts| {
-        let databases = match facts.databases.len() {
-            0 => "without performance databases".to_owned(),
-            _ => {
-                format!("with and without {}", joined(facts.databases.iter().map(|one| &one.file)))
-            }
-        };
-        let without = if_any(without, |count| {
-            format!(" {count} more that it asks for have no source there.")
-        });
-        format!(
-            "The kernels are those that {} asks for when it computes {}, {databases}.{without}",
-            miopen_in_words(facts),
-            joined(facts.problems.iter().map(|list| list.name()))
-        )
-    });
-    let rocfft = library.rocfft.as_ref().map(|facts| {
-        format!(
-            "The kernels are those that rocFFT {} ({}) asks for when it makes the plans of {}. It \
-             finds them if its generator has the SHA-256 {} and it was built with HIP {}.",
-            facts.version,
-            facts.origin,
-            joined(facts.plans.iter().map(|list| list.name())),
-            facts.generator_sum,
-            hip_version_in_words(facts.hip_version)
-        )
-    });
     let own = options.description.as_ref().or(library.description.as_ref()).cloned();
-    [own, miopen, rocfft].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+    [own, library.kernels_in_words(without)].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 
-/// `HIP_VERSION` for display: `6.4.43484` for 60443484.
-///
-/// Source: HIP, hip_version.h: major * 10^7 + minor * 10^5 + patch.
-fn hip_version_in_words(version: i64) -> String {
-    format!("{}.{}.{}", version / 10_000_000, version / 100_000 % 100, version % 100_000)
+/// The checked settings that all packages share.
+pub struct PackageSettings {
+    pub(crate) options: PackageOptions,
+    pub(crate) shipped: ShippedDatabases,
+}
+
+impl PackageSettings {
+    /// Writes the packages of these kdbs. They lack kernels that the kdbs `known` have.
+    pub(crate) fn write(
+        &self,
+        kdbs: &[MadeKdb],
+        releases: &[Release],
+        known: &[PathBuf],
+        signer: Option<&Signer>,
+        outputs: &Outputs<'_>,
+        progress: &dyn Progress,
+    ) -> Result<MadePackages> {
+        let kdbs: Vec<(&MadeKdb, &Release)> = kdbs.iter().zip(releases).collect();
+        hidden_kdbs::warn(&kdbs, known, progress);
+        let to_write = to_write(&kdbs, &self.shipped, &self.options)?;
+        write_packages::write(&to_write.packages, &self.options, signer, outputs, progress)
+    }
 }
 
 /// Packages, and the files in them that exist only until they are written.
@@ -316,7 +314,7 @@ pub(crate) fn to_write<'a>(
     }
     let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
     if let Some((_, release)) = kdbs.first() {
-        let is_merged = release.shares_file && !options.families.is_empty();
+        let is_merged = release.shares_file && !options.meta.is_empty();
         merged_files = is_merged.then(temporary_dir).transpose()?;
         let operations = kernel_files::of_format(release.consumer.properties().format);
         let merge = |family: &Family| -> Result<PathBuf> {
@@ -364,7 +362,7 @@ fn families(
     options: &PackageOptions,
     merge: &dyn Fn(&Family) -> Result<PathBuf>,
 ) -> Result<Vec<PackageSpec>> {
-    let families: BTreeSet<_> = options.families.iter().collect();
+    let families: BTreeSet<_> = options.meta.iter().collect();
     let spec = |family| {
         let spec = if release.shares_file {
             kernel_package::merged(release, family, targets, &merge(family)?)
@@ -384,7 +382,7 @@ fn families(
 /// Checks that packages for these targets can be written, so that wrong names or
 /// versions are reported before hours of compiling.
 pub(crate) fn check(release: &Release, targets: &[Target], options: &PackageOptions) -> Result<()> {
-    if options.formats.contains(&Format::Wheel) && !release.consumer.properties().supports_wheels {
+    if options.format.contains(&Format::Wheel) && !release.consumer.properties().supports_wheels {
         return Err(error::usage(
             "failed to make wheels of these kernels: MIOpen does not read them",
             "choose other formats with --format",

@@ -7,23 +7,17 @@ use std::path::PathBuf;
 use gfxpack_compile::{Cancel, Declarer, Executor, ExecutorOptions, FileSystemCache, ObjectStore};
 use gfxpack_model::{JobId, Language, TargetId, ToolchainId};
 use gfxpack_plan::clock::Clock;
-use gfxpack_plan::plan::{Plan, PlanToolchain};
+use gfxpack_plan::plan::{Plan, PlanToolchain, TargetRequest};
 use gfxpack_toolchain::{Toolchain, Toolchains};
 
-use crate::ask::{self, LibraryAnswer};
+use crate::ask::LibraryAnswer;
 use crate::cache::Cache;
 use crate::error::{self, Result};
-use crate::inputs::{self, Inputs, ReadInputs};
+use crate::inputs::{self, Inputs};
 use crate::missing_from::ExistingCount;
 use crate::options::{PrepareOptions, Purpose};
 use crate::progress::Progress;
 use crate::rayon_workers::RayonWorkers;
-use crate::rocfft;
-use crate::stock_library::LibraryQuery;
-
-/// The hint about problems or plans that a library failed on.
-const WITHOUT_FAILED: &str = "each is named above; take them out of the list, or go on without \
-                              their kernels by --allow-partial";
 
 /// All that a build needs.
 pub struct Prepared {
@@ -35,8 +29,6 @@ pub struct Prepared {
     pub toolchains: Vec<Toolchain>,
     /// The cache of objects.
     pub cache: Cache,
-    /// The answer of a library, if problems or plans were given.
-    pub answer: LibraryAnswer,
 }
 
 impl Prepared {
@@ -84,9 +76,12 @@ pub enum Preparation<T> {
 }
 
 /// Chooses a toolchain for each target, and sets their indices in the requests.
-fn choose(toolchains: &mut Toolchains<'_>, read: &mut ReadInputs) -> Result<Vec<Toolchain>> {
+fn choose(
+    toolchains: &mut Toolchains<'_>,
+    requests: &mut [TargetRequest],
+) -> Result<Vec<Toolchain>> {
     let mut languages: BTreeMap<&TargetId, BTreeSet<Language>> = BTreeMap::new();
-    for request in &read.requests {
+    for request in &*requests {
         let used = request.keys.iter().map(|(key, _)| key.language);
         languages.entry(request.target.id()).or_default().extend(used);
     }
@@ -101,17 +96,18 @@ fn choose(toolchains: &mut Toolchains<'_>, read: &mut ReadInputs) -> Result<Vec<
         });
         indices.insert((*id).clone(), ToolchainId(index));
     }
-    for request in &mut read.requests {
+    for request in requests {
         request.toolchain = indices[request.target.id()];
     }
-    read.inputs.warnings.extend(toolchains.unusable());
     Ok(chosen)
 }
 
 /// The inputs with a toolchain for each target, from which a plan is made.
 pub struct PlanInputs {
-    /// The inputs.
-    pub read: ReadInputs,
+    /// The keys of each target.
+    pub requests: Vec<TargetRequest>,
+    /// What else was read.
+    pub inputs: Inputs,
     /// The answer of a library, if problems or plans were given.
     pub answer: LibraryAnswer,
     /// The toolchains that the requests refer to.
@@ -128,80 +124,58 @@ pub struct PlanInputs {
 /// If the options or the inputs are wrong, no toolchain builds a target, or the
 /// cache can't be opened.
 pub fn gather(
-    options: &PrepareOptions,
+    options: &PrepareOptions<'_>,
     progress: &dyn Progress,
 ) -> Result<Preparation<PlanInputs>> {
-    if options.inputs.targets.is_empty() {
+    let clock = Clock::at(options.inputs.asking.library.environment.epoch()?);
+    if options.inputs.target.is_empty() {
         return Err(error::usage(
             "failed to start: no target is given",
             "say which GPU to build for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
-    let clock = Clock::at(options.source_date_epoch);
-    let answer = ask_library(options, progress)?;
-    let mut read = inputs::read(&options.inputs, &answer)?;
-    if read.requests.is_empty() {
-        return Ok(Preparation::NothingToDo(read.inputs.coverage));
+    let answer = LibraryAnswer::ask(options, progress)?;
+    let (mut requests, mut inputs) = inputs::read(options, &answer)?;
+    if requests.is_empty() {
+        return Ok(Preparation::NothingToDo(inputs.coverage));
     }
-    let cache = Cache::open_for(&options.cache, options.purpose)?;
+    let cache = Cache::open_for(options.cache, options.purpose)?;
     let toolchains = {
-        let mut found = cache.toolchains(&options.search, progress.cancel())?;
-        choose(&mut found, &mut read)?
+        let mut found = cache.toolchains(options.search, progress.cancel())?;
+        let chosen = choose(&mut found, &mut requests)?;
+        inputs.warnings.extend(found.unusable());
+        chosen
     };
     if options.purpose == Purpose::Build {
         cache.digests.save();
     }
-    read.inputs.warnings.extend(cache.warning.clone());
-    Ok(Preparation::ToDo(Box::new(PlanInputs { read, answer, toolchains, cache, clock })))
-}
-
-/// Asks a library for its kernels, if problems or plans are given. Failures are reported now,
-/// before hours of work, and end the run unless they are allowed.
-fn ask_library(options: &PrepareOptions, progress: &dyn Progress) -> Result<LibraryAnswer> {
-    let inputs = &options.inputs;
-    let targets = inputs::distinct(&inputs.targets)?;
-    let judged = |asked: Result<()>| if inputs.allow_partial { Ok(()) } else { asked };
-    let query = |lists| LibraryQuery {
-        lists,
-        strict: inputs.strict,
-        library: &inputs.library,
-        targets: &targets,
-        jobs: options.jobs,
-        source_dirs: &inputs.source_dirs,
-        dfsg: inputs.dfsg(),
-        skip_refused: &inputs.skip_refused,
-        cache: &options.cache,
-    };
-    if !inputs.fft_plans.is_empty() {
-        inputs::check_fft_plans_alone(inputs)?;
-        let answer = rocfft::ask_rocfft(&query(&inputs.fft_plans), progress)?;
-        judged(rocfft::report_failures(&answer, WITHOUT_FAILED, progress))?;
-        return Ok(LibraryAnswer::Rocfft(Box::new(answer)));
-    }
-    if inputs.problems.is_empty() {
-        return Ok(LibraryAnswer::Nothing);
-    }
-    let answer = ask::ask_miopen(&query(&inputs.problems), progress)?;
-    judged(ask::report_failures(&answer, WITHOUT_FAILED, progress))?;
-    Ok(LibraryAnswer::Miopen(Box::new(answer)))
+    inputs.warnings.extend(cache.warning.clone());
+    Ok(Preparation::ToDo(Box::new(PlanInputs {
+        requests,
+        inputs,
+        answer,
+        toolchains,
+        cache,
+        clock,
+    })))
 }
 
 impl PlanInputs {
-    /// Makes the plan.
+    /// Makes the plan, and returns the library's answer with it.
     ///
     /// # Errors
     /// If the requests contradict each other.
-    pub fn plan(self) -> Result<Prepared> {
-        let Self { read, answer, toolchains, cache, clock } = self;
-        let sources = read.inputs.sources.sources().to_vec();
+    pub fn plan(self) -> Result<(Prepared, LibraryAnswer)> {
+        let Self { requests, inputs, answer, toolchains, cache, clock } = self;
+        let sources = inputs.sources.sources().to_vec();
         let plan = gfxpack_plan::plan::plan(
             toolchains.iter().map(for_plan).collect(),
             sources,
-            &read.requests,
+            &requests,
             &clock,
             &RayonWorkers,
         )?;
-        Ok(Prepared { plan, inputs: read.inputs, toolchains, cache, answer })
+        Ok((Prepared { plan, inputs, toolchains, cache }, answer))
     }
 }
 

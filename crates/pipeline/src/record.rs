@@ -1,7 +1,6 @@
 //! The JSON manifest and the checksums beside the outputs: what was made from
 //! what, by which compiler, and what is missing.
 
-mod bills;
 mod earlier;
 mod manifest;
 
@@ -19,8 +18,8 @@ use crate::ledger::{self, Ledger};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::{Event, Progress};
 use crate::write_packages::{BillOfMaterial, MadePackages};
-pub use manifest::KdbEntry;
-use manifest::{File, Manifest, Package};
+use manifest::Manifest;
+pub use manifest::{File, KdbEntry, Package};
 
 /// Version of the manifest's format.
 const FORMAT: u32 = 1;
@@ -45,14 +44,8 @@ fn packages(
 ) -> (Vec<Package>, Vec<File>) {
     let (mut packages, mut signatures) = (Vec::new(), Vec::new());
     for package in made.packages.iter().filter(|package| package.target.as_ref() == target) {
-        packages.push(Package {
-            format: package.format.to_owned(),
-            name: package.name.clone(),
-            version: package.version.clone(),
-            file: listed(out, &package.written, files),
-            installs: package.installs.clone(),
-            depends: package.depends.clone(),
-        });
+        listed(out, &package.written, files);
+        packages.push(package.package.clone());
         signatures.extend(package.signature.iter().map(|written| listed(out, written, files)));
     }
     (packages, signatures)
@@ -81,19 +74,18 @@ pub(crate) struct Recorded<'a> {
     pub(crate) ledger: Option<&'a Ledger<'a>>,
 }
 
-/// Writes `manifest.json`, `kernels.jsonl` and `SHA256SUMS` into `out`; concurrent runs wait for
+/// Writes `manifest.json`, `kernels.jsonl` and `SHA256SUMS` beside the outputs; concurrent runs wait for
 /// each other. Outputs of earlier runs stay listed if they are still valid
 /// ([`earlier`]), and are removed with a note if not. Bills of material are
 /// written here too, since they name packages of earlier runs. If there is a
 /// signer, it signs the checksums.
 pub(crate) fn write(
-    out: &Path,
     recorded: &Recorded<'_>,
     signer: Option<&Signer>,
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
 ) -> Result<()> {
-    let given = out;
+    let given = outputs.dir();
     let out = &std::fs::canonicalize(given).map_err(error::io("find", given))?;
     let directory = std::fs::File::open(out).map_err(error::io("open", out))?;
     // On file systems without locks, only one run at a time is supported.
@@ -226,7 +218,7 @@ impl Listing {
                     }
                 }
             };
-            let written = bills::write(out, bill, packages, outputs)?;
+            let written = manifest::write_bill(out, bill, packages, outputs)?;
             beside.push(File::new(&written));
             self.files.push(written);
         }

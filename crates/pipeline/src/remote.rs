@@ -13,7 +13,7 @@ use crate::options::BuildOptions;
 /// If one was given, because this gfxpack was built without remote execution.
 #[cfg(not(feature = "remote"))]
 pub(crate) fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
-    match &options.remote {
+    match &options.remote.remote {
         None => Ok(None),
         Some(_) => Err(error::usage(
             "failed to use --remote: this gfxpack was built without remote execution",
@@ -28,10 +28,12 @@ pub(crate) fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
 /// If its address or a setting is invalid.
 #[cfg(feature = "remote")]
 pub(crate) fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
+    use std::time::Duration;
+
     use gfxpack_remote::{Address, RemoteExecution, RemoteOptions};
 
-    let Some(remote) = &options.remote else { return Ok(None) };
-    let address = &remote.address;
+    let remote = &options.remote;
+    let Some(address) = &remote.remote else { return Ok(None) };
     let address = address.parse::<Address>().map_err(|error| {
         error::usage(
             format!("failed to read `--remote {address}`: {error}"),
@@ -48,20 +50,21 @@ pub(crate) fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
         };
         Ok((name.clone(), value))
     };
+    let identity = remote.remote_client_cert.clone().zip(remote.remote_client_key.clone());
     let remote_options = RemoteOptions {
         address,
-        jobs: remote.jobs.into(),
-        headers: remote.headers.iter().map(header).collect::<Result<_>>()?,
-        ca: remote.ca.clone(),
-        identity: remote.identity.clone(),
-        platform: remote.platform.clone(),
-        cache_only: remote.cache_only,
-        wait_limit: remote.deadline,
+        jobs: remote.remote_jobs.into(),
+        headers: remote.remote_header.iter().map(header).collect::<Result<_>>()?,
+        ca: remote.remote_ca.clone(),
+        identity,
+        platform: remote.remote_platform.clone(),
+        cache_only: remote.remote_cache_only,
+        wait_limit: Duration::from_secs(remote.remote_patience),
     };
     let workers = RemoteExecution::new(remote_options)?;
     // If the service is only a cache, this machine compiles only what the service
     // lacks.
-    let alone = options.jobs.is_none() || remote.cache_only;
+    let alone = options.jobs.is_none() || remote.remote_cache_only;
     Ok(Some(Remote { workers: Arc::new(workers), alone }))
 }
 
@@ -71,7 +74,7 @@ pub(crate) fn workers(options: &BuildOptions) -> Result<Option<Remote>> {
 /// If one was given, because this gfxpack was built without shared caches.
 #[cfg(not(feature = "remote-cache"))]
 pub(crate) fn cache(options: &BuildOptions) -> Result<Option<Arc<SharedCache>>> {
-    match &options.shared_cache {
+    match &options.shared.cache_remote {
         None => Ok(None),
         Some(_) => Err(error::usage(
             "failed to use --cache-remote: this gfxpack was built without shared caches",
@@ -88,13 +91,14 @@ pub(crate) fn cache(options: &BuildOptions) -> Result<Option<Arc<SharedCache>>> 
 pub(crate) fn cache(options: &BuildOptions) -> Result<Option<Arc<SharedCache>>> {
     use gfxpack_remote::RemoteCache;
 
-    let Some(shared) = &options.shared_cache else { return Ok(None) };
-    let store = RemoteCache::open(&shared.url).map_err(|error| {
+    let shared = &options.shared;
+    let Some(url) = &shared.cache_remote else { return Ok(None) };
+    let store = RemoteCache::open(url).map_err(|error| {
         error::usage(
             format!("failed to use --cache-remote: {error}"),
             "write file:///DIR, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, webdav://HOST/PATH or \
              redis://HOST, settings behind a question mark",
         )
     })?;
-    Ok(Some(Arc::new(SharedCache::new(Box::new(store), shared.upload))))
+    Ok(Some(Arc::new(SharedCache::new(Box::new(store), shared.cache_upload))))
 }

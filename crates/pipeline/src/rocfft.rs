@@ -11,16 +11,17 @@ use gfxpack_process::{ScratchDir, temporary_dir};
 use gfxpack_rocfft::{
     AskOptions, FftPlan, InstalledCache, Kernel, PlanFailure, ROCFFT, ask, check, read_plans,
 };
-use gfxpack_stock_library::{ElfFile, Library};
-use serde::Serialize;
+use gfxpack_stock_library::{ElfFile, Library, LibrarySource};
+use serde::{Deserialize, Serialize};
 
+use crate::build::MadeKdb;
 use crate::error::{self, Error, Result};
-use crate::kernel_library::{ProblemsFact, RocfftFacts};
-use crate::options::LibraryOptions;
+use crate::kernel_library::ProblemsFact;
+use crate::options::{CacheOptions, InputOptions, LibraryOptions, ProblemOptions};
 use crate::progress::Progress;
 use crate::skipped_lines;
-use crate::stock_library::{self, LibraryQuery};
-use crate::text::{counted, display};
+use crate::stock_library;
+use crate::text::{counted, display, joined};
 use crate::text_file::open;
 
 /// What hipRTC includes implicitly.
@@ -45,6 +46,59 @@ pub struct RocfftAnswer {
     pub failures: Vec<(Target, usize, PlanFailure)>,
 }
 
+/// The librocfft that asked for the kernels, as manifests and packages say it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RocfftFacts {
+    /// Its version: `1.0.32`.
+    pub version: String,
+    /// Where it comes from.
+    pub origin: String,
+    /// SHA-256 of the library.
+    pub sha256: Digest,
+    /// `HIP_VERSION` of the headers that the library was built with. It finds
+    /// only kernels with this number and this `generator_sum`.
+    pub hip_version: i64,
+    /// SHA-256 of the sources of its generator.
+    pub generator_sum: Digest,
+    /// Whether the library reads one file for all processors.
+    pub shares_file: bool,
+    /// Lists of plans that the library was asked for.
+    pub plans: Vec<ProblemsFact>,
+}
+
+impl RocfftFacts {
+    /// Text for display.
+    pub fn in_words(&self) -> String {
+        format!("rocFFT {} ({})", self.version, self.origin)
+    }
+
+    /// Which kernels it asked for, and which rocFFT finds them.
+    pub(crate) fn kernels_in_words(&self) -> String {
+        format!(
+            "The kernels are those that {} asks for when it makes the plans of {}. It \
+             finds them if its generator has the SHA-256 {} and it was built with HIP {}.",
+            self.in_words(),
+            joined(self.plans.iter().map(|list| list.name())),
+            self.generator_sum,
+            hip_version_in_words(self.hip_version)
+        )
+    }
+
+    /// The package that the library comes from, if any: name and version.
+    pub(crate) fn package(&self) -> Option<(String, String)> {
+        // For example `Debian sid, librocfft0 6.4.3-1`.
+        let (name, version) = self.origin.split_once(", ")?.1.split_once(' ')?;
+        Some((name.to_owned(), version.to_owned()))
+    }
+}
+
+/// `HIP_VERSION` for display: `6.4.43484` for 60443484.
+///
+/// Source: HIP, hip_version.h: major * 10^7 + minor * 10^5 + patch.
+fn hip_version_in_words(version: i64) -> String {
+    format!("{}.{}.{}", version / 10_000_000, version / 100_000 % 100, version % 100_000)
+}
+
 /// A kernel that rocFFT compiles.
 pub struct AskedKernel {
     /// The name by which rocFFT looks the kernel up.
@@ -55,18 +109,24 @@ pub struct AskedKernel {
     pub source: Digest,
 }
 
-/// Reads the plans and asks the library for every target.
+/// Reads the plans and asks the library for every target, none of which may have compute units. If
+/// it has to be downloaded, it is unpacked into `cache`.
 ///
 /// # Errors
 /// If plans can't be read, there is no library, or it can't be asked.
-pub fn ask_rocfft(query: &LibraryQuery<'_>, progress: &dyn Progress) -> Result<RocfftAnswer> {
-    let cache = query.cache.directory()?;
-    let (plans, lists) = read(query, progress)?;
-    query.targets.iter().try_for_each(check_target)?;
-    let library = locate(query.library, &cache, progress)?;
+pub fn ask_rocfft(
+    inputs: &InputOptions,
+    cache: &CacheOptions,
+    progress: &dyn Progress,
+) -> Result<RocfftAnswer> {
+    let (cache, asking) = (cache.directory()?, &inputs.asking);
+    let (plans, lists) = read(asking, progress)?;
+    let targets = inputs.targets()?;
+    targets.iter().try_for_each(check_target)?;
+    let library = locate(asking.rocfft.rocfft.as_ref(), &asking.library, &cache, progress)?;
     let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
     let mut sources = Sources::new()?;
-    for target in query.targets {
+    for target in &targets {
         let mut own = Vec::new();
         let answer = with_options(&library, target, progress.cancel(), |options| {
             ask(&plans, options, |kernel| {
@@ -128,12 +188,8 @@ impl RocfftAnswer {
     ///
     /// # Errors
     /// If the library can't be run, or compiles a kernel.
-    pub(crate) fn check<'f>(
-        &self,
-        files: impl Iterator<Item = (&'f Target, &'f Path)>,
-        progress: &dyn Progress,
-    ) -> Result<()> {
-        for (target, file) in files {
+    pub(crate) fn check(&self, kdbs: &[MadeKdb], progress: &dyn Progress) -> Result<()> {
+        for MadeKdb { target, path: file, .. } in kdbs {
             let path = std::path::absolute(file).map_err(error::io("find", file))?;
             let checked = with_options(&self.library, target, progress.cancel(), |options| {
                 check(&self.plans, InstalledCache::File(&path), options)
@@ -154,13 +210,18 @@ impl RocfftAnswer {
     }
 }
 
-/// The librocfft that the options name, unpacked below `cache` if it has to be
+/// The librocfft that `source` names, or the installed one, unpacked below `cache` if it has to be
 /// downloaded.
 ///
 /// # Errors
 /// If there is no librocfft.
-pub fn locate(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -> Result<Library> {
-    stock_library::locate(&ROCFFT, options, cache, progress)
+pub fn locate(
+    source: Option<&LibrarySource>,
+    options: &LibraryOptions,
+    cache: &Path,
+    progress: &dyn Progress,
+) -> Result<Library> {
+    stock_library::locate(&ROCFFT, source, options, cache, progress)
 }
 
 /// Calls a function with the options for asking a library about a target.
@@ -195,6 +256,21 @@ pub fn shares_file(library: &Library) -> Result<bool> {
     Ok(shared.and_then(has).is_some())
 }
 
+/// Checks that FFT plans are the only input.
+///
+/// # Errors
+/// If there are other inputs.
+pub(crate) fn check_alone(inputs: &InputOptions) -> Result<()> {
+    let others = [&inputs.manifest, &inputs.keys, &inputs.source_dir, &inputs.missing_from];
+    if others.iter().any(|others| !others.is_empty()) {
+        return Err(error::usage(
+            "failed to use --plans with other kernels: rocFFT's go into files of their own",
+            "leave --manifest, --keys, --source-dir and --missing-from out",
+        ));
+    }
+    Ok(())
+}
+
 /// Rejects targets with compute units or features: rocFFT looks kernels up by the
 /// processor alone.
 fn check_target(target: &Target) -> Result<()> {
@@ -212,13 +288,13 @@ fn check_target(target: &Target) -> Result<()> {
 /// All plans of the lists, without duplicates, sorted, and what manifests record
 /// of the lists.
 fn read(
-    query: &LibraryQuery<'_>,
+    asking: &ProblemOptions,
     progress: &dyn Progress,
 ) -> Result<(Vec<FftPlan>, Vec<ProblemsFact>)> {
     let (mut all, mut facts) = (BTreeSet::new(), Vec::new());
-    for path in query.lists {
+    for path in &asking.rocfft.plans {
         let (own, skipped) = read_plans(&display(path), open(path)?)?;
-        skipped_lines::report(&display(path), &skipped, query.strict, progress)?;
+        skipped_lines::report(&display(path), &skipped, asking.strict, progress)?;
         let own: BTreeSet<FftPlan> = own.into_iter().collect();
         facts.push(ProblemsFact::of_list(path, &own));
         all.extend(own);

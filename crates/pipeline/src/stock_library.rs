@@ -6,58 +6,35 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_debian::{Archive, KEYS, Lock, Options};
 use gfxpack_miopen::{Library, LibrarySource, MIOPEN};
-use gfxpack_model::Target;
 use gfxpack_stock_library::Product;
 
 use crate::error::{self, Result};
-use crate::options::{CacheOptions, LibraryOptions};
+use crate::options::LibraryOptions;
 use crate::progress::{Progress, Step, Unit};
 
 /// The program that loads a library.
 const PROBE: &str = "gfxpack-miopen-probe";
 
-/// A query to a library: problems for libMIOpen, or plans for librocfft.
-pub struct LibraryQuery<'a> {
-    /// Lists of problems or plans; `-` is standard input.
-    pub lists: &'a [PathBuf],
-    /// Whether a line of them that can't be read is an error.
-    pub strict: bool,
-    /// The library.
-    pub library: &'a LibraryOptions,
-    /// GPUs. For one without compute units, libMIOpen is asked for each known
-    /// count. None has compute units if librocfft is asked.
-    pub targets: &'a [Target],
-    /// Number of processes that ask libMIOpen at once.
-    pub jobs: usize,
-    /// Directories with sources that the library does not carry.
-    pub source_dirs: &'a [PathBuf],
-    /// Whether only sources that Debian accepts are compiled.
-    pub dfsg: bool,
-    /// Lists of kernels that compilers refuse.
-    pub skip_refused: &'a [PathBuf],
-    /// The cache into which the library is unpacked if it has to be downloaded.
-    pub cache: &'a CacheOptions,
-}
-
-/// Finds one of these libraries, or downloads it into `cache`.
+/// Finds the library that `source` names, or the installed one, or downloads it into `cache`.
 ///
 /// # Errors
 /// If there is no such library.
 pub fn locate(
     product: &'static Product,
+    source: Option<&LibrarySource>,
     options: &LibraryOptions,
     cache: &Path,
     progress: &dyn Progress,
 ) -> Result<Library> {
     let progress = FetchProgress { progress, step: RefCell::default() };
     let archive = Archive::new(cache, archive_options(options), &progress);
-    let source = options.source.as_ref().unwrap_or(&LibrarySource::Installed);
-    Library::locate(product, source, options.rocm_path.as_deref(), &archive)
+    let source = source.unwrap_or(&LibrarySource::Installed);
+    Library::locate(product, source, options.environment.rocm_path.as_deref(), &archive)
 }
 
 /// Chooses the packages of a Debian suite, and downloads them into `cache`.
 pub fn choose(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -> Result<Lock> {
-    let Some(LibrarySource::Debian { suite, version }) = &options.source else {
+    let Some(LibrarySource::Debian { suite, version }) = &options.miopen else {
         return Err(error::usage(
             "failed to start: only packages of Debian's archive can be pinned",
             "name the suite to take them from, as --miopen debian:sid",
@@ -69,11 +46,12 @@ pub fn choose(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -
 }
 
 fn archive_options(options: &LibraryOptions) -> Options {
+    let environment = &options.environment;
     Options {
-        mirror: options.debian_mirror.clone(),
+        mirror: options.debian_mirror.as_ref().or(environment.debian_mirror.as_ref()).cloned(),
         apt: PathBuf::from("/etc/apt"),
         keys: KEYS.to_vec(),
-        proxies: options.proxies.clone(),
+        proxies: environment.proxies.clone(),
         architecture: None,
     }
 }
@@ -126,16 +104,16 @@ pub fn probe() -> Result<PathBuf> {
 
 /// The directories of databases to ask with.
 pub fn databases(options: &LibraryOptions, library: &Library) -> Result<Vec<PathBuf>> {
-    if options.databases.is_empty() {
+    if options.miopen_db.is_empty() {
         return Ok(library.databases.clone());
     }
-    if let Some(none) = options.databases.iter().find(|dir| !dir.is_dir()) {
+    if let Some(none) = options.miopen_db.iter().find(|dir| !dir.is_dir()) {
         return Err(error::usage(
             format!("failed to find the directory of databases `{}`", none.display()),
             "give the directory that holds them, as --miopen-db /opt/rocm/share/miopen/db",
         ));
     }
-    Ok(options.databases.clone())
+    Ok(options.miopen_db.clone())
 }
 
 #[cfg(test)]

@@ -1,17 +1,16 @@
 //! Writes packages in every format, several at once as memory allows, and the
 //! signatures beside them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gfxpack_compile::{Cancel, interrupted};
+use gfxpack_compile::interrupted;
 use gfxpack_model::Target;
 use gfxpack_model::package::{Content, PackageSpec, RelationKind};
-use gfxpack_package::sbom::{BuildProvenance, Checksums};
+use gfxpack_package::sbom::BuildProvenance;
 use gfxpack_package::signing::Signer;
 use gfxpack_package::{FORMATS, Format, Sign, Written, before_release, sbom, sums};
+use rayon::prelude::*;
 
 use crate::build::MadeKdb;
 use crate::destination;
@@ -19,25 +18,18 @@ use crate::error::{self, Result};
 use crate::options::PackageOptions;
 use crate::outputs::{FileRecords, OutputDigest, Outputs};
 use crate::progress::{Event, Progress};
+use crate::record::{File, Package};
 
 /// A package that was written.
 pub struct MadePackage {
     /// The target of its kernels; `None` for a family's package.
     pub target: Option<Target>,
-    /// The package's name.
-    pub name: String,
-    /// Its version and revision.
-    pub version: String,
-    /// Its format, as `--format` names it.
-    pub format: &'static str,
+    /// What the manifest says of it.
+    pub package: Package,
     /// The file.
     pub written: Written,
     /// Its detached signature, if it is signed and can't contain a signature.
     pub signature: Option<Written>,
-    /// The paths at which it installs the kdb and the databases.
-    pub installs: Vec<String>,
-    /// The names of packages that it depends on.
-    pub depends: Vec<String>,
 }
 
 /// A package to be written.
@@ -69,8 +61,6 @@ pub(crate) struct BillOfMaterial {
     pub(crate) making: BuildProvenance,
     /// SHA-256 of the spec's files, except for those in memory.
     pub(crate) file_digests: Vec<String>,
-    /// Checksums of the spec's files, if they had to be computed anyway.
-    pub(crate) checksums: Option<Vec<Checksums>>,
 }
 
 /// The result of writing packages.
@@ -95,54 +85,16 @@ struct PackageJob<'p, 'k> {
     up_to_date: Option<Written>,
 }
 
-/// Which bill of material: all formats of a package share one, but for a wheel that has another name
-/// or version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct BillId {
-    package_index: usize,
-    of_wheel: bool,
-}
-
-impl BillId {
-    fn of_job(job: &PackageJob<'_, '_>) -> Self {
-        let name = sbom::file_name(job.writer.spec(job.package));
-        let of_wheel = name != sbom::file_name(&job.package.spec);
-        Self { package_index: job.package_index, of_wheel }
-    }
-
-    fn spec<'p>(self, package: &'p PackageToWrite<'_>) -> &'p PackageSpec {
-        match &package.wheel_spec {
-            Some(wheel_spec) if self.of_wheel => wheel_spec,
-            _ => &package.spec,
-        }
-    }
-
-    fn bill(
-        self,
-        package: &PackageToWrite<'_>,
-        file_digests: Vec<String>,
-        checksums: Option<Vec<Checksums>>,
-    ) -> BillOfMaterial {
-        BillOfMaterial {
-            target: package.target.clone(),
-            spec: self.spec(package).clone(),
-            making: package.kdb.map(|kdb| kdb.inputs.making()).unwrap_or_default(),
-            file_digests,
-            checksums,
-        }
-    }
-}
-
-/// Writes all packages into `out`, except for those that are up to date according
-/// to `outputs`.
+/// Writes all packages into the directory of `outputs`, except for those that are up to date
+/// according to it.
 pub(crate) fn write(
     packages: &[PackageToWrite<'_>],
     options: &PackageOptions,
     signer: Option<&Signer>,
-    out: &Path,
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
 ) -> Result<MadePackages> {
+    let out = outputs.dir();
     let file_digests =
         packages.iter().map(|package| file_digests(&package.spec, outputs.records()));
     let file_digests: Vec<Vec<String>> = file_digests.collect::<Result<_>>()?;
@@ -163,20 +115,26 @@ pub(crate) fn write(
         }
         Ok(written)
     };
-    let (written, mut checksums) = std::thread::scope(|scope| {
-        // Computed while packages are compressed, which leaves processors idle at
-        // times.
-        let checksums =
-            scope.spawn(|| checksums(packages, &file_digests, &to_do, progress.cancel()));
-        let written = each(&to_do, at_once, &write);
-        (written, checksums.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    });
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(at_once).build();
+    let pool = pool.expect("threads can be started");
+    let written: Result<Vec<Written>> =
+        pool.install(|| to_do.par_iter().with_max_len(1).map(write).collect());
     let mut written = written?.into_iter();
     let mut made = MadePackages::default();
-    let bills: BTreeSet<BillId> = jobs.iter().map(BillId::of_job).collect();
+    // All formats of a package share a bill, but for a wheel that has another name or version.
+    let mut bills: BTreeMap<(usize, bool), BillOfMaterial> = BTreeMap::new();
     for job in jobs {
         let new = job.up_to_date.is_none();
         let Some(written) = job.up_to_date.or_else(|| written.next()) else { continue };
+        let PackageJob { package_index, package, .. } = job;
+        let own = job.writer.spec(package);
+        let of_wheel = sbom::file_name(own) != sbom::file_name(&package.spec);
+        bills.entry((package_index, of_wheel)).or_insert_with(|| BillOfMaterial {
+            target: package.target.clone(),
+            spec: if of_wheel { own } else { &package.spec }.clone(),
+            making: package.kdb.map(|kdb| kdb.inputs.making()).unwrap_or_default(),
+            file_digests: file_digests[package_index].clone(),
+        });
         let (file_name, size) = (&*written.file_name, written.size);
         progress.event(Event::Package { file_name, size, new });
         made.packages.push(described(job.package, &job.writer, written));
@@ -184,11 +142,7 @@ pub(crate) fn write(
     if let Some(signer) = signer {
         sign(&mut made.packages, signer, out)?;
     }
-    for id in bills {
-        let file_digests = file_digests[id.package_index].clone();
-        let checksums = checksums.remove(&id).transpose()?;
-        made.bills.push(id.bill(&packages[id.package_index], file_digests, checksums));
-    }
+    made.bills = bills.into_values().collect();
     made.tuning = tuning(packages)?;
     Ok(made)
 }
@@ -253,35 +207,8 @@ fn jobs<'p, 'k>(
     jobs
 }
 
-/// Runs `at_once` jobs at a time. Returns the results in the order of the jobs,
-/// or the first error, which stops the other jobs.
-fn each<J: Sync, T: Send>(
-    jobs: &[J],
-    at_once: usize,
-    act: &(dyn Fn(&J) -> Result<T> + Sync),
-) -> Result<Vec<T>> {
-    let next = AtomicUsize::new(0);
-    let done: Mutex<Vec<Option<Result<T>>>> = Mutex::new(jobs.iter().map(|_| None).collect());
-    std::thread::scope(|scope| {
-        for _ in 0..at_once {
-            scope.spawn(|| {
-                loop {
-                    let position = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(position) else { break };
-                    let result = act(job);
-                    if result.is_err() {
-                        next.store(jobs.len(), Ordering::Relaxed);
-                    }
-                    done.lock().expect("no panic inside")[position] = Some(result);
-                }
-            });
-        }
-    });
-    done.into_inner().expect("no panic inside").into_iter().flatten().collect()
-}
-
 /// SHA-256 of a spec's files, in its order, except for those in memory.
-pub(crate) fn file_digests(spec: &PackageSpec, records: &FileRecords<'_>) -> Result<Vec<String>> {
+fn file_digests(spec: &PackageSpec, records: &FileRecords<'_>) -> Result<Vec<String>> {
     let mut file_digests = Vec::new();
     for file in &spec.files {
         if let Content::File(path) = &file.content {
@@ -291,39 +218,6 @@ pub(crate) fn file_digests(spec: &PackageSpec, records: &FileRecords<'_>) -> Res
     Ok(file_digests)
 }
 
-/// The checksums of a spec's files, whose [`file_digests`] are known.
-pub(crate) fn bill_checksums(
-    spec: &PackageSpec,
-    file_digests: &[String],
-) -> Result<Vec<Checksums>> {
-    let mut known = file_digests.iter().cloned();
-    let of_file = |content: &Content| match content {
-        Content::Bytes(bytes) => Ok(Checksums::of_bytes(bytes)),
-        Content::File(path) => {
-            Checksums::of_file(path, known.next().expect("one for each of the spec's files"))
-        }
-    };
-    let checksums = spec.files.iter().map(|file| &file.content).map(of_file);
-    Ok(checksums.collect::<std::result::Result<_, _>>()?)
-}
-
-/// The checksums of the files in each bill of material, if one of its packages is to be written.
-fn checksums(
-    packages: &[PackageToWrite<'_>],
-    file_digests: &[Vec<String>],
-    to_do: &[&PackageJob<'_, '_>],
-    cancel: &Cancel,
-) -> BTreeMap<BillId, Result<Vec<Checksums>>> {
-    let bills: BTreeSet<BillId> = to_do.iter().map(|job| BillId::of_job(job)).collect();
-    let bills = bills.into_iter().take_while(|_| !cancel.is_cancelled());
-    bills
-        .map(|bill| {
-            let index = bill.package_index;
-            (bill, bill_checksums(bill.spec(&packages[index]), &file_digests[index]))
-        })
-        .collect()
-}
-
 /// A package that was written or is up to date.
 fn described(package: &PackageToWrite<'_>, writer: &Writer, written: Written) -> MadePackage {
     let spec = writer.spec(package);
@@ -331,13 +225,16 @@ fn described(package: &PackageToWrite<'_>, writer: &Writer, written: Written) ->
     let needed = spec.relations.iter().filter(|it| it.kind == RelationKind::Depends);
     MadePackage {
         target: package.target.clone(),
-        name: spec.name.clone(),
-        version: format!("{}-{}", spec.version, spec.revision),
-        format: writer.name,
+        package: Package {
+            format: writer.name.to_owned(),
+            name: spec.name.clone(),
+            version: format!("{}-{}", spec.version, spec.revision),
+            file: File::new(&written),
+            installs: shipped.map(|file| file.path.clone()).collect(),
+            depends: needed.map(|it| it.name.clone()).collect(),
+        },
         written,
         signature: None,
-        installs: shipped.map(|file| file.path.clone()).collect(),
-        depends: needed.map(|it| it.name.clone()).collect(),
     }
 }
 
@@ -380,7 +277,7 @@ fn share(jobs: &[&PackageJob<'_, '_>], memory: u64) -> (usize, usize) {
 
 /// Writes the detached signatures of packages, for formats that can't contain one.
 fn sign(packages: &mut [MadePackage], signer: &Signer, out: &Path) -> Result<()> {
-    for package in packages.iter_mut().filter(|package| package.format != "rpm") {
+    for package in packages.iter_mut().filter(|package| package.package.format != "rpm") {
         let signature = signer.armoured_file(&package.written.path)?;
         let path = out.join(format!("{}.asc", package.written.file_name));
         destination::replace(&path, &signature)?;
@@ -421,7 +318,7 @@ fn writers(package: &PackageToWrite<'_>, options: &PackageOptions) -> Vec<Writer
 
 /// The writers for the requested formats.
 fn formats(options: &PackageOptions) -> Vec<Writer> {
-    let chosen = FORMATS.iter().filter(|(.., format)| options.formats.contains(format));
+    let chosen = FORMATS.iter().filter(|(.., format)| options.format.contains(format));
     let writer = |(name, _, format): &(&'static str, _, Format)| Writer {
         name,
         format: format.compressed(options.compression),

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use gfxpack_model::TargetId;
+use gfxpack_pipeline::options::parse_target;
 
 use super::Hardware;
-use super::parsers::parse_target;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Slim {

@@ -6,8 +6,14 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand};
 use gfxpack_caches::Shell;
 use gfxpack_harvest::script::Tuning;
+use gfxpack_pipeline::options::{Choice, one_of};
 
-use super::{Choice, SHELLS, one_of};
+/// Shells for which lines can be printed.
+pub(crate) const SHELLS: [Choice<Shell>; 3] = [
+    ("sh", "sh, and what is like it: bash, zsh, dash", Shell::Sh),
+    ("fish", "", Shell::Fish),
+    ("csh", "", Shell::Csh),
+];
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Run {

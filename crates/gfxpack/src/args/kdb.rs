@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Subcommand};
 use gfxpack_kdb::{Blob, Conflict};
 use gfxpack_model::Target;
-
-use super::{
-    CacheDir, Choice, LibraryArgs, TargetList, one_of, parse_target, parse_targets, whole_file,
+use gfxpack_pipeline::options::{
+    BLOBS, CacheDir, Choice, LibraryOptions, TargetList, one_of, parse_target, parse_targets,
+    whole_file,
 };
 
 #[derive(Debug, ClapArgs)]
@@ -37,7 +37,7 @@ pub(crate) struct CheckKdb {
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) jobs: Option<u16>,
     #[command(flatten)]
-    pub(crate) library: LibraryArgs,
+    pub(crate) library: LibraryOptions,
     #[command(flatten)]
     pub(crate) cache: CacheDir,
 }
@@ -115,22 +115,6 @@ pub(crate) enum Kdb {
 const CONFLICTS: [Choice<Conflict>; 2] = [
     ("error", "Write nothing", Conflict::Error),
     ("first", "Take the file named first", Conflict::First),
-];
-
-/// The form of a kdb.
-#[derive(Debug, Clone, Copy, ClapArgs)]
-pub(crate) struct KdbForm {
-    /// How code objects are stored in a kdb
-    #[arg(long, value_parser = one_of(&BLOBS), default_value = "auto", help_heading = "Build")]
-    pub(crate) blob: Blob,
-}
-
-/// How code objects are stored. Raw gives the smallest packages:
-/// docs/packages.md, "Size", has the measurements.
-const BLOBS: [Choice<Blob>; 3] = [
-    ("auto", "Raw: packages compress many kernels at once better than bzip2 each", Blob::Raw),
-    ("bz2", "bzip2 where that is smaller, as MIOpen does it", Blob::Smaller),
-    ("raw", "Uncompressed: larger files that MIOpen reads faster", Blob::Raw),
 ];
 
 /// One kernel of a kdb.

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use gfxpack_miopen::{DataType, Directions, Layout, MAX_SIZE};
-
-use super::parsers::{Choice, one_of};
+use gfxpack_pipeline::options::{Choice, one_of};
 
 #[derive(Debug, ClapArgs)]
 #[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]

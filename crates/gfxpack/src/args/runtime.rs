@@ -6,9 +6,7 @@ use clap::{Args as ClapArgs, ValueEnum};
 use gfxpack_miopen::LibrarySource;
 use gfxpack_model::Target;
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
-
-use super::parsers::{checked, parse_miopen, parse_template};
-use super::{parse_target, whole_file};
+use gfxpack_pipeline::options::{checked, parse_miopen, parse_target, parse_template, whole_file};
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Detect {

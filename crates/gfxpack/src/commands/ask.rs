@@ -5,15 +5,14 @@ use std::path::Path;
 use gfxpack_pipeline::ask::{self, MiopenAnswer};
 use gfxpack_pipeline::destination::replace_lines;
 use gfxpack_pipeline::kernel_library::miopen_in_words;
-use gfxpack_pipeline::options::processes;
-use gfxpack_pipeline::stock_library::LibraryQuery;
-use gfxpack_pipeline::{asked_keys, inputs, rocfft};
+use gfxpack_pipeline::options::{CacheOptions, InputOptions, processes};
+use gfxpack_pipeline::rocfft;
 use serde::Serialize;
 
-use crate::args::{Ask, ProblemArgs, TargetList};
+use crate::args::Ask;
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::options::{cache_dir, library_options, rocfft_options};
+use crate::options::cache_dir;
 use crate::output::{Output, counted, display, message, to_file};
 use crate::progress::Reporter;
 
@@ -34,28 +33,20 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
             "say which GPU to ask for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
-    let ProblemArgs { problems, strict, library, rocfft } = &args.asking;
-    let query = LibraryQuery {
-        lists: problems,
-        strict: *strict,
-        library: &library_options(library, environment),
-        targets: &inputs::distinct(&TargetList::of(&args.target))?,
-        jobs: processes(args.jobs),
-        source_dirs: &[],
-        dfsg: false,
-        skip_refused: &[],
-        cache: &cache_dir(&args.cache, environment),
+    let inputs = InputOptions {
+        asking: args.asking.clone(),
+        target: args.target.clone(),
+        ..InputOptions::default()
     };
-    if !rocfft.plans.is_empty() {
-        let library = &rocfft_options(library, rocfft.rocfft.as_ref(), environment);
-        let query = LibraryQuery { lists: &rocfft.plans, library, ..query };
-        return ask_rocfft(&query, args, context);
+    let cache = &cache_dir(&args.cache, environment);
+    if !args.asking.rocfft.plans.is_empty() {
+        return ask_rocfft(&inputs, cache, args, context);
     }
     let reporter = Reporter::new(context);
-    let answer = ask::ask_miopen(&query, &reporter)?;
+    let answer = ask::ask_miopen(&inputs, processes(args.jobs), cache, &reporter)?;
     let hint = "each is named above; the list has the keys of the others";
     let all_asked = ask::report_failures(&answer, hint, &reporter);
-    let lines = asked_keys::key_lines(&answer);
+    let lines = ask::key_lines(&answer);
     write(&lines, args, output, |line| output.message("key", line))?;
     report(&answer, lines.len(), args.out.as_deref(), output);
     all_asked
@@ -74,10 +65,15 @@ fn write<L: Serialize>(lines: &[L], args: &Ask, output: &Output, message: impl F
 }
 
 /// Asks rocFFT, and writes the kernels that it asks for.
-fn ask_rocfft(query: &LibraryQuery<'_>, args: &Ask, context: &Context) -> Result {
+fn ask_rocfft(
+    inputs: &InputOptions,
+    cache: &CacheOptions,
+    args: &Ask,
+    context: &Context,
+) -> Result {
     let Context { output, .. } = context;
     let reporter = Reporter::new(context);
-    let answer = rocfft::ask_rocfft(query, &reporter)?;
+    let answer = rocfft::ask_rocfft(inputs, cache, &reporter)?;
     let hint = "each is named above; the list has the kernels of the others";
     let all_asked = rocfft::report_failures(&answer, hint, &reporter);
     let lines = rocfft::kernel_lines(&answer);
@@ -90,9 +86,8 @@ fn ask_rocfft(query: &LibraryQuery<'_>, args: &Ask, context: &Context) -> Result
         "file": args.out.as_deref().map(display), "rocfft": answer.facts,
     });
     output.info(&format!(
-        "rocFFT {} ({}): {} for {}",
-        answer.facts.version,
-        answer.facts.origin,
+        "{}: {} for {}",
+        answer.facts.in_words(),
         counted(lines.len(), "kernel"),
         counted(answer.plans.len(), "plan")
     ));

@@ -2,21 +2,20 @@
 
 use std::time::Instant;
 
-use gfxpack_pipeline::options::processes;
+use gfxpack_pipeline::options::{BuildOptions, processes};
 use gfxpack_pipeline::shards::build::{self, BuiltShard};
 use gfxpack_pipeline::text::brief;
 use gfxpack_plan::shard::{JobState, Shard};
 use serde_json::json;
 
-use crate::args::Build;
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::options::{build_options, compiler_options};
+use crate::options::compiler_options;
 use crate::output::{Output, display};
 use crate::progress::Reporter;
 
 /// Runs a shard.
-pub(super) fn run(args: &Build, shard: Shard, context: &Context) -> Result {
+pub(super) fn run(args: &BuildOptions, shard: Shard, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let begun = Instant::now();
     rayon::ThreadPoolBuilder::new().num_threads(processes(args.jobs)).build_global().ok();
@@ -30,8 +29,7 @@ pub(super) fn run(args: &Build, shard: Shard, context: &Context) -> Result {
     })?;
     let (search, cache) = compiler_options(&args.compilers, environment)?;
     let reporter = Reporter::new(context);
-    let build = build_options(args, environment)?;
-    let built = build::run(plan, shard, &cache, &search, &build, &reporter)?;
+    let built = build::run(plan, shard, &cache, &search, args, &reporter)?;
     summarise(&built, begun, output);
     build::outcome(&built.manifest.jobs, shard)
 }

@@ -8,26 +8,24 @@ use gfxpack_pipeline::build::MadeKdb;
 use gfxpack_pipeline::dist::{Dist, DistOptions, FinishedDist};
 use gfxpack_pipeline::kernel_library::miopen_in_words;
 use gfxpack_pipeline::ledger;
-use gfxpack_pipeline::options::{Purpose, processes};
+use gfxpack_pipeline::options::{BuildOptions, PackageOptions, processes};
 use gfxpack_pipeline::prepare::Preparation;
 use gfxpack_pipeline::text::brief;
 use gfxpack_pipeline::write_packages::MadePackage;
 
 use super::{kdb, plan};
-use crate::args::{Build, Packaging};
 use crate::context::Context;
-use crate::environment::Environment;
 use crate::fail::{self, Result};
-use crate::options::{build_options, package_options, prepare_options};
+use crate::options::compiler_options;
 use crate::output::{Output, counted, display, if_any, message, size};
 use crate::progress::Reporter;
 use crate::report_inputs;
 
-/// Runs the main job, or without `packaging` only up to the kdbs. With `check`,
+/// Runs the main job, or without `package` only up to the kdbs. With `check`,
 /// the library that was asked must find its kernels in them.
 pub(crate) fn run(
-    args: &Build,
-    packaging: Option<&Packaging>,
+    build: BuildOptions,
+    package: Option<PackageOptions>,
     check: bool,
     context: &Context,
 ) -> Result {
@@ -35,16 +33,17 @@ pub(crate) fn run(
     let begun = Instant::now();
     // Planning, assembling and verifying use rayon's global pool, whose size can
     // be set only once.
-    rayon::ThreadPoolBuilder::new().num_threads(processes(args.jobs)).build_global().ok();
-    if check && args.inputs.asking.problems.is_empty() && args.inputs.asking.rocfft.plans.is_empty()
-    {
+    rayon::ThreadPoolBuilder::new().num_threads(processes(build.jobs)).build_global().ok();
+    let asking = &build.inputs.asking;
+    if check && asking.problems.is_empty() && asking.rocfft.plans.is_empty() {
         return Err(fail::usage(
             "failed to use --check: no library is asked which kernels are needed",
             "give --problems FILE or --plans FILE; for kdbs of a stored plan or of keys, use \
              `gfxpack kdb check KDB --problems FILE` afterwards",
         ));
     }
-    let options = options(args, packaging, environment)?;
+    let (search, cache) = compiler_options(&build.compilers, environment)?;
+    let options = DistOptions { build, package, search, cache };
     let reporter = Reporter::new(context);
     let dist = match Dist::prepare(&options, &reporter)? {
         Preparation::ToDo(dist) => dist,
@@ -53,6 +52,7 @@ pub(crate) fn run(
             return Ok(());
         }
     };
+    let args = &options.build;
     report_inputs::report(&dist.prepared().inputs, output);
     let package_settings = dist.check_packages(&reporter)?;
     if args.dry_run {
@@ -65,32 +65,15 @@ pub(crate) fn run(
     if check {
         let files: Vec<PathBuf> = finished.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
         let mut each = |checked: &_| kdb::check::report(checked, &files, output);
-        dist.check_kdbs(&finished, processes(args.jobs), &reporter, &mut each)?;
+        dist.check_kdbs(&finished, &reporter, &mut each)?;
     }
     Ok(())
-}
-
-fn options(
-    args: &Build,
-    packaging: Option<&Packaging>,
-    environment: &Environment,
-) -> Result<DistOptions> {
-    let package = packaging.map(|args| package_options(args, environment)).transpose()?;
-    let mut prepare = prepare_options(&args.inputs, &args.compilers, environment)?;
-    prepare.inputs.stated_license = package.as_ref().and_then(|package| package.stated_license());
-    prepare.inputs.allow_partial = args.allow_partial;
-    prepare.jobs = processes(args.jobs);
-    if !args.dry_run {
-        prepare.purpose = Purpose::Build;
-    }
-    let build = build_options(args, environment)?;
-    Ok(DistOptions { prepare, stored_plan: args.plan.clone(), build, package })
 }
 
 fn summarise(
     dist: &Dist<'_>,
     finished: &FinishedDist,
-    args: &Build,
+    args: &BuildOptions,
     begun: Instant,
     output: &Output,
 ) {
@@ -133,17 +116,17 @@ pub(super) fn report_kdbs(kdbs: &[MadeKdb], output: &Output) {
 
 /// Writes a message about each package.
 pub(super) fn report_packages(packages: &[MadePackage], output: &Output) {
-    for package in packages {
+    for MadePackage { target, package, written, .. } in packages {
         message!(output, "package", {
-            "target": package.target, "file": display(&package.written.path), "name": package.name,
+            "target": target, "file": display(&written.path), "name": package.name,
             "version": package.version, "package_format": package.format,
-            "size": package.written.size, "sha256": package.written.sha256,
+            "size": written.size, "sha256": written.sha256,
         });
     }
 }
 
 /// Writes messages about the coverage of lists of problems by the kdbs.
-fn report_coverage(dist: &Dist<'_>, finished: &FinishedDist, args: &Build, output: &Output) {
+fn report_coverage(dist: &Dist<'_>, finished: &FinishedDist, args: &BuildOptions, output: &Output) {
     let Some(facts) = &dist.prepared().inputs.library.miopen else { return };
     if !finished.coverage.is_empty() {
         output.info(&format!("kernels that {} wants:", miopen_in_words(facts)));

@@ -4,33 +4,26 @@
 use std::path::Path;
 use std::time::Instant;
 
-use gfxpack_pipeline::shards::merge::{MergeShards, MergedKdbs};
+use gfxpack_pipeline::options::MergeOptions;
+use gfxpack_pipeline::shards::merge::MergedKdbs;
 use gfxpack_pipeline::shards::state::MissingShards;
 use gfxpack_pipeline::text::brief;
 use gfxpack_plan::shard::ranges;
 
 use super::dist::report_kdbs;
-use crate::args::Merge;
 use crate::context::Context;
 use crate::fail::Result;
-use crate::options::{cache_options, kdb_form};
+use crate::options::cache_options;
 use crate::output::{Output, if_any, message};
 use crate::progress::Reporter;
 
 /// Checks the shards, and writes and verifies every kdb.
-pub(crate) fn run(args: &Merge, context: &Context) -> Result {
+pub(crate) fn run(args: &MergeOptions, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let begun = Instant::now();
     let (Some(out), false) = (&args.out, args.missing) else { return print_missing(args, output) };
-    let merge = MergeShards {
-        dirs: &args.dirs,
-        plan: &args.plan,
-        out,
-        allow_partial: args.allow_partial,
-        form: kdb_form(args.form),
-        cache: &cache_options(&args.cache, environment)?,
-    };
-    let merged = merge.run(&Reporter::new(context))?;
+    let cache = cache_options(&args.cache, environment)?;
+    let merged = MergedKdbs::merge(args, out, &cache, &Reporter::new(context))?;
     summarise(out, &merged, begun, output);
     merged.outcome(args.allow_partial)
 }
@@ -47,7 +40,7 @@ fn summarise(out: &Path, merged: &MergedKdbs, begun: Instant, output: &Output) {
 }
 
 /// Prints which shards are to run; nothing if all are done.
-fn print_missing(args: &Merge, output: &Output) -> Result {
+fn print_missing(args: &MergeOptions, output: &Output) -> Result {
     let found = MissingShards::find(&args.dirs, &args.plan, args.shards)?;
     found.warnings.iter().for_each(|warning| output.warn(warning));
     let ranges = ranges(&found.missing);

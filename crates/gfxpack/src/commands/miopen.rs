@@ -9,7 +9,7 @@ use gfxpack_pipeline::{destination, stock_library};
 use crate::args::MiopenCommand;
 use crate::context::Context;
 use crate::fail::Result;
-use crate::options::{cache_dir, library_options};
+use crate::options::cache_dir;
 use crate::output::{Output, counted, display, message};
 use crate::progress::Reporter;
 
@@ -21,19 +21,18 @@ const COMMENT: &str = "The libMIOpen that `cargo xtask dist` asks: packages of D
 pub(crate) fn run(args: &MiopenCommand, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let cache = cache_dir(&args.cache, environment).directory()?;
-    let mut options = library_options(&args.library, environment);
+    let options = &args.library;
     let reporter = Reporter::new(context);
-    let library = match &args.lock {
-        None => stock_library::locate(&MIOPEN, &options, &cache, &reporter)?,
+    let source = match &args.lock {
+        None => options.miopen.clone(),
         Some(file) => {
-            let lock = stock_library::choose(&options, &cache, &reporter)?;
-            let text = lock.text(COMMENT)?;
-            destination::replace(file, text)?;
+            let lock = stock_library::choose(options, &cache, &reporter)?;
+            destination::replace(file, lock.text(COMMENT)?)?;
             // Use exactly what was written.
-            options.source = Some(LibrarySource::Lock(file.clone()));
-            stock_library::locate(&MIOPEN, &options, &cache, &reporter)?
+            Some(LibrarySource::Lock(file.clone()))
         }
     };
+    let library = stock_library::locate(&MIOPEN, source.as_ref(), options, &cache, &reporter)?;
     let sources = Sources::in_library(&library)?;
     print(&library, &sources, output)?;
     for unnamed in &sources.unnamed {

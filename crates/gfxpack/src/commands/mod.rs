@@ -33,7 +33,7 @@ pub(crate) use caches::Caches;
 pub(crate) use perfdb::Perfdb;
 pub(crate) use recipe::RPM_KINDS;
 
-use crate::args::Command;
+use crate::args::{Command, Dist};
 use crate::context::Context;
 use crate::fail::{Result, SUCCESS};
 
@@ -43,12 +43,12 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8> {
     let output = &context.output;
     match command {
         Command::Dist(args) => {
-            let packaging = Some(&args.packaging);
-            dist::run(&args.build, packaging, args.check, context.cancellable()?)
+            let Dist { build, packaging, check } = *args;
+            dist::run(build, Some(packaging), check, context.cancellable()?)
         }
         Command::Build(args) => match args.shard {
             Some(shard) => build_shard::run(&args.build, shard, context.cancellable()?),
-            None => dist::run(&args.build, None, false, context.cancellable()?),
+            None => dist::run(args.build, None, false, context.cancellable()?),
         },
         Command::Ask(args) => ask::run(&args, context.cancellable()?),
         Command::Miopen(args) => miopen::run(&args, context.cancellable()?),

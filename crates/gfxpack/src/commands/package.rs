@@ -1,27 +1,19 @@
 //! `package`: packages existing kdbs.
 
-use gfxpack_pipeline::package_existing::PackageKdbs;
+use gfxpack_pipeline::options::PackageKdbs;
 
 use super::dist::report_packages;
-use crate::args::Package;
 use crate::context::Context;
 use crate::fail::Result;
-use crate::options::{cache_options, package_options};
+use crate::options::cache_options;
 use crate::progress::Reporter;
 
 /// Verifies and packages each kdb.
-pub(crate) fn run(args: &Package, context: &Context) -> Result {
+pub(crate) fn run(args: &PackageKdbs, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
-    let options = package_options(&args.packaging, environment)?;
-    let package = PackageKdbs {
-        kdbs: &args.kdbs,
-        out: &args.out,
-        allow_partial: args.allow_partial,
-        options: &options,
-        cache: &cache_options(&args.cache, environment)?,
-    };
+    let cache = cache_options(&args.cache, environment)?;
     output.building();
-    let made = package.run(&Reporter::new(context))?;
+    let made = args.run(&cache, &Reporter::new(context))?;
     report_packages(&made.packages, output);
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_model::Digest;
 use gfxpack_pipeline::explain::explain_keys;
-use gfxpack_pipeline::options::Purpose;
+use gfxpack_pipeline::options::{PrepareOptions, Purpose};
 use gfxpack_pipeline::plan_state::{self, PlanState};
 use gfxpack_pipeline::prepare::{self, PlanInputs, Preparation, Prepared};
 use gfxpack_pipeline::shards::stored;
@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::args::PlanCommand;
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::options::prepare_options;
+use crate::options::compiler_options;
 use crate::output::{Output, counted, display, if_any, joined};
 use crate::progress::Reporter;
 use crate::report_inputs;
@@ -26,11 +26,17 @@ const MAX_KEYS: usize = 20;
 /// Makes the plan, and prints, stages or stores it.
 pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
-    let mut options = prepare_options(&args.inputs, &args.compilers, environment)?;
-    if args.stage.is_some() {
-        // The files that the commands name must stay.
-        options.purpose = Purpose::Build;
-    }
+    let (search, cache) = &compiler_options(&args.compilers, environment)?;
+    let options = PrepareOptions {
+        inputs: &args.inputs,
+        search,
+        cache,
+        // The files that staged commands name must stay.
+        purpose: if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
+        jobs: None,
+        allow_partial: false,
+        stated_license: None,
+    };
     let reporter = Reporter::new(context);
     let plan_inputs = match prepare::gather(&options, &reporter)? {
         Preparation::ToDo(plan_inputs) => *plan_inputs,
@@ -48,7 +54,7 @@ pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
     if let Some(dir) = &args.out {
         return store(plan_inputs, dir, context);
     }
-    let prepared = plan_inputs.plan()?;
+    let (prepared, _) = plan_inputs.plan()?;
     report_inputs::report(&prepared.inputs, output);
     if let Some(dir) = &args.stage {
         plan_state::stage(&prepared, dir)?;
@@ -79,7 +85,7 @@ fn explain(prepared: &Prepared, admitted: &[PathBuf], text: &str, output: &Outpu
 /// Stores the plan, and prints a summary.
 fn store(plan_inputs: PlanInputs, dir: &Path, context: &Context) -> Result {
     let Context { cancel, output, .. } = context;
-    report_inputs::report(&plan_inputs.read.inputs, output);
+    report_inputs::report(&plan_inputs.inputs, output);
     let header = stored::write(dir, plan_inputs, cancel)?;
     let kdbs: Vec<String> =
         header.kdbs.iter().map(|kdb| kdb.format.file_name(&kdb.target)).collect();

@@ -14,7 +14,7 @@ use crate::output::{display, message};
 pub(crate) fn run(args: &Repo, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
     let dir = std::fs::canonicalize(&args.dir).map_err(fail::io("find", &args.dir))?;
-    let epoch = environment.epoch()?;
+    let epoch = environment.run.epoch()?;
     let signer = args.sign_key.as_deref().map(|key| Signer::new(key, epoch)).transpose()?;
     let suite = Suite {
         origin: args.origin.clone(),

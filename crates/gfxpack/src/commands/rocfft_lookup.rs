@@ -6,17 +6,18 @@ use gfxpack_compile::Cancel;
 use gfxpack_miopen::Library;
 use gfxpack_model::{Digest, KernelFileFormat, Target};
 use gfxpack_pipeline::destination;
+use gfxpack_pipeline::options::LibraryOptions;
 use gfxpack_pipeline::rocfft::{locate, shares_file, with_options};
 use gfxpack_rocfft::{CacheKey, CachePaths, Reader, check_row};
 use gfxpack_runtime::Environment as RuntimeEnvironment;
 use serde::Serialize;
 
 use super::lookup::{not_found, target_of};
-use crate::args::{CacheDir, LibraryArgs, Lookup};
+use crate::args::{CacheDir, Lookup};
 use crate::context::Context;
 use crate::environment::FftVariables;
 use crate::fail::{self, Error, Result, in_full};
-use crate::options::{cache_dir, rocfft_options};
+use crate::options::cache_dir;
 use crate::output::{counted, display, message};
 use crate::progress::Reporter;
 
@@ -44,9 +45,9 @@ pub(crate) fn run(args: &Lookup, context: &Context) -> Result {
     let target = target_of(&args.asked, &RuntimeEnvironment::read(), output)?;
     let cache = cache_dir(&CacheDir::default(), environment).directory()?;
     let reporter = Reporter::new(context);
-    let default = LibraryArgs::default();
-    let library = rocfft_options(&default, args.rocfft.as_ref(), environment);
-    let library = locate(&library, &cache, &reporter)?;
+    let library =
+        LibraryOptions { environment: environment.run.clone(), ..LibraryOptions::default() };
+    let library = locate(args.rocfft.as_ref(), &library, &cache, &reporter)?;
     let library = FftLibrary::ask(library, &target, cancel)?;
     let variables = &environment.rocfft;
     let files = library.look(kernel, &target, variables);

@@ -13,8 +13,7 @@ use gfxpack_plan::key_list::{KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::{Location, arguments};
 use rayon::prelude::*;
 
-use super::collector::InputCollector;
-use super::source_search::{FoundSource, SourceSearch};
+use super::collector::{FoundSource, InputCollector, SourceSearch};
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::ledger::Absent;
 use crate::options::InputOptions;
@@ -126,7 +125,7 @@ impl InputCollector {
         };
         let mut list = read_keys(file, &name)?;
         if let Some((first, lines)) = list.unread.take() {
-            if inputs.strict {
+            if inputs.asking.strict {
                 return Err(first);
             }
             let more = if_any(lines - 1, |_| format!(" ({lines} such lines)"));

@@ -10,8 +10,7 @@ use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::{Location, arguments};
 use gfxpack_process::temporary_dir;
 
-use super::collector::InputCollector;
-use super::source_search::SourceSearch;
+use super::collector::{InputCollector, SourceSearch};
 use crate::ask::MiopenAnswer;
 use crate::error::Result;
 use crate::ledger::Absent;

@@ -23,8 +23,8 @@ fn collector(requests: Vec<TargetRequest>) -> InputCollector {
 #[test]
 fn what_a_device_wide_kdb_holds_is_in_exact_ones_of_the_same_run_too() {
     let collector = collector(vec![request("gfx906_60", " -DA"), request("gfx906", " -DB")]);
-    let read = collector.finish(&InputOptions::default()).unwrap();
-    let keys = read.requests.iter().map(|request| {
+    let (requests, _) = collector.finish(&InputOptions::default(), None, false).unwrap();
+    let keys = requests.iter().map(|request| {
         let keys = request.keys.iter().map(|(key, _)| key.options().to_owned());
         (request.target.kdb_file_name(), keys.collect::<Vec<_>>().concat())
     });
@@ -47,7 +47,7 @@ fn asked_keys_that_a_licence_forbids_are_reported_as_missing() {
     }
     let license_allow = vec!["MIT".parse().unwrap()];
     let inputs = InputOptions { license_allow, ..InputOptions::default() };
-    collector.leave_out(&inputs).unwrap();
+    collector.leave_out(&inputs, None).unwrap();
     let absent = &collector.inputs.absent;
     assert!(absent.left_out().into_keys().eq(["other.cl"]));
     assert_eq!(absent.without_source(), [&key("other.cl")].into());

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{Conflict, CopyOptions, ReadError, Reader, Row, VerifyOptions, WriteOptions};
+use gfxpack_kdb::{
+    Blob, Conflict, CopyOptions, ReadError, Reader, Row, VerifyOptions, WriteOptions,
+};
 use gfxpack_model::Target;
 
-use super::format_operations::{FormatOperations, Rows, Verified};
+use super::{FormatOperations, Rows, Verified};
 use crate::error::{Error, Result};
-use crate::options::KdbForm;
 
 /// The format of kdbs.
 pub(super) struct Kdb;
@@ -22,7 +23,7 @@ impl FormatOperations for Kdb {
         let object = |position: usize| (rows.object)(order[position]).map_err(Error::from);
         let mut options = WriteOptions::default();
         options.progress = Some(rows.progress);
-        options.blob = rows.form.blob;
+        options.blob = rows.blob;
         options.miopen_version = rows.miopen_version;
         Ok(gfxpack_kdb::write(path, &sized, &options, object)?.rows)
     }
@@ -50,7 +51,7 @@ impl FormatOperations for Kdb {
         Ok(names)
     }
 
-    fn identity(&self, form: KdbForm) -> String {
-        format!("{:?}", form.blob)
+    fn identity(&self, blob: Blob) -> String {
+        format!("{blob:?}")
     }
 }

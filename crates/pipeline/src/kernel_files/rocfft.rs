@@ -3,14 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use gfxpack_kdb::Blob;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_rocfft::CacheKey;
 
-use super::format_operations::{FormatOperations, Rows, Verified};
+use super::{FormatOperations, Rows, Verified};
 use crate::error::{self, Result, in_full};
-use crate::kernel_library::RocfftFacts;
-use crate::options::KdbForm;
-use crate::rocfft::kernel_name;
+use crate::rocfft::{RocfftFacts, kernel_name};
 
 /// The format of the caches of one library. The library must be known to write one.
 pub(super) struct RocfftCache(pub(super) Option<RocfftFacts>);
@@ -72,8 +71,8 @@ impl FormatOperations for RocfftCache {
         Ok(names)
     }
 
-    /// Objects are stored uncompressed, whatever the form says.
-    fn identity(&self, _form: KdbForm) -> String {
+    /// Objects are stored uncompressed, whatever is said of kdbs.
+    fn identity(&self, _: Blob) -> String {
         let facts = self.0.as_ref().map(|facts| (facts.hip_version, facts.generator_sum));
         format!("{facts:?}")
     }

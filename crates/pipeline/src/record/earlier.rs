@@ -6,8 +6,7 @@ use std::path::Path;
 
 use gfxpack_package::{Written, sbom};
 
-use super::bills;
-use super::manifest::{File, KdbEntry, Package, existing_file, within};
+use super::manifest::{File, KdbEntry, Package, bill_name, existing_file, trimmed_bill, within};
 use crate::write_packages::MadePackages;
 
 /// The files of an earlier run: which stay, and which were removed.
@@ -70,7 +69,7 @@ pub(super) fn keep_families(
         let format = package.format.as_str();
         let mut new = made.packages.iter().filter(|new| new.target.is_none());
         let gone = |gone: &Package| gone.format == format && package.depends.contains(&gone.name);
-        !new.any(|new| new.format == format && new.name == package.name)
+        !new.any(|new| new.package.format == format && new.package.name == package.name)
             && !removed.iter().any(gone)
     };
     separate(out, packages, beside, made, &stays)
@@ -143,8 +142,8 @@ fn existing_companion(out: &Path, file: File, packages: &[Package]) -> Option<Fi
         Some(signed) => packages.iter().any(|package| package.file.file == signed).then_some(file),
         None => packages
             .iter()
-            .any(|package| bills::file_name(package) == file.file)
-            .then(|| bills::trimmed(out, file, packages)),
+            .any(|package| bill_name(package) == file.file)
+            .then(|| trimmed_bill(out, file, packages)),
     }
 }
 

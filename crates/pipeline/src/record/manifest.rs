@@ -1,14 +1,20 @@
-//! The format of the manifest: targets, files and packages, by names relative to
-//! its directory.
+//! The format of the manifest: targets, files and packages, by names relative to its directory.
+//! And bills of material: a bill lists all archives of a package in a directory, whichever run made
+//! them.
 
 use std::path::{Component, Path, PathBuf};
 
 use gfxpack_model::Target;
+use gfxpack_model::package::{Content, PackageSpec};
 use gfxpack_package::Written;
+use gfxpack_package::sbom::{self, Checksums};
 use serde::{Deserialize, Serialize};
 
+use crate::error::Result;
 use crate::kdb_inputs::KdbInputs;
 use crate::ledger::AbsentCounts;
+use crate::outputs::Outputs;
+use crate::write_packages::BillOfMaterial;
 
 /// The contents of a directory with packages.
 #[derive(Debug, Serialize, Deserialize)]
@@ -48,31 +54,36 @@ pub struct KdbEntry {
     pub absent: AbsentCounts,
 }
 
+/// A file of the directory.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct File {
+pub struct File {
     pub(super) file: String,
     pub(super) size: u64,
     pub(super) sha256: String,
 }
 
+/// A package in one format.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Package {
-    pub(super) format: String,
-    pub(super) name: String,
-    pub(super) version: String,
+pub struct Package {
+    /// Its format, as `--format` names it.
+    pub format: String,
+    /// Its name.
+    pub name: String,
+    /// Its version and revision.
+    pub version: String,
     #[serde(flatten)]
-    pub(super) file: File,
+    pub(crate) file: File,
     /// The paths at which the package installs the kdb and the databases. Empty
     /// for packages without a kdb.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) installs: Vec<String>,
+    pub(crate) installs: Vec<String>,
     /// The packages that a metapackage depends on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) depends: Vec<String>,
+    pub(crate) depends: Vec<String>,
 }
 
 impl File {
-    pub(super) fn new(written: &Written) -> Self {
+    pub(crate) fn new(written: &Written) -> Self {
         let Written { file_name, size, sha256, .. } = written.clone();
         Self { file: file_name, size, sha256 }
     }
@@ -93,4 +104,61 @@ pub(super) fn existing_file(out: &Path, file: &File) -> Option<Written> {
         size: file.size,
         sha256: file.sha256.clone(),
     })
+}
+
+/// The file name of a package's bill, as [`sbom::file_name`] makes it.
+pub(super) fn bill_name(package: &Package) -> String {
+    format!("{}-{}.spdx.json", package.name, package.version)
+}
+
+/// Removes archives that are gone from a bill of an earlier run. `packages` are
+/// those that stay.
+pub(super) fn trimmed_bill(out: &Path, bill: File, packages: &[Package]) -> File {
+    let own = packages.iter().filter(|package| bill_name(package) == bill.file);
+    let there: Vec<&str> = own.map(|package| package.file.file.as_str()).collect();
+    // If that fails, the bill lists archives that do not exist.
+    match sbom::retain(out, &bill.file, &there) {
+        Ok(Some(written)) => File::new(&written),
+        _ => bill,
+    }
+}
+
+/// Writes the bill for those of the `packages` that it covers, unless it is up to
+/// date.
+pub(super) fn write_bill(
+    out: &Path,
+    bill: &BillOfMaterial,
+    packages: &[Package],
+    outputs: &Outputs<'_>,
+) -> Result<Written> {
+    let name = sbom::file_name(&bill.spec);
+    let own = packages.iter().filter(|package| bill_name(package) == name);
+    let mut archives: Vec<Written> =
+        own.filter_map(|package| existing_file(out, &package.file)).collect();
+    // Sorted, so that one run gives the same bill as several.
+    archives.sort_by(|a, b| a.file_name.cmp(&b.file_name));
+    let BillOfMaterial { spec, making, file_digests, .. } = bill;
+    let decides = format!("{spec:?} {file_digests:?} {making:?}");
+    let archived = archives.iter().flat_map(|archive| [&archive.file_name, &archive.sha256]);
+    let fields = std::iter::once(&decides).chain(archived).map(String::as_bytes);
+    let output = outputs.digest_of(&format!("spdx {name}"), fields);
+    if let Some(written) = outputs.unchanged(&output) {
+        return Ok(Written { path: out.join(&name), ..written });
+    }
+    let written = sbom::write(spec, &checksums(spec, file_digests)?, &archives, making, out)?;
+    outputs.remember(&output, &written);
+    Ok(written)
+}
+
+/// The checksums of a spec's files, whose SHA-256 are known.
+fn checksums(spec: &PackageSpec, file_digests: &[String]) -> Result<Vec<Checksums>> {
+    let mut known = file_digests.iter().cloned();
+    let of_file = |content: &Content| match content {
+        Content::Bytes(bytes) => Ok(Checksums::of_bytes(bytes)),
+        Content::File(path) => {
+            Checksums::of_file(path, known.next().expect("one for each of the spec's files"))
+        }
+    };
+    let checksums = spec.files.iter().map(|file| &file.content).map(of_file);
+    Ok(checksums.collect::<std::result::Result<_, _>>()?)
 }

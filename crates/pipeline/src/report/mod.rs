@@ -40,12 +40,12 @@ pub(crate) fn write(
         let page = page::page(facts, plan, &prepared.inputs.library, &summary);
         replace(path, page)?;
     }
-    if options.annotations {
+    if options.environment().github_actions {
         for line in annotations::github(&facts.failures, plan) {
             progress.event(Event::Annotation(&line));
         }
     }
-    if let Some(path) = &options.junit {
+    if let Some(path) = options.junit() {
         replace_with(path, |out| junit::write(facts, prepared, out))?;
     }
     Ok(())

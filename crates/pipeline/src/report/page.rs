@@ -10,7 +10,7 @@ use gfxpack_plan::plan::Plan;
 use serde_json::Value;
 
 use super::facts::{BuildFacts, cut};
-use crate::kernel_library::{KernelLibrary, ProblemsFact, miopen_in_words};
+use crate::kernel_library::KernelLibrary;
 use crate::text::{brief, counted, grouped, if_any, joined, language_word, size};
 
 /// The table has at most this many kernels, which a browser still shows at once.
@@ -48,29 +48,15 @@ pub(super) fn page(
 
 /// The name and version of what was built, and the lists that it was built for.
 fn title_of(library: &KernelLibrary) -> String {
-    let (name, version) = match (&library.name, &library.miopen, &library.rocfft) {
-        (None, Some(facts), _) => ("MIOpen", Some(&facts.version)),
-        (None, None, Some(facts)) => ("rocFFT", Some(&facts.version)),
-        (name, ..) => (name.as_deref().unwrap_or("kernels"), library.version.as_ref()),
+    let (name, version) = match (&library.name, library.asked()) {
+        (None, Some((name, version))) => (name, Some(version)),
+        (name, _) => (name.as_deref().unwrap_or("kernels"), library.version.as_deref()),
     };
     let version = version.map_or_else(String::new, |version| format!(" {version}"));
-    let lists = lists(library);
+    let lists = library.lists();
     let lists =
         if_any(lists.len(), |_| format!(" for {}", joined(lists.iter().map(|it| it.name()))));
     format!("{name}{version}{lists}")
-}
-
-/// The lists of problems or plans that a library was asked for.
-fn lists(library: &KernelLibrary) -> &[ProblemsFact] {
-    let of_rocfft = library.rocfft.as_ref().map(|facts| &facts.plans);
-    library.miopen.as_ref().map(|facts| &facts.problems).or(of_rocfft).map_or(&[], Vec::as_slice)
-}
-
-/// The library that was asked, in words.
-fn asked(library: &KernelLibrary) -> Option<String> {
-    let rocfft = library.rocfft.as_ref();
-    let rocfft = rocfft.map(|facts| format!("rocFFT {} ({})", facts.version, facts.origin));
-    library.miopen.as_ref().map(miopen_in_words).or(rocfft)
 }
 
 /// Rows about the build as a whole.
@@ -86,10 +72,10 @@ fn about(
     let Date { year, month, day, .. } = date;
     let done = number("cached") + number("compiled") + number("failed");
     let compilers = plan.toolchains.iter().map(|toolchain| escaped(&toolchain.identity));
-    let lists = lists(library).iter();
+    let lists = library.lists().iter();
     let lists = lists.map(|it| format!("{} ({})", it.name(), counted(it.problems, "line")));
     let rows = [
-        ("library", escaped(&asked(library).unwrap_or_default())),
+        ("library", escaped(&library.asked_in_words().unwrap_or_default())),
         ("lists", escaped(&joined(lists))),
         ("GPUs", joined(gpus(plan))),
         ("date", format!("{year}-{month:02}-{day:02} {} UTC", date.time())),

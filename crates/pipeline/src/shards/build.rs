@@ -8,9 +8,8 @@ use gfxpack_plan::shard::{JobState, Shard, ShardEntry, ShardManifest, by_hash};
 use gfxpack_plan::stored::Jobs;
 use gfxpack_toolchain::{Search, Toolchain};
 
-use super::manifest_files::write_manifest;
-use super::output::ShardOutput;
-use super::run::ShardRun;
+use super::run::{ShardOutput, ShardRun};
+use super::state::write_manifest;
 use super::stored::Stored;
 use crate::build::{executor_options, reported};
 use crate::cache::Cache;
@@ -49,6 +48,7 @@ pub fn run(
     build: &BuildOptions,
     progress: &dyn Progress,
 ) -> Result<BuiltShard> {
+    build.check()?;
     let stored = Stored::open(plan)?;
     let chosen = |job: Digest| by_hash(job, shard.count()) == shard.index();
     let digest = stored.digest();

@@ -17,7 +17,7 @@ use crate::cache::Cache;
 use crate::error::{self, Error, ErrorKind, Result, usage};
 use crate::failure_log::FailureFiles;
 use crate::ledger::{self, Ledger, Reason};
-use crate::options::{CacheOptions, KdbForm, Purpose};
+use crate::options::{CacheOptions, MergeOptions, Purpose};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::record;
@@ -304,23 +304,6 @@ fn two_objects(job: &Job, made: [(&FoundShard, Digest); 2]) -> Error {
     )
 }
 
-/// The shards to merge, and the options.
-#[derive(Debug)]
-pub struct MergeShards<'a> {
-    /// Directories that shards were built into.
-    pub dirs: &'a [PathBuf],
-    /// The shards' stored plan.
-    pub plan: &'a Path,
-    /// Output directory; kdbs go to its subdirectory `kdb`.
-    pub out: &'a Path,
-    /// Whether shards or kernels may be missing.
-    pub allow_partial: bool,
-    /// The form of kdbs.
-    pub form: KdbForm,
-    /// The cache, which records what outputs were made from.
-    pub cache: &'a CacheOptions,
-}
-
 /// The result of merging.
 pub struct MergedKdbs {
     /// The kdbs, in the plan's order.
@@ -333,29 +316,34 @@ pub struct MergedKdbs {
     pub plan: Digest,
 }
 
-impl MergeShards<'_> {
-    /// Checks the shards, and writes and verifies every kdb.
+impl MergedKdbs {
+    /// Checks the shards, and writes and verifies every kdb below `out`.
     ///
     /// # Errors
     /// If shards do not fit together, an object is damaged, or a kdb can't be
     /// written.
-    pub fn run(&self, progress: &dyn Progress) -> Result<MergedKdbs> {
-        let stored = Stored::open(self.plan)?;
-        let (found, wrong) = state::find(self.dirs)?;
+    pub fn merge(
+        options: &MergeOptions,
+        out: &Path,
+        cache: &CacheOptions,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let stored = Stored::open(&options.plan)?;
+        let (found, wrong) = state::find(&options.dirs)?;
         for error in wrong {
-            if !self.allow_partial {
+            if !options.allow_partial {
                 return Err(error);
             }
             progress.warning(&error.to_string());
         }
         let (digest, plan) = (stored.digest(), stored.load(&Jobs::All)?);
-        let cache = Cache::open_for(self.cache, Purpose::Build)?;
+        let cache = Cache::open_for(cache, Purpose::Build)?;
         let prepared = stored.prepared(plan, Vec::new(), cache)?;
-        let mut faults = ShardFaults { allowed: self.allow_partial, warnings: Vec::new() };
+        let mut faults = ShardFaults { allowed: options.allow_partial, warnings: Vec::new() };
         let merged = MergedObjects::new(&prepared, digest, found, &mut faults)?;
         faults.warn(progress);
-        std::fs::create_dir_all(self.out).map_err(error::io("create", self.out))?;
-        let outputs = prepared.cache.outputs(self.out)?;
+        std::fs::create_dir_all(out).map_err(error::io("create", out))?;
+        let outputs = prepared.cache.outputs(out)?;
         let plan = &prepared.plan;
         let read = |job: JobId| merged.read(job);
         let known = merged.known.iter();
@@ -363,8 +351,8 @@ impl MergeShards<'_> {
         let ledger = Ledger::new(&prepared, known, &merged.failed);
         let assembly = KdbAssembly {
             prepared: &prepared,
-            out: self.out,
-            form: self.form,
+            out,
+            blob: options.blob,
             outputs: &outputs,
             ledger: &ledger,
             read: &read,
@@ -381,13 +369,11 @@ impl MergeShards<'_> {
         })?;
         let packages = &MadePackages::default();
         let recorded = record::Recorded { kdbs: &kdbs, packages, ledger: Some(&ledger) };
-        record::write(self.out, &recorded, None, &outputs, progress)?;
+        record::write(&recorded, None, &outputs, progress)?;
         let (jobs, failed) = (plan.jobs.len(), merged.failed.len());
-        Ok(MergedKdbs { kdbs, jobs, failed, plan: digest })
+        Ok(Self { kdbs, jobs, failed, plan: digest })
     }
-}
 
-impl MergedKdbs {
     /// Returns an error if kernels are missing without permission.
     ///
     /// # Errors

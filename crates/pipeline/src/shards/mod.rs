@@ -2,9 +2,7 @@
 //! engine a site has, and merged into the same bytes that one machine would make.
 
 pub mod build;
-mod manifest_files;
 pub mod merge;
-mod output;
 mod run;
 pub mod state;
 pub mod stored;

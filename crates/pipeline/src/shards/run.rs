@@ -3,6 +3,8 @@
 //! the machine ended are tried once more.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{
     Cancel, CorruptObject, Event, ExecutorOptions, Failure, FileSystemCache, ObjectInfo,
@@ -12,11 +14,12 @@ use gfxpack_model::{Digest, JobId, KernelKey};
 use gfxpack_plan::plan::Job;
 use gfxpack_plan::shard::{JobState, ShardEntry, ShardObject};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
-use super::manifest_files::job_state;
-use super::output::{JobNote, ShardOutput};
+use super::state::job_state;
 use crate::build::REPAIRS;
-use crate::error::{Error, Result};
+use crate::destination::replace;
+use crate::error::{self, Error, Result};
 use crate::failures;
 use crate::prepare::Prepared;
 use crate::progress::{Event as ProgressEvent, Progress};
@@ -25,6 +28,69 @@ use crate::text::counted;
 
 /// The factor for the time limit of kernels that ran out of time.
 const MORE_TIME: u32 = 2;
+
+/// The directory with notes of failed jobs, one file each.
+const FAILED: &str = "failed";
+
+/// The output directory of any number of shards of a plan: objects in the cache's own layout, a
+/// note for each job that failed, and manifests.
+pub(crate) struct ShardOutput {
+    dir: PathBuf,
+    store: ObjectStore,
+}
+
+/// Why a job has no object, with the compiler's output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct JobNote {
+    state: JobState,
+    key: KernelKey,
+    reason: String,
+    /// The compiler's output.
+    output: String,
+}
+
+impl ShardOutput {
+    /// Opens the directory, and creates it if necessary.
+    pub(crate) fn open(dir: &Path) -> Result<Self> {
+        fs::create_dir_all(dir).map_err(error::io("create", dir))?;
+        let dir = fs::canonicalize(dir).map_err(error::io("find", dir))?;
+        Ok(Self { store: ObjectStore::open(&dir)?, dir })
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The object with a key, if it is there and undamaged.
+    fn object(&self, key: Digest) -> Option<ShardObject> {
+        self.store.read(key).ok()?;
+        let ObjectInfo { key, sha256, size, .. } = self.store.info(key)?;
+        Some(ShardObject { key, sha256, size })
+    }
+
+    fn file(&self, job: Digest) -> PathBuf {
+        self.dir.join(FAILED).join(format!("{job}.json"))
+    }
+
+    /// The note of a job that failed and is not to be tried again.
+    fn note(&self, job: Digest) -> Option<JobNote> {
+        let note: JobNote = serde_json::from_slice(&fs::read(self.file(job)).ok()?).ok()?;
+        (!note.state.is_made() && !note.state.is_to_retry()).then_some(note)
+    }
+
+    /// Records why a job has no object.
+    fn write_note(&self, job: Digest, note: &JobNote) -> Result<()> {
+        let path = self.file(job);
+        let mut text = serde_json::to_vec_pretty(note).map_err(error::json)?;
+        text.push(b'\n');
+        replace(&path, &text)
+    }
+
+    /// Removes the note of a job.
+    fn forget(&self, job: Digest) {
+        fs::remove_file(self.file(job)).ok();
+    }
+}
 
 /// What is needed to run a shard's jobs.
 pub(crate) struct ShardRun<'a> {

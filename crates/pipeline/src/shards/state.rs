@@ -1,16 +1,91 @@
-//! Which shards of a plan are done, judged by the manifests that exist. The exit
-//! codes of schedulers are not used.
+//! The shards' manifests, and by them which shards of a plan are done. The exit codes of schedulers
+//! are not used.
 
 use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, BufReader};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use gfxpack_compile::{Failure, FailureKind};
 use gfxpack_model::Digest;
 use gfxpack_plan::shard::{JobState, ShardManifest};
+use gfxpack_process::write_atomic_with;
 
-use super::manifest_files::{list_manifests, read_manifest};
 use super::stored::Stored;
 use crate::error::{self, Error, Result};
+
+/// Signals that come from the machine, not from a defect of the compiler:
+/// SIGKILL, as when memory runs out, and SIGTERM.
+const MACHINES_SIGNALS: [i32; 2] = [9, 15];
+
+/// The state of a job in a shard's manifest, if it failed for this reason.
+pub(super) fn job_state(failure: &Failure) -> JobState {
+    match &failure.kind {
+        FailureKind::Crashed(signal) if MACHINES_SIGNALS.contains(signal) => JobState::Infra,
+        FailureKind::TimedOut(_) => JobState::Timeout,
+        // With the usual limits, the plan has no such job.
+        FailureKind::TooLong => JobState::Infra,
+        _ if failure.is_kernels_fault() => JobState::Refused,
+        _ => JobState::Failed,
+    }
+}
+
+/// The error for a manifest, or a directory with manifests, that could not be
+/// read or written.
+fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |cause| {
+        let message = format!("failed to {action} `{}`: {cause}", path.display());
+        error::usage(message, "check the path")
+    }
+}
+
+/// The error for a manifest that is cut off or changed.
+fn damaged(path: &Path, reason: &str) -> Error {
+    error::usage(
+        format!("`{}` is damaged: {reason}", path.display()),
+        "copy it again, or remove it and run that shard again: what is compiled is kept",
+    )
+}
+
+/// The manifests in a directory, sorted by name.
+///
+/// # Errors
+/// If the directory can't be read.
+fn list_manifests(dir: &Path) -> Result<BTreeSet<PathBuf>> {
+    let entries = fs::read_dir(dir).map_err(io("read", dir))?;
+    let mut found = BTreeSet::new();
+    for entry in entries {
+        let path = entry.map_err(io("read", dir))?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with("shard-") && name.ends_with(".manifest") {
+            found.insert(path);
+        }
+    }
+    Ok(found)
+}
+
+/// Writes a manifest into `dir` atomically.
+///
+/// # Errors
+/// If it can't be written.
+pub(super) fn write_manifest(manifest: &ShardManifest, dir: &Path) -> Result<PathBuf> {
+    let path = dir.join(ShardManifest::file_name(manifest.shard));
+    write_atomic_with(&path, |out| manifest.write(out)).map_err(io("write", &path))?;
+    Ok(path)
+}
+
+/// Reads a manifest.
+///
+/// # Errors
+/// If it can't be read, or was changed.
+fn read_manifest(path: &Path) -> Result<ShardManifest> {
+    let file = File::open(path).map_err(io("read", path))?;
+    ShardManifest::read(&mut BufReader::new(file)).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => damaged(path, &error.to_string()),
+        _ => io("read", path)(error),
+    })
+}
 
 /// A shard's manifest and where it was found.
 #[derive(Debug, Clone)]
@@ -87,5 +162,54 @@ impl MissingShards {
             }
         }
         Ok(Self { plan, count, missing: missing.into_iter().collect(), warnings })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use gfxpack_compile::{Site, Usage};
+
+    use super::*;
+
+    #[test]
+    fn manifests_are_found_by_name_and_nothing_else_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let manifest = ShardManifest {
+            plan: Digest::of(b"plan"),
+            shard: "2/11".parse().unwrap(),
+            places: Digest::of(b"places"),
+            jobs: Vec::new(),
+        };
+        let path = write_manifest(&manifest, dir.path()).unwrap();
+        for other in ["shard-1.manifest.tmp", "x-shard-1.manifest", "v1"] {
+            fs::write(dir.path().join(other), "").unwrap();
+        }
+        assert_eq!(list_manifests(dir.path()).unwrap(), BTreeSet::from([path.clone()]));
+        assert_eq!(read_manifest(&path).unwrap(), manifest);
+        fs::write(&path, "").unwrap();
+        let error_of = |path: &Path| read_manifest(path).unwrap_err().to_string();
+        assert!(error_of(&path).contains("is damaged: "), "{}", error_of(&path));
+        let gone = error_of(&dir.path().join("gone"));
+        assert!(gone.contains("gone`: No such file"), "{gone}");
+    }
+
+    #[test]
+    fn what_the_machine_did_is_retried_and_what_the_compiler_did_is_not() {
+        let error = "a.s:1:2: error: no such instruction\n";
+        for (kind, state) in [
+            (FailureKind::Refused(1), JobState::Refused),
+            (FailureKind::Refused(139), JobState::Failed),
+            (FailureKind::Crashed(11), JobState::Failed),
+            (FailureKind::Crashed(9), JobState::Infra),
+            (FailureKind::NoOutput, JobState::Failed),
+            (FailureKind::TooLong, JobState::Infra),
+            (FailureKind::TimedOut(Duration::from_secs(1)), JobState::Timeout),
+        ] {
+            let (output, duration, usage) = (error.to_owned(), Duration::ZERO, Usage::default());
+            let failure = Failure { kind, output, duration, usage, site: Site::Here };
+            assert_eq!(job_state(&failure), state);
+        }
     }
 }

@@ -14,11 +14,10 @@ use gfxpack_process::is_not_found;
 use gfxpack_toolchain::{Search, Toolchain, Toolchains, different_names};
 use serde::{Deserialize, Serialize};
 
-use crate::ask::LibraryAnswer;
 use crate::cache::Cache;
 use crate::destination::replace;
 use crate::error::{self, Error, Result};
-use crate::inputs::{Inputs, ReadInputs};
+use crate::inputs::Inputs;
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::Absences;
 use crate::prepare::{PlanInputs, Prepared, for_plan};
@@ -62,8 +61,7 @@ pub fn write(
     plan_inputs: PlanInputs,
     cancel: &Cancel,
 ) -> Result<Header<PlanDescription>> {
-    let PlanInputs { read, toolchains, cache, clock, .. } = plan_inputs;
-    let ReadInputs { requests, inputs } = read;
+    let PlanInputs { requests, inputs, toolchains, cache, clock, .. } = plan_inputs;
     fs::create_dir_all(dir).map_err(error::io("create", dir))?;
     write_sources(dir, &inputs.sources)?;
     let sources = inputs.sources.sources().to_vec();
@@ -208,7 +206,7 @@ impl Stored {
         let PlanDescription { library, absent } = self.header.about;
         let warnings = cache.warning.iter().cloned().collect();
         let inputs = Inputs { sources, library, absent, warnings, ..Inputs::default() };
-        Ok(Prepared { plan, inputs, toolchains, cache, answer: LibraryAnswer::Nothing })
+        Ok(Prepared { plan, inputs, toolchains, cache })
     }
 
     /// Finds the plan's toolchains on this machine.

@@ -4,16 +4,14 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use clap::Parser;
 use gfxpack_compile::Cancel;
 use gfxpack_kdb::Reader;
 use gfxpack_model::KernelKey;
 use gfxpack_pipeline::dist::{Dist, DistOptions, FinishedDist};
 use gfxpack_pipeline::error::Error;
-use gfxpack_pipeline::options::{
-    BuildOptions, CacheOptions, InputOptions, PrepareOptions, Purpose,
-};
+use gfxpack_pipeline::options::{BuildOptions, CacheOptions};
 use gfxpack_pipeline::prepare::Preparation;
 use gfxpack_pipeline::progress::{Event, Progress};
 use gfxpack_toolchain::Search;
@@ -65,6 +63,13 @@ impl Progress for Silent {
     fn event(&self, _: Event<'_>) {}
 }
 
+/// The options of `build`.
+#[derive(Parser)]
+struct CommandLine {
+    #[command(flatten)]
+    build: BuildOptions,
+}
+
 /// A directory with a compiler, sources and a list of keys.
 pub(crate) struct Project {
     dir: TempDir,
@@ -113,15 +118,6 @@ impl Project {
         self.write("keys.jsonl", &lines.collect::<String>());
     }
 
-    pub(crate) fn inputs(&self) -> InputOptions {
-        InputOptions {
-            keys: vec![self.path("keys.jsonl")],
-            source_dirs: vec![self.path("sources")],
-            targets: vec![TARGET.parse().expect("a target")],
-            ..InputOptions::default()
-        }
-    }
-
     pub(crate) fn options(&self) -> DistOptions {
         let search = Search {
             clang: vec![self.path("llvm/bin/clang")],
@@ -130,25 +126,25 @@ impl Project {
             environment: vec![("PATH".into(), self.path("llvm/bin").into())],
             ..Search::default()
         };
-        DistOptions {
-            prepare: PrepareOptions {
-                inputs: self.inputs(),
-                search,
-                cache: CacheOptions { dir: Some(self.path("cache")), ..CacheOptions::default() },
-                purpose: Purpose::Build,
-                jobs: 1,
-                source_date_epoch: 1_735_689_600,
-            },
-            stored_plan: None,
-            build: BuildOptions {
-                out: self.path("out"),
-                jobs: Some(2),
-                timeout: Duration::from_secs(60),
-                shortcuts: false,
-                ..BuildOptions::default()
-            },
-            package: None,
-        }
+        let (keys, sources, out) =
+            (self.path("keys.jsonl"), self.path("sources"), self.path("out"));
+        let words = [
+            "build".as_ref(),
+            "--target".as_ref(),
+            TARGET.as_ref(),
+            "--keys".as_ref(),
+            keys.as_os_str(),
+            "--source-dir".as_ref(),
+            sources.as_os_str(),
+            "--out".as_ref(),
+            out.as_os_str(),
+            "--jobs=2".as_ref(),
+            "--timeout=60".as_ref(),
+            "--via=hipcc".as_ref(),
+        ];
+        let CommandLine { build } = CommandLine::parse_from(words);
+        let cache = CacheOptions { dir: Some(self.path("cache")), ..CacheOptions::default() };
+        DistOptions { build, package: None, search, cache }
     }
 
     /// Builds with these options.

@@ -2,6 +2,7 @@
 
 use gfxpack_model::Digest;
 use gfxpack_pipeline::error::Result;
+use gfxpack_pipeline::options::parse_targets;
 use gfxpack_pipeline::{ledger, record};
 
 use crate::project::Project;
@@ -68,7 +69,7 @@ fn targets_whose_kdbs_have_one_name_have_one_entry() {
     let project = Project::with(&[("bad.s", "refuse\n"), ("good.s", "s_endpgm\n")]);
     let mut options = project.options();
     for target in ["gfx906:sramecc+@60", "gfx906@60"] {
-        options.prepare.inputs.targets = vec![target.parse().unwrap()];
+        options.build.inputs.target = vec![parse_targets(target).unwrap()];
         project.run(&options).unwrap();
         let entries = project.manifest()["targets"].as_array().unwrap().clone();
         let [entry] = &entries[..] else { panic!("{entries:?}") };

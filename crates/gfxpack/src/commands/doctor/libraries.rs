@@ -126,7 +126,7 @@ pub(super) fn check_rocfft(
     cancel: &Cancel,
     findings: &Findings<'_>,
 ) {
-    let installed = installed_file(&ROCFFT, machine.rocm_path.as_deref());
+    let installed = installed_file(&ROCFFT, machine.run.rocm_path.as_deref());
     let Some((file, root)) = installed else { return };
     let library = match Library::at(&ROCFFT, &file, Some(&root)) {
         Ok(library) => library,

@@ -6,16 +6,15 @@ use std::path::PathBuf;
 use gfxpack_miopen::Problem;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_pipeline::kdb_check::{TargetCheck, check_kdbs};
-use gfxpack_pipeline::options::processes;
-use gfxpack_pipeline::stock_library::LibraryQuery;
+use gfxpack_pipeline::options::{InputOptions, ProblemOptions, processes};
 use gfxpack_pipeline::text::key_in_words;
 use gfxpack_runtime::NearestKeys;
 use serde_json::json;
 
-use crate::args::{CheckKdb, TargetList};
+use crate::args::CheckKdb;
 use crate::context::Context;
 use crate::fail::Result;
-use crate::options::{cache_dir, library_options};
+use crate::options::cache_dir;
 use crate::output::{Output, counted, if_any, joined, message};
 use crate::progress::Reporter;
 
@@ -25,19 +24,17 @@ const SHOWN: usize = 20;
 /// Checks the kdbs for every device in their names.
 pub(super) fn run(args: &CheckKdb, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
-    let query = LibraryQuery {
-        lists: &args.problems,
+    let asking = ProblemOptions {
+        problems: args.problems.clone(),
         strict: args.strict,
-        library: &library_options(&args.library, environment),
-        targets: &TargetList::of(&args.target),
-        jobs: processes(args.jobs),
-        source_dirs: &[],
-        dfsg: false,
-        skip_refused: &[],
-        cache: &cache_dir(&args.cache, environment),
+        library: args.library.clone(),
+        ..ProblemOptions::default()
     };
+    let inputs = InputOptions { asking, target: args.target.clone(), ..InputOptions::default() };
+    let cache = &cache_dir(&args.cache, environment);
+    let (jobs, reporter) = (processes(args.jobs), Reporter::new(context));
     let mut each = |checked: &TargetCheck| report(checked, &args.files, output);
-    check_kdbs(&query, &args.files, &Reporter::new(context), &mut each)
+    check_kdbs(&inputs, jobs, cache, &args.files, &reporter, &mut each)
 }
 
 /// Reports the result for one device.

@@ -11,7 +11,6 @@ use gfxpack_runtime::{
 };
 
 use crate::args::LookupArgs;
-use crate::environment;
 use crate::fail::{self, Result};
 use crate::output::Output;
 
@@ -28,7 +27,7 @@ type Found = (PathBuf, PathBuf);
 
 /// The libMIOpen that looks, or where to look for it.
 pub(in crate::commands) fn miopen_places(asked: &LookupArgs) -> MiopenPlaces {
-    MiopenPlaces { given: asked.miopen.clone(), pythons: environment::pythons() }
+    MiopenPlaces { given: asked.miopen.clone(), pythons: gfxpack_pipeline::environment::pythons() }
 }
 
 impl MiopenPlaces {

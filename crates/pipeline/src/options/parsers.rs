@@ -4,32 +4,17 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
-use gfxpack_caches::Shell;
 use gfxpack_miopen::{LibrarySource, MIOPEN};
 use gfxpack_model::Error;
 use gfxpack_model::{Target, TargetError, TargetId, processors};
-use gfxpack_plan::shard::Shard;
 
 use crate::environment;
 
-/// A week, in seconds. Nobody needs a longer limit.
-const MAX_TIMEOUT: u64 = 7 * 24 * 3600;
-
-/// A time limit, in whole seconds.
-pub(super) fn parse_timeout(text: &str) -> Result<u64, String> {
-    let seconds = text.parse().ok().filter(|seconds| (1..=MAX_TIMEOUT).contains(seconds));
-    seconds.ok_or_else(|| {
-        format!(
-            "it is no number of seconds\nhint: write whole seconds, from 1 to {MAX_TIMEOUT}: 900"
-        )
-    })
-}
-
 /// A possible value: its name, its help, and what it stands for.
-pub(crate) type Choice<T> = (&'static str, &'static str, T);
+pub type Choice<T> = (&'static str, &'static str, T);
 
 /// Parses one of these values.
-pub(crate) fn one_of<T>(choices: &'static [Choice<T>]) -> impl TypedValueParser<Value = T>
+pub fn one_of<T>(choices: &'static [Choice<T>]) -> impl TypedValueParser<Value = T>
 where
     T: Clone + Send + Sync + 'static,
 {
@@ -42,32 +27,19 @@ where
     })
 }
 
-/// Shells for which lines can be printed.
-pub(crate) const SHELLS: [Choice<Shell>; 3] = [
-    ("sh", "sh, and what is like it: bash, zsh, dash", Shell::Sh),
-    ("fish", "", Shell::Fish),
-    ("csh", "", Shell::Csh),
-];
-
 /// The text if it is good, otherwise the error `wrong`.
-pub(super) fn checked(text: &str, is_good: bool, wrong: &str) -> Result<String, String> {
+pub fn checked(text: &str, is_good: bool, wrong: &str) -> Result<String, String> {
     if is_good { Ok(text.to_owned()) } else { Err(wrong.to_owned()) }
 }
 
 /// A template of packages' names.
-pub(super) fn parse_template(text: &str) -> Result<String, String> {
+pub fn parse_template(text: &str) -> Result<String, String> {
     let wrong = "all targets' packages would have one name\nhint: {gfx} stands for the target: kernels-{gfx}";
     checked(text, text.contains("{gfx}"), wrong)
 }
 
-/// Which of several shards.
-pub(super) fn parse_shard(text: &str) -> Result<Shard, String> {
-    text.parse::<Shard>()
-        .map_err(|error| format!("{error}\nhint: {}", error.hint().unwrap_or_default()))
-}
-
 /// The path of a file that is put in place when complete, so not `-`.
-pub(crate) fn whole_file() -> impl TypedValueParser<Value = PathBuf> {
+pub fn whole_file() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| {
         if path == Path::new("-") {
             return Err("standard output can't take it\nhint: give the name of a file; ./- is a \
@@ -78,7 +50,7 @@ pub(crate) fn whole_file() -> impl TypedValueParser<Value = PathBuf> {
 }
 
 /// A libMIOpen; `torch` is the one that PyTorch brings.
-pub(super) fn parse_miopen(text: &str) -> Result<LibrarySource, String> {
+pub fn parse_miopen(text: &str) -> Result<LibrarySource, String> {
     if text != "torch" {
         return text.parse().map_err(|error: Error| error.to_string());
     }
@@ -95,7 +67,7 @@ pub(super) fn parse_miopen(text: &str) -> Result<LibrarySource, String> {
 }
 
 /// A target in any case, or the name of a product with this processor.
-pub(crate) fn parse_target(text: &str) -> Result<Target, String> {
+pub fn parse_target(text: &str) -> Result<Target, String> {
     let text = text.trim();
     let parsed = text.to_ascii_lowercase().parse::<Target>();
     match (parsed, processors::by_product(text)) {
@@ -135,17 +107,17 @@ fn unknown_gpu(text: &str) -> String {
 
 /// One word of the command line with any number of targets.
 #[derive(Debug, Clone)]
-pub(crate) struct TargetList(Vec<Target>);
+pub struct TargetList(pub Vec<Target>);
 
 impl TargetList {
     /// Those of all words.
-    pub(crate) fn of(words: &[Self]) -> Vec<Target> {
+    pub fn of(words: &[Self]) -> Vec<Target> {
         words.iter().flat_map(|word| word.0.iter().cloned()).collect()
     }
 }
 
 /// TargetList with commas, semicolons or blanks between them. Names of products may have blanks.
-pub(crate) fn parse_targets(text: &str) -> Result<TargetList, String> {
+pub fn parse_targets(text: &str) -> Result<TargetList, String> {
     let parts = text.split([',', ';']).filter(|part| !part.trim().is_empty());
     let is_gfx = |word: &str| word.to_ascii_lowercase().starts_with("gfx");
     let each = parts.flat_map(|part| {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args as ClapArgs;
+use clap::Args;
 use gfxpack_compile::Upload;
 
 use super::parsers::{Choice, one_of};
@@ -12,57 +12,59 @@ use super::parsers::{Choice, one_of};
 const EXECUTION: bool = cfg!(feature = "remote");
 const CACHE: bool = cfg!(feature = "remote-cache");
 
-#[derive(Debug, Clone, ClapArgs)]
+/// A service of the Remote Execution API.
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Remote execution")]
-pub(crate) struct RemoteArgs {
+pub struct RemoteOptions {
     /// Run jobs on a remote-execution service: grpc://HOST:PORT/INSTANCE, or
     /// grpcs:// with encryption; the bytes are the same
     #[arg(long, value_name = "ADDRESS", hide = !EXECUTION)]
-    pub(crate) remote: Option<String>,
+    pub remote: Option<String>,
     /// Jobs to run there at once; this machine runs those that can't run there,
     /// and with --jobs a share of the others
     #[arg(long, value_name = "N", default_value_t = 32, requires = "remote", hide = !EXECUTION,
           value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) remote_jobs: u16,
+    pub remote_jobs: u16,
     /// Sent with every call, as NAME=VALUE, or NAME=@FILE where others should
     /// not read it; repeatable
     #[arg(long, value_name = "NAME=VALUE", requires = "remote", hide = !EXECUTION,
           value_parser = parse_pair)]
-    pub(crate) remote_header: Vec<(String, String)>,
+    pub remote_header: Vec<(String, String)>,
     /// What workers must have, as NAME=VALUE; repeatable
     #[arg(long, value_name = "NAME=VALUE", requires = "remote", hide = !EXECUTION,
           value_parser = parse_pair)]
-    pub(crate) remote_platform: Vec<(String, String)>,
+    pub remote_platform: Vec<(String, String)>,
     /// Use the service's results of earlier builds, and run nothing there
     #[arg(long, requires = "remote", hide = !EXECUTION)]
-    pub(crate) remote_cache_only: bool,
+    pub remote_cache_only: bool,
     /// CA certificates (PEM) to trust [default: the system's]
     #[arg(long, value_name = "FILE", requires = "remote", hide = !EXECUTION)]
-    pub(crate) remote_ca: Option<PathBuf>,
+    pub remote_ca: Option<PathBuf>,
     /// Client certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "remote_client_key", hide = !EXECUTION)]
-    pub(crate) remote_client_cert: Option<PathBuf>,
+    pub remote_client_cert: Option<PathBuf>,
     /// The client certificate's key (PEM)
     #[arg(long, value_name = "FILE", requires = "remote_client_cert", hide = !EXECUTION)]
-    pub(crate) remote_client_key: Option<PathBuf>,
+    pub remote_client_key: Option<PathBuf>,
     /// Seconds to wait for a service that stopped answering
     #[arg(long, value_name = "SECONDS", default_value_t = 120, requires = "remote",
           hide = !EXECUTION)]
-    pub(crate) remote_patience: u64,
+    pub remote_patience: u64,
 }
 
-#[derive(Debug, Clone, ClapArgs)]
+/// A cache that is shared with other machines.
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Cache")]
-pub(crate) struct SharedCacheArgs {
+pub struct SharedCacheOptions {
     /// A cache shared with other machines, asked for what is not in this one's:
     /// file:///DIR, s3://BUCKET/PREFIX, gs://, webdav(s)://, redis(s)://; if it
     /// fails, it is not used again in this build
     #[arg(long, value_name = "URL", hide = !CACHE)]
-    pub(crate) cache_remote: Option<String>,
+    pub cache_remote: Option<String>,
     /// What to upload to it
     #[arg(long, value_parser = one_of(&UPLOADS), default_value = "made", requires = "cache_remote",
           hide = !CACHE)]
-    pub(crate) cache_upload: Upload,
+    pub cache_upload: Upload,
 }
 
 const UPLOADS: [Choice<Upload>; 3] = [

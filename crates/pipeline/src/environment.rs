@@ -1,0 +1,88 @@
+//! The environment variables that options have their defaults from.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use gfxpack_debian::Proxies;
+
+use crate::error::{self, Result};
+
+/// Time stamp of everything that is written if SOURCE_DATE_EPOCH is not set: a
+/// fixed day, since two builds of the same input must give the same bytes.
+/// 2025-01-01T00:00:00Z.
+const DEFAULT_EPOCH: u64 = 1_735_689_600;
+
+/// What a run takes from the environment, read with its options.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    /// `ROCM_PATH`, where installed libraries may be.
+    pub rocm_path: Option<PathBuf>,
+    /// The Debian mirror.
+    pub(crate) debian_mirror: Option<String>,
+    pub(crate) proxies: Proxies,
+    /// Who maintains packages: `NAME <MAIL>`.
+    pub(crate) maintainer: Option<String>,
+    source_date_epoch: Option<String>,
+    /// Whether this runs on GitHub Actions.
+    pub(crate) github_actions: bool,
+}
+
+/// A variable that is set and not empty.
+#[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
+pub fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Python environments whose torch programs would import: that of the first `python3` in PATH, and
+/// the user's own.
+pub fn pythons() -> Vec<PathBuf> {
+    let path = variable("PATH").unwrap_or_default();
+    let mut dirs = std::env::split_paths(&path);
+    let first = dirs.find(|dir| dir.join("python3").exists());
+    let active = first.and_then(|dir| Some(dir.parent()?.to_owned()));
+    let own = variable("HOME").map(|home| Path::new(&home).join(".local"));
+    active.into_iter().chain(own).collect()
+}
+
+impl Environment {
+    /// Reads all variables.
+    pub fn read() -> Self {
+        let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
+        // HTTP_PROXY is not read: a server may set it from a request's header.
+        let either = |name: &str, capitals: &str| text(name).or_else(|| text(capitals));
+        let maintainer = text("DEBFULLNAME").zip(text("DEBEMAIL"));
+        Self {
+            rocm_path: variable("ROCM_PATH").map(PathBuf::from),
+            debian_mirror: text("GFXPACK_DEBIAN_MIRROR"),
+            proxies: Proxies {
+                http: text("http_proxy"),
+                https: either("https_proxy", "HTTPS_PROXY"),
+                none: either("no_proxy", "NO_PROXY"),
+            },
+            maintainer: maintainer.map(|(name, mail)| format!("{name} <{mail}>")),
+            source_date_epoch: text("SOURCE_DATE_EPOCH"),
+            github_actions: text("GITHUB_ACTIONS").is_some_and(|value| value == "true"),
+        }
+    }
+
+    /// The time stamp of what says when it was built, if one is stated.
+    pub fn stated_epoch(&self) -> Option<u64> {
+        self.source_date_epoch.as_ref().and_then(|text| text.parse().ok())
+    }
+
+    /// The time stamp of everything that is built, in seconds since 1970.
+    ///
+    /// # Errors
+    /// If `SOURCE_DATE_EPOCH` is no number.
+    pub fn epoch(&self) -> Result<u64> {
+        match &self.source_date_epoch {
+            None => Ok(DEFAULT_EPOCH),
+            Some(text) => text.parse().map_err(|_| {
+                error::usage(
+                    format!("failed to read SOURCE_DATE_EPOCH `{text}`"),
+                    "it is a number of seconds since 1970, as `date +%s` prints it",
+                )
+            }),
+        }
+    }
+}
