@@ -176,7 +176,7 @@ pub(crate) fn report_gaps(
 /// The signer, if packages are to be signed.
 pub(crate) fn signer(options: &PackageOptions) -> Result<Option<Signer>> {
     let key = options.sign_key.as_deref();
-    Ok(key.map(|key| Signer::new(key, options.source_date_epoch)).transpose()?)
+    key.map(|key| Signer::new(key, options.source_date_epoch)).transpose()
 }
 
 /// What all packages of this run share.

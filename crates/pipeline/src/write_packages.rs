@@ -304,7 +304,7 @@ pub(crate) fn bill_checksums(
         }
     };
     let checksums = spec.files.iter().map(|file| &file.content).map(of_file);
-    Ok(checksums.collect::<std::result::Result<_, _>>()?)
+    checksums.collect()
 }
 
 /// The checksums of the files in each bill of material, if one of its packages is to be written.

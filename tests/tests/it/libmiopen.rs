@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::archive;
-use crate::support::project::{Project, command, finish};
 use crate::support::miopen::is_not_here;
+use crate::support::project::{Project, command, finish};
 use gfxpack_debian::{Archive, KEYS, Lock, Options, Progress, Proxies};
 use gfxpack_miopen::{Library, LibrarySource, MIOPEN, Sources};
 use gfxpack_model::Error;

@@ -7,7 +7,7 @@ use gfxpack_kdb::{Conflict, CopyOptions, ReadError, Reader, Row, VerifyOptions, 
 use gfxpack_model::Target;
 
 use super::format_operations::{FormatOperations, Rows, Verified};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::options::KdbForm;
 
 /// The format of kdbs.
@@ -19,7 +19,7 @@ impl FormatOperations for Kdb {
         order.sort_by_key(|row| rows.keys[*row].0);
         let sized = order.iter().map(|&row| Row { key: rows.keys[row].0, size: rows.keys[row].1 });
         let sized: Vec<Row<'_>> = sized.collect();
-        let object = |position: usize| (rows.object)(order[position]).map_err(Error::from);
+        let object = |position: usize| (rows.object)(order[position]);
         let mut options = WriteOptions::default();
         options.progress = Some(rows.progress);
         options.blob = rows.form.blob;

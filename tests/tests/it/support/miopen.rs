@@ -54,7 +54,7 @@ pub(crate) fn debian_rocfft(suite: &str, cache: &Path) -> Option<Library> {
 
 /// Whether Debian's archive can't be reached, or has nothing for this machine.
 #[must_use]
-pub fn is_not_here(error: &Error) -> bool {
+pub(crate) fn is_not_here(error: &Error) -> bool {
     let begins = ["failed to fetch `", "found no mirror of", "Debian has no packages for `"];
     begins.iter().any(|begin| error.to_string().starts_with(begin))
 }
