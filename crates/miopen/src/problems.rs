@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use gfxpack_harvest::log::Seen;
 use gfxpack_harvest::{Input, Options, list, packed_kdb, read_lines};
-use gfxpack_model::{Error, ErrorKind, Result};
+use gfxpack_model::{ErrorKind, Result};
 use gfxpack_tuning::sqlite_keys;
 
 use crate::problem::Problem;
@@ -70,7 +70,7 @@ fn read(
         return Err(packed_kdb(&input.name()));
     };
     sqlite_keys(path, |key| text_problems.row(key))
-        .map_err(|error| Error::from(error).of_kind(ErrorKind::Usage))?;
+        .map_err(|error| error.of_kind(ErrorKind::Usage))?;
     text_problems.finish(None, Seen::Text)
 }
 

@@ -184,7 +184,7 @@ pub(crate) fn report_gaps(
 pub(crate) fn signer(options: &PackageOptions) -> Result<Option<Signer>> {
     let key = options.sign_key.as_deref();
     let epoch = options.environment.epoch()?;
-    Ok(key.map(|key| Signer::new(key, epoch)).transpose()?)
+    key.map(|key| Signer::new(key, epoch)).transpose()
 }
 
 /// What all packages of this run share.

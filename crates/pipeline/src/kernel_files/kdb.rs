@@ -9,7 +9,7 @@ use gfxpack_kdb::{
 use gfxpack_model::Target;
 
 use super::{FormatOperations, Rows, Verified};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The format of kdbs.
 pub(super) struct Kdb;
@@ -20,7 +20,7 @@ impl FormatOperations for Kdb {
         order.sort_by_key(|row| rows.keys[*row].0);
         let sized = order.iter().map(|&row| Row { key: rows.keys[row].0, size: rows.keys[row].1 });
         let sized: Vec<Row<'_>> = sized.collect();
-        let object = |position: usize| (rows.object)(order[position]).map_err(Error::from);
+        let object = |position: usize| (rows.object)(order[position]);
         let mut options = WriteOptions::default();
         options.progress = Some(rows.progress);
         options.blob = rows.blob;

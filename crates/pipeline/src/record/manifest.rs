@@ -160,5 +160,5 @@ fn checksums(spec: &PackageSpec, file_digests: &[String]) -> Result<Vec<Checksum
         }
     };
     let checksums = spec.files.iter().map(|file| &file.content).map(of_file);
-    Ok(checksums.collect::<std::result::Result<_, _>>()?)
+    checksums.collect()
 }

@@ -180,7 +180,7 @@ fn check_kernels(
                     findings.problem(ABOUT, what, again);
                 }
             }
-            Err(error) => warn(&error.into(), findings),
+            Err(error) => warn(&error, findings),
         }
     }
     let (processor, version) = (target.id().processor(), library.in_words());

@@ -169,7 +169,7 @@ fn clang_versions(context: &Context) -> Result<Vec<String>> {
     let search = search(&ToolchainArgs::default(), &context.environment);
     let options = cache_dir(&CacheDir::default(), &context.environment);
     let cache = Cache::open_for(&options, Purpose::Look)?;
-    Ok(cache.toolchains(&search, &context.cancel)?.clang_versions()?)
+    cache.toolchains(&search, &context.cancel)?.clang_versions()
 }
 
 /// Counts the compilers of a kdb's first `rows` kernels. Kernels without a compiler's name are not
