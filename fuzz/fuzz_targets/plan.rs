@@ -19,7 +19,8 @@ fuzz_target!(|text: &[u8]| {
     let all = read(&header, &mut &lines[..], &Jobs::All, &InTurn);
     let some = read(&header, &mut &lines[..], &Jobs::Only(&|_| true), &InTurn);
     for error in [&all, &some].into_iter().filter_map(|read| read.as_ref().err()) {
-        assert!(!error.to_string().is_empty() && !error.hint().is_empty());
+        assert!(!error.to_string().is_empty());
+        assert!(error.hint().is_some_and(|hint| !hint.is_empty()));
     }
     if let Ok(plan) = all {
         assert_eq!(plan.digest(), header.digest);
