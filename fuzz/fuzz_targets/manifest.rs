@@ -2,8 +2,8 @@
 //! place, or keys that MIOpen can ask for.
 #![no_main]
 
-use gfxpack_plan::key_list::{self, KeyRequest};
 use gfxpack_model::Error;
+use gfxpack_plan::key_list::{self, KeyRequest};
 use gfxpack_plan::{expand, manifest};
 use libfuzzer_sys::fuzz_target;
 
