@@ -270,15 +270,17 @@ impl PackageSettings {
         let kdbs: Vec<(&MadeKdb, &Release)> = kdbs.iter().zip(releases).collect();
         hidden_kdbs::warn(&kdbs, known, progress);
         let to_write = to_write(&kdbs, &self.shipped, &self.options)?;
-        write_packages::write(&to_write.packages, &self.options, signer, outputs, progress)
+        let made =
+            write_packages::write(&to_write.packages, &self.options, signer, outputs, progress)?;
+        Ok(MadePackages { _merged_files: to_write.merged_files, ..made })
     }
 }
 
-/// Packages, and the files in them that exist only until they are written.
+/// Packages, and the files in them that exist only until they and their bills are written.
 pub(crate) struct PackagesToWrite<'a> {
     pub(crate) packages: Vec<PackageToWrite<'a>>,
     /// The directory with files that were merged for families' packages.
-    _merged_files: Option<ScratchDir>,
+    merged_files: Option<ScratchDir>,
 }
 
 /// The packages for these kdbs, with the databases to ship. Each kdb gets one,
@@ -329,7 +331,7 @@ pub(crate) fn to_write<'a>(
         packages.extend(specs.into_iter().map(|spec| PackageToWrite::new(spec, None)));
     }
     distinct(packages.iter().map(|package| &package.spec))?;
-    Ok(PackagesToWrite { packages, _merged_files: merged_files })
+    Ok(PackagesToWrite { packages, merged_files })
 }
 
 /// Rejects two packages with the same name: one would overwrite the other.

@@ -1,15 +1,16 @@
 //! Writes packages in every format, several at once as memory allows, and the
 //! signatures beside them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::interrupted;
 use gfxpack_model::Target;
 use gfxpack_model::package::{Content, PackageSpec, RelationKind};
-use gfxpack_package::sbom::BuildProvenance;
+use gfxpack_package::sbom::{BuildProvenance, Checksums};
 use gfxpack_package::signing::Signer;
 use gfxpack_package::{FORMATS, Format, Sign, Written, before_release, sbom, sums};
+use gfxpack_process::ScratchDir;
 use rayon::prelude::*;
 
 use crate::build::MadeKdb;
@@ -61,6 +62,8 @@ pub(crate) struct BillOfMaterial {
     pub(crate) making: BuildProvenance,
     /// SHA-256 of the spec's files, except for those in memory.
     pub(crate) file_digests: Vec<String>,
+    /// Checksums of the spec's files, if a package with them was written.
+    pub(crate) checksums: Option<Vec<Checksums>>,
 }
 
 /// The result of writing packages.
@@ -72,6 +75,8 @@ pub struct MadePackages {
     pub(crate) bills: Vec<BillOfMaterial>,
     /// Performance and find databases, by the target of their package.
     pub tuning: Vec<(Option<Target>, Written)>,
+    /// The directory with files that were merged for families' packages, of which bills tell.
+    pub(crate) _merged_files: Option<ScratchDir>,
 }
 
 /// One package in one format.
@@ -117,24 +122,26 @@ pub(crate) fn write(
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(at_once).build();
     let pool = pool.expect("threads can be started");
-    let written: Result<Vec<Written>> =
-        pool.install(|| to_do.par_iter().with_max_len(1).map(write).collect());
+    let mut bills = bills(&jobs, &file_digests);
+    // Computed while packages are compressed, which leaves processors idle at times.
+    let (written, summed) = rayon::join(
+        || pool.install(|| to_do.par_iter().with_max_len(1).map(write).collect::<Result<Vec<_>>>()),
+        || {
+            let wanted = to_do.iter().map(|job| job.bill()).collect::<BTreeSet<_>>().into_iter();
+            let sums = wanted.take_while(|_| !progress.cancel().is_cancelled());
+            let sums =
+                sums.map(|id| Ok((id, checksums(&bills[&id].spec, &bills[&id].file_digests)?)));
+            sums.collect::<Result<Vec<_>>>()
+        },
+    );
     let mut written = written?.into_iter();
+    for (id, checksums) in summed? {
+        bills.entry(id).and_modify(|bill| bill.checksums = Some(checksums));
+    }
     let mut made = MadePackages::default();
-    // All formats of a package share a bill, but for a wheel that has another name or version.
-    let mut bills: BTreeMap<(usize, bool), BillOfMaterial> = BTreeMap::new();
     for job in jobs {
         let new = job.up_to_date.is_none();
         let Some(written) = job.up_to_date.or_else(|| written.next()) else { continue };
-        let PackageJob { package_index, package, .. } = job;
-        let own = job.writer.spec(package);
-        let of_wheel = sbom::file_name(own) != sbom::file_name(&package.spec);
-        bills.entry((package_index, of_wheel)).or_insert_with(|| BillOfMaterial {
-            target: package.target.clone(),
-            spec: if of_wheel { own } else { &package.spec }.clone(),
-            making: package.kdb.map(|kdb| kdb.inputs.making()).unwrap_or_default(),
-            file_digests: file_digests[package_index].clone(),
-        });
         let (file_name, size) = (&*written.file_name, written.size);
         progress.event(Event::Package { file_name, size, new });
         made.packages.push(described(job.package, &job.writer, written));
@@ -145,6 +152,46 @@ pub(crate) fn write(
     made.bills = bills.into_values().collect();
     made.tuning = tuning(packages)?;
     Ok(made)
+}
+
+impl PackageJob<'_, '_> {
+    /// Identifies the bill of the package. All formats share one, but for a wheel that has another
+    /// name or version.
+    fn bill(&self) -> (usize, bool) {
+        let own = sbom::file_name(self.writer.spec(self.package));
+        (self.package_index, own != sbom::file_name(&self.package.spec))
+    }
+}
+
+/// The bills of the packages.
+fn bills(
+    jobs: &[PackageJob<'_, '_>],
+    file_digests: &[Vec<String>],
+) -> BTreeMap<(usize, bool), BillOfMaterial> {
+    let mut bills = BTreeMap::new();
+    for job in jobs {
+        let package = job.package;
+        bills.entry(job.bill()).or_insert_with(|| BillOfMaterial {
+            target: package.target.clone(),
+            spec: job.writer.spec(package).clone(),
+            making: package.kdb.map(|kdb| kdb.inputs.making()).unwrap_or_default(),
+            file_digests: file_digests[job.package_index].clone(),
+            checksums: None,
+        });
+    }
+    bills
+}
+
+/// The checksums of a spec's files, whose SHA-256 are known.
+pub(crate) fn checksums(spec: &PackageSpec, file_digests: &[String]) -> Result<Vec<Checksums>> {
+    let mut known = file_digests.iter().cloned();
+    let of_file = |content: &Content| match content {
+        Content::Bytes(bytes) => Ok(Checksums::of_bytes(bytes)),
+        Content::File(path) => {
+            Checksums::of_file(path, known.next().expect("one for each of the spec's files"))
+        }
+    };
+    spec.files.iter().map(|file| &file.content).map(of_file).collect()
 }
 
 /// Warns of packages that will be refused, or taken for newer than they are.

@@ -5,16 +5,15 @@
 use std::path::{Component, Path, PathBuf};
 
 use gfxpack_model::Target;
-use gfxpack_model::package::{Content, PackageSpec};
 use gfxpack_package::Written;
-use gfxpack_package::sbom::{self, Checksums};
+use gfxpack_package::sbom;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::kdb_inputs::KdbInputs;
 use crate::ledger::AbsentCounts;
 use crate::outputs::Outputs;
-use crate::write_packages::BillOfMaterial;
+use crate::write_packages::{self, BillOfMaterial};
 
 /// The contents of a directory with packages.
 #[derive(Debug, Serialize, Deserialize)]
@@ -137,7 +136,7 @@ pub(super) fn write_bill(
         own.filter_map(|package| existing_file(out, &package.file)).collect();
     // Sorted, so that one run gives the same bill as several.
     archives.sort_by(|a, b| a.file_name.cmp(&b.file_name));
-    let BillOfMaterial { spec, making, file_digests, .. } = bill;
+    let BillOfMaterial { spec, making, file_digests, checksums, .. } = bill;
     let decides = format!("{spec:?} {file_digests:?} {making:?}");
     let archived = archives.iter().flat_map(|archive| [&archive.file_name, &archive.sha256]);
     let fields = std::iter::once(&decides).chain(archived).map(String::as_bytes);
@@ -145,20 +144,11 @@ pub(super) fn write_bill(
     if let Some(written) = outputs.unchanged(&output) {
         return Ok(Written { path: out.join(&name), ..written });
     }
-    let written = sbom::write(spec, &checksums(spec, file_digests)?, &archives, making, out)?;
+    let checksums = match checksums {
+        Some(checksums) => checksums,
+        None => &write_packages::checksums(spec, file_digests)?,
+    };
+    let written = sbom::write(spec, checksums, &archives, making, out)?;
     outputs.remember(&output, &written);
     Ok(written)
-}
-
-/// The checksums of a spec's files, whose SHA-256 are known.
-fn checksums(spec: &PackageSpec, file_digests: &[String]) -> Result<Vec<Checksums>> {
-    let mut known = file_digests.iter().cloned();
-    let of_file = |content: &Content| match content {
-        Content::Bytes(bytes) => Ok(Checksums::of_bytes(bytes)),
-        Content::File(path) => {
-            Checksums::of_file(path, known.next().expect("one for each of the spec's files"))
-        }
-    };
-    let checksums = spec.files.iter().map(|file| &file.content).map(of_file);
-    checksums.collect()
 }
