@@ -111,7 +111,7 @@ mod tests {
     const TENSORS: &str = "32 4 9 8 288 72 8 1 64 2 7 7 98 49 7 1 32 64 5 4 1280 20 4 1";
 
     #[test]
-    fn numbers_are_read_in_order() {
+    fn numbers_are_read_in_order_for_two_and_three_axes() {
         let conv = Convolution::parse(format!("{HEAD} {TENSORS}").as_bytes()).unwrap();
         assert_eq!((conv.input_type, conv.output_type), (0, 0));
         assert_eq!((conv.groups, conv.transposed), (2, false));
@@ -121,10 +121,6 @@ mod tests {
         assert_eq!(conv.input.strides, [288, 72, 8, 1]);
         assert_eq!(conv.filter.lengths, [64, 2, 7, 7]);
         assert_eq!(conv.output.strides, [1280, 20, 4, 1]);
-    }
-
-    #[test]
-    fn three_axes_have_more_numbers() {
         let tensor = "1 4 9 8 7 2016 504 56 7 1";
         let conv = format!("1 1 3 1 1 7 1 1 0 2 1 1 1 1 1 0 0 0 {tensor} {tensor} {tensor}");
         let conv = Convolution::parse(conv.as_bytes()).unwrap();

@@ -23,10 +23,6 @@ use crate::withheld::Withheld;
 /// exception.
 const UNUSED_SOLVER_IDS: u64 = 100;
 
-/// The problem for warming up: a filter of one element, which every version can compute.
-const WARM_UP: &[u8] = b"1 1 2 1 0 1 0 0 1 1 1 1 0 0 1 16 8 8 1024 64 8 1 16 16 1 1 16 1 1 1 \
-    1 16 8 8 1024 64 8 1";
-
 /// Each step that needs a handle has one of its own, since a handle looks a kernel up only once.
 const HANDLES: usize = 3;
 
@@ -38,7 +34,6 @@ pub(crate) struct Loaded {
     pub(crate) directions: [DirectionApi; 3],
     pub(crate) handles: Vec<Object>,
     pub(crate) find_db: Option<FindDb>,
-    pub(crate) stems: Vec<(Vec<Step>, Convolution)>,
     pub(crate) limit: Duration,
     pub(crate) real_kernels: bool,
     pub(crate) withheld: &'static Withheld,
@@ -49,9 +44,6 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     /// Loads the library, and lets it read the files that it reads once.
-    ///
-    /// # Errors
-    /// The answer that says what is missing.
     pub(crate) fn load(settings: Settings) -> Result<Self, Answer> {
         let find_db = settings.find_db.as_deref().map(FindDb::open).transpose();
         let find_db = find_db.map_err(|error| failed(format!("find database: {error}")))?;
@@ -71,13 +63,15 @@ impl Loaded {
             directions,
             handles: Vec::new(),
             find_db,
-            stems: settings.stems,
             limit: settings.limit,
             real_kernels: settings.real_kernels,
             withheld: Box::leak(Box::new(settings.withheld)),
             made: Vec::new(),
         };
-        loaded.warm_up(&settings.solvers).map_err(|error| failed(error.to_string()))?;
+        let problem =
+            settings.warm_up.ok_or_else(|| failed("there is no problem to warm up with"))?;
+        let warmed_up = loaded.warm_up(&problem, &settings.solvers);
+        warmed_up.map_err(|error| failed(error.to_string()))?;
         // Kernels for warming up may come from the stand-in; those of requests may not.
         if loaded.real_kernels {
             gfxpack_standin::kernel_databases(KernelDatabases::Real);
@@ -85,22 +79,21 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// Runs the steps of requests with a small problem, so that files that are read or created once
-    /// exist before processes are forked.
-    fn warm_up(&mut self, solvers: &Solvers) -> io::Result<()> {
-        let problem = Convolution::parse(WARM_UP).expect("a convolution");
+    /// Runs the steps of requests with a problem, so that files that are read or created once exist
+    /// before processes are forked, and what a solver decides once is decided.
+    fn warm_up(&mut self, problem: &Convolution, solvers: &Solvers) -> io::Result<()> {
         let steps: &[Step] = if *solvers == Solvers::Natural {
             &[Step::Mode(5), Step::Unprepared]
         } else {
             &[Step::Search, Step::Immediate]
         };
         self.make_handles();
-        let mut made = Ok(Vec::new());
-        self.in_directory("warm-up", || {
-            steps::run(self, &problem, steps);
-            made = directories();
-        })?;
-        self.made = made?;
+        fs::create_dir("warm-up")?;
+        env::set_current_dir("warm-up")?;
+        steps::run(self, problem, steps);
+        self.made = directories()?;
+        env::set_current_dir("..")?;
+        fs::remove_dir_all("warm-up")?;
         for handle in self.handles.drain(..) {
             // SAFETY: the library created the handle, and it is not used any more.
             unsafe { (self.api.destroy)(handle) };
@@ -109,22 +102,13 @@ impl Loaded {
         Ok(())
     }
 
-    /// Calls a function in a directory of its own, which the library takes for the user's.
-    pub(crate) fn in_directory(&self, name: &str, act: impl FnOnce()) -> io::Result<()> {
-        self.make_directory(name)?;
-        env::set_current_dir(name)?;
-        act();
-        env::set_current_dir("..")?;
-        fs::remove_dir_all(name)
-    }
-
     /// Creates a directory that the library takes for the user's.
     pub(crate) fn make_directory(&self, name: &str) -> io::Result<()> {
         fs::create_dir(name)?;
         self.made.iter().try_for_each(|made| fs::create_dir(Path::new(name).join(made)))
     }
 
-    pub(crate) fn make_handles(&mut self) {
+    fn make_handles(&mut self) {
         self.handles = (0..HANDLES).map(|_| self.new_handle()).collect();
     }
 
@@ -183,9 +167,6 @@ fn choose(solvers: &Solvers, api: &MiOpen) {
 }
 
 /// Loads the library, after the empty libraries and the real SQLite.
-///
-/// # Errors
-/// The loader's message.
 pub(crate) fn load_all(settings: &Settings) -> Result<*mut c_void, String> {
     for stub in &settings.stubs {
         load(stub)?;

@@ -4,8 +4,6 @@
 //! gfxpack starts this program with a socket as standard input; see [`protocol`] for the messages.
 #![expect(unsafe_code, reason = "calls libMIOpen's C functions, and forks")]
 
-mod arena;
-mod child;
 mod convolution;
 mod find_db;
 mod load;

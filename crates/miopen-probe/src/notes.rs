@@ -1,7 +1,10 @@
 //! Notes of the library's requests, in the form of the module `protocol`.
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::Write as _;
 use std::process;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gfxpack_model::probe_line::line;
@@ -9,12 +12,12 @@ use gfxpack_standin::{Event, Key};
 
 /// The exit status of a process that has more notes than there is room for.
 pub(crate) const FULL: i32 = 99;
-
-/// Appends a line to the notes; `false` if there is no room.
-pub(crate) type Append = Box<dyn Fn(&[u8]) -> bool + Send + Sync>;
+/// More than any problem has.
+const MAX_BYTES: usize = 256 << 20;
 
 /// Where notes go, after [`begin`] was called.
-static NOTES: OnceLock<Append> = OnceLock::new();
+static NOTES: OnceLock<File> = OnceLock::new();
+static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 static NOTED: LazyLock<Mutex<Noted>> = LazyLock::new(Mutex::default);
 
 /// The notes that this process has already written.
@@ -30,9 +33,9 @@ fn noted() -> MutexGuard<'static, Noted> {
     NOTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts writing notes, in this process.
-pub(crate) fn begin(append: Append) {
-    assert!(NOTES.set(append).is_ok(), "a process works on one problem");
+/// Starts appending notes to a file, in this process.
+pub(crate) fn begin(notes: File) {
+    assert!(NOTES.set(notes).is_ok(), "a process works on one problem");
 }
 
 /// Writes a line.
@@ -81,8 +84,10 @@ pub(crate) fn record(event: Event<'_>) {
 
 /// The caller must hold the lock of [`noted`].
 fn write(fields: &[&[u8]]) {
-    let Some(append) = NOTES.get() else { return };
-    if !append(&line(fields)) {
+    let Some(mut notes) = NOTES.get() else { return };
+    let line = line(fields);
+    let before = WRITTEN.fetch_add(line.len(), Ordering::Relaxed);
+    if before + line.len() > MAX_BYTES || notes.write_all(&line).is_err() {
         process::exit(FULL);
     }
 }

@@ -18,7 +18,6 @@ mod withheld;
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
-use std::io::Write as _;
 use std::path::Path;
 
 use gfxpack_standin::{KernelDatabases, SimulatedGpu};
@@ -43,7 +42,7 @@ extern "C" fn start() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     gfxpack_standin::simulate_gpu(gpu);
     gfxpack_standin::set_recorder(notes::record);
-    notes::begin(Box::new(move |line| (&file).write_all(line).is_ok()));
+    notes::begin(file);
     notes::step("driver", '-');
     if let Some(path) = variable("GFXPACK_PRELOAD_WITHHELD") {
         match withheld(Path::new(&path)) {

@@ -28,9 +28,6 @@ pub(crate) struct Child {
 }
 
 /// Forks. The child runs `act` and never returns; it is killed when this process dies.
-///
-/// # Errors
-/// The system's error.
 pub(crate) fn fork(act: impl FnOnce()) -> io::Result<Child> {
     let (alive, held) = io::pipe()?;
     let parent = std::process::id();
@@ -59,11 +56,7 @@ impl Child {
     /// Waits until the child ends, the time limit is over, or the other end of `client` is closed.
     /// In the last two cases, the child is killed.
     pub(crate) fn wait(self, limit: Duration, client: RawFd) -> io::Result<ChildEnd> {
-        let forced = match wait_for(self.alive.as_raw_fd(), client, Some(limit))? {
-            Ready::Fd => None,
-            Ready::Client => Some(ChildEnd::Unwanted),
-            Ready::Overdue => Some(ChildEnd::Overdue),
-        };
+        let forced = self.reason_to_kill(limit, client)?;
         if forced.is_some() {
             // SAFETY: the child has not been waited for, so the number is still its own.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
@@ -84,42 +77,30 @@ impl Child {
             }
         }))
     }
-}
 
-/// The reason why a wait ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ready {
-    /// There is data to read, or the end.
-    Fd,
-    /// The other end of `client` is closed.
-    Client,
-    /// The time limit is over.
-    Overdue,
-}
-
-/// Waits for one of these, at most up to the limit.
-pub(crate) fn wait_for(fd: RawFd, client: RawFd, limit: Option<Duration>) -> io::Result<Ready> {
-    let overdue = limit.map(|limit| Instant::now() + limit);
-    loop {
-        let left = overdue.map(|overdue| overdue.saturating_duration_since(Instant::now()));
-        let milliseconds =
-            left.map_or(-1, |left| i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX));
-        let mut fds = [
-            libc::pollfd { fd, events: libc::POLLIN, revents: 0 },
-            libc::pollfd { fd: client, events: libc::POLLRDHUP, revents: 0 },
-        ];
-        // SAFETY: the array has that many entries.
-        if unsafe { libc::poll(fds.as_mut_ptr(), 2, milliseconds) } < 0 {
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
+    /// Waits for one of the three; why the child has to be killed, if it has not ended.
+    fn reason_to_kill(&self, limit: Duration, client: RawFd) -> io::Result<Option<ChildEnd>> {
+        let overdue = Instant::now() + limit;
+        loop {
+            let left = overdue.saturating_duration_since(Instant::now());
+            let milliseconds = i32::try_from(left.as_millis() + 1).unwrap_or(i32::MAX);
+            let mut fds = [
+                libc::pollfd { fd: self.alive.as_raw_fd(), events: libc::POLLIN, revents: 0 },
+                libc::pollfd { fd: client, events: libc::POLLRDHUP, revents: 0 },
+            ];
+            // SAFETY: the array has that many entries.
+            if unsafe { libc::poll(fds.as_mut_ptr(), 2, milliseconds) } < 0 {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            } else if fds[0].revents != 0 {
+                return Ok(None);
+            } else if fds[1].revents != 0 {
+                return Ok(Some(ChildEnd::Unwanted));
+            } else if left.is_zero() {
+                return Ok(Some(ChildEnd::Overdue));
             }
-        } else if fds[0].revents != 0 {
-            return Ok(Ready::Fd);
-        } else if fds[1].revents != 0 {
-            return Ok(Ready::Client);
-        } else if left.is_some_and(|left| left.is_zero()) {
-            return Ok(Ready::Overdue);
         }
     }
 }
@@ -138,9 +119,6 @@ pub(crate) fn ignore_children(ignore: bool) {
 }
 
 /// A socket received over this one; `None` if the other end is closed.
-///
-/// # Errors
-/// The system's error.
 pub(crate) fn receive_socket(control: &UnixStream) -> io::Result<Option<UnixStream>> {
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut rights = RecvAncillaryBuffer::new(&mut room);

@@ -9,9 +9,8 @@
 //! | `missing SYMBOL` | the library does not have this function |
 //! | `failed REASON` | anything else |
 //!
-//! Then gfxpack sends sockets over the first one, and a worker serves each. A request is `ask STEM
-//! ANSWERS STEPS PROBLEM`: the process to fork from (0 is the warm one, others are those of the
-//! settings' `stem` lines), which kernels the stand-in has that no real database contains (`all`,
+//! Then gfxpack sends sockets over the first one, and a worker serves each. A request is `ask
+//! ANSWERS STEPS PROBLEM`: which kernels the stand-in has that no real database contains (`all`,
 //! `none`, or `compilable`: all but those that are withheld), the steps ([`crate::steps`]),
 //! separated by commas, and a convolution ([`crate::convolution`]). The answer has any number of
 //! notes:

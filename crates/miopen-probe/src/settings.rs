@@ -10,7 +10,7 @@
 //! | `solvers all`, `solvers natural` or `solvers NAME` | what a search tries: all there is, what the library chooses, or one |
 //! | `find-db PATH` | the find database of the step `hit` |
 //! | `limit SECONDS` | how long a problem may take |
-//! | `stem STEPS PROBLEM` | a process to fork from, which has worked on a problem before |
+//! | `warm-up PROBLEM` | the problem that the process works on before it forks |
 //!
 //! Others say which kernels nobody can compile ([`crate::withheld`]).
 
@@ -21,7 +21,6 @@ use std::time::Duration;
 
 use crate::convolution::Convolution;
 use crate::protocol::number;
-use crate::steps::Step;
 use crate::withheld::Withheld;
 
 /// The settings of this process.
@@ -36,7 +35,8 @@ pub(crate) struct Settings {
     pub(crate) solvers: Solvers,
     pub(crate) find_db: Option<PathBuf>,
     pub(crate) limit: Duration,
-    pub(crate) stems: Vec<(Vec<Step>, Convolution)>,
+    /// Only librocfft needs none.
+    pub(crate) warm_up: Option<Convolution>,
     pub(crate) withheld: Withheld,
 }
 
@@ -52,8 +52,6 @@ pub(crate) enum Solvers {
 }
 
 impl Settings {
-    /// # Errors
-    /// A description of the error.
     pub(crate) fn parse(lines: &[Vec<Vec<u8>>]) -> Result<Self, String> {
         let mut settings = Self {
             library: PathBuf::new(),
@@ -65,7 +63,7 @@ impl Settings {
             solvers: Solvers::All,
             find_db: None,
             limit: Duration::from_secs(300),
-            stems: Vec::new(),
+            warm_up: None,
             withheld: Withheld::default(),
         };
         for line in lines {
@@ -99,9 +97,7 @@ impl Settings {
             [b"solvers", name] => self.solvers = Solvers::Only(text(name)?),
             [b"find-db", file] => self.find_db = Some(path(file)),
             [b"limit", seconds] => self.limit = Duration::from_secs(number(seconds)?),
-            [b"stem", steps, problem] => {
-                self.stems.push((Step::parse_list(steps)?, Convolution::parse(problem)?));
-            }
+            [b"warm-up", problem] => self.warm_up = Some(Convolution::parse(problem)?),
             _ => self.withheld.take(&fields)?,
         }
         Some(())

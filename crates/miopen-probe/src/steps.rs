@@ -348,7 +348,7 @@ impl<'a> Problem<'a> {
         let Some(file) = user_find_db(Path::new("."))? else { return Ok(recorded) };
         for line in fs::read(&file)?.split(|&byte| byte == b'\n') {
             let key = line.split(|&byte| byte == b'=').next().unwrap_or_default();
-            if let Some(line) = database.line(key)? {
+            if let Some(line) = database.line(key) {
                 // A key ends with its direction, or with its direction and groups.
                 let direction = key.rsplit(|&byte| byte == b'-').next().unwrap_or_default();
                 recorded.extend(direction.first().map(|&letter| char::from(letter)));

@@ -1,22 +1,57 @@
-//! Workers: each serves the requests of one socket, problem by problem.
+//! Workers: each serves the requests of one socket, problem by problem, each in a process of its
+//! own, so that its crash does not affect others.
 
 use std::env;
-use std::fs;
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::fs::{self, File};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write as _};
 use std::os::fd::{AsRawFd as _, RawFd};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
 use gfxpack_model::probe_line;
+use gfxpack_standin::KernelDatabases;
 
-use crate::arena::Arena;
-use crate::child::{self, Task};
+use crate::convolution::Convolution;
 use crate::load::Loaded;
-use crate::notes::FULL;
-use crate::process::{
-    Child, ChildEnd, Ready, close, fork, ignore_children, receive_socket, wait_for,
-};
-use crate::steps;
+use crate::notes::{self, FULL};
+use crate::process::{ChildEnd, close, fork, ignore_children, receive_socket};
+use crate::steps::{self, Step};
+
+/// The directory that the library takes for the user's.
+const DIRECTORY: &str = "problem";
+
+/// A request: a problem and how to compute it.
+#[derive(Debug)]
+struct Task {
+    steps: Vec<Step>,
+    problem: Convolution,
+    answers: Answers,
+}
+
+impl Task {
+    fn parse(fields: &[Vec<u8>]) -> Option<Self> {
+        let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
+        let [b"ask", answers, steps, problem] = fields[..] else { return None };
+        Some(Self {
+            steps: Step::parse_list(steps)?,
+            problem: Convolution::parse(problem)?,
+            answers: match answers {
+                b"all" => Answers::All,
+                b"compilable" => Answers::Compilable,
+                b"none" => Answers::None,
+                _ => return None,
+            },
+        })
+    }
+}
+
+/// The kernels that the stand-in has, besides those in real databases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answers {
+    All,
+    /// All but those that are withheld.
+    Compilable,
+    None,
+}
 
 /// Forks a worker for each socket that is sent over this one, until it is closed.
 ///
@@ -32,7 +67,7 @@ pub(crate) fn serve_workers(control: &UnixStream, loaded: &Loaded) {
             0 => {
                 close(control.as_raw_fd());
                 ignore_children(false);
-                let _ = work(&format!("worker-{number}"), &socket, loaded, loaded.stems.len());
+                let _ = work(&format!("worker-{number}"), &socket, loaded);
                 exit_now();
             }
             // The client sees that the socket is closed.
@@ -51,35 +86,18 @@ fn exit_now() -> ! {
     unsafe { libc::_exit(0) }
 }
 
-/// A process to fork from that has already computed a problem.
-#[derive(Debug)]
-struct Stem {
-    socket: BufReader<UnixStream>,
-    process: Child,
-}
-
 /// Serves a socket in a directory of its own.
-fn work(directory: &str, socket: &UnixStream, loaded: &Loaded, stems: usize) -> io::Result<()> {
+fn work(directory: &str, socket: &UnixStream, loaded: &Loaded) -> io::Result<()> {
     fs::create_dir(directory)?;
     env::set_current_dir(directory)?;
-    let arena: &'static Arena = Box::leak(Box::new(Arena::new()?));
-    let mut stems: Vec<Option<Stem>> = (0..stems).map(|_| None).collect();
     let mut reader = BufReader::new(socket);
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line)? > 0 {
-        let mut fields = probe_line::fields(&line);
-        line.clear();
-        match Task::parse(&fields) {
+        match Task::parse(&probe_line::fields(&line)) {
             None => fail(socket, "the request can't be read")?,
-            Some(task) if task.stem == 0 => answer(loaded, arena, &task, socket)?,
-            Some(Task { stem, .. }) => match stems.get_mut(stem - 1) {
-                None => fail(socket, "there is no such stem")?,
-                Some(place) => {
-                    fields[1] = b"0".to_vec();
-                    pass_on(place, stem, &fields, socket, loaded)?;
-                }
-            },
+            Some(task) => answer(loaded, &task, socket)?,
         }
+        line.clear();
     }
     Ok(())
 }
@@ -90,14 +108,17 @@ fn fail(mut socket: &UnixStream, reason: &str) -> io::Result<()> {
 }
 
 /// Computes a problem, and sends its notes and its end.
-fn answer(
-    loaded: &Loaded,
-    arena: &'static Arena,
-    task: &Task,
-    mut socket: &UnixStream,
-) -> io::Result<()> {
-    let end = child::run(loaded, arena, task, socket.as_raw_fd());
-    socket.write_all(arena.bytes())?;
+fn answer(loaded: &Loaded, task: &Task, mut socket: &UnixStream) -> io::Result<()> {
+    // A file, so that the notes survive the death of the process that writes them.
+    let mut notes = File::options().read(true).append(true).create(true).open("notes")?;
+    notes.set_len(0)?;
+    let end = run(loaded, task, notes.try_clone()?, socket.as_raw_fd());
+    notes.rewind()?;
+    let mut whole = Vec::new();
+    notes.read_to_end(&mut whole)?;
+    // Its last line may be cut short.
+    whole.truncate(whole.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1));
+    socket.write_all(&whole)?;
     let how = match end {
         Ok(ChildEnd::Exited(0)) => "done".to_owned(),
         Ok(ChildEnd::Exited(FULL)) => "full".to_owned(),
@@ -110,55 +131,26 @@ fn answer(
     writeln!(socket, "end\t{how}")
 }
 
-/// Passes a request to a stem, which is started if it does not run.
-fn pass_on(
-    place: &mut Option<Stem>,
-    number: usize,
-    fields: &[Vec<u8>],
-    mut client: &UnixStream,
-    loaded: &Loaded,
-) -> io::Result<()> {
-    if place.is_none() {
-        *place = Some(Stem::begin(number, client.as_raw_fd(), loaded)?);
-    }
-    let Some(stem) = place else { return Ok(()) };
-    // If the stem has ended, reading reports it.
-    let _ = stem.socket.get_mut().write_all(&probe_line::line(fields));
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if stem.socket.buffer().is_empty()
-            && wait_for(stem.socket.get_ref().as_raw_fd(), client.as_raw_fd(), None)?
-                == Ready::Client
-        {
-            exit_now();
+/// Computes a problem in a process of its own, which appends its notes to the file.
+fn run(loaded: &Loaded, task: &Task, notes: File, client: RawFd) -> io::Result<ChildEnd> {
+    loaded.make_directory(DIRECTORY)?;
+    let child = fork(|| {
+        close(client);
+        notes::begin(notes);
+        if let Err(error) = env::set_current_dir(DIRECTORY) {
+            notes::note(&[b"unanswered", error.to_string().as_bytes()]);
+            return;
         }
-        if stem.socket.read_until(b'\n', &mut line)? == 0 {
-            if let Some(stem) = place.take() {
-                stem.process.wait(Duration::ZERO, client.as_raw_fd())?;
-            }
-            return fail(client, "the primed process ended");
+        if loaded.real_kernels && task.answers != Answers::None {
+            gfxpack_standin::kernel_databases(KernelDatabases::RealThenAnswered);
         }
-        client.write_all(&line)?;
-        if line.starts_with(b"end\t") {
-            return Ok(());
+        if task.answers == Answers::Compilable {
+            let withheld = loaded.withheld;
+            gfxpack_standin::withhold(move |key| withheld.has(key));
         }
-    }
-}
-
-impl Stem {
-    fn begin(number: usize, client: RawFd, loaded: &Loaded) -> io::Result<Self> {
-        let (ours, theirs) = UnixStream::pair()?;
-        let our_fd = ours.as_raw_fd();
-        let process = fork(|| {
-            close(client);
-            close(our_fd);
-            let (steps, problem) = &loaded.stems[number - 1];
-            // Errors before the first request are not reported.
-            let _ = loaded
-                .in_directory(&format!("priming-{number}"), || steps::run(loaded, problem, steps))
-                .and_then(|()| work(&format!("stem-{number}"), &theirs, loaded, 0));
-        })?;
-        Ok(Self { socket: BufReader::new(ours), process })
-    }
+        steps::run(loaded, &task.problem, &task.steps);
+    });
+    let end = child.and_then(|child| child.wait(loaded.limit, client));
+    fs::remove_dir_all(DIRECTORY)?;
+    end
 }

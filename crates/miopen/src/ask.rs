@@ -11,12 +11,12 @@ use gfxpack_stock_library::Library;
 
 use crate::problem::Problem;
 use collect::AnswerCollector;
-use plan::{Phase, ProblemSet};
+use plan::Phase;
 use session::Session;
 
 pub use collect::{AskReport, AskedKey, ProblemFailure};
 pub(crate) use collect::{Failures, failures_of, uses_of};
-pub use options::{AskEvent, AskOptions, Uses};
+pub use options::{AskOptions, Uses};
 
 /// Asks a libMIOpen for the kernels of these problems on that target: with each directory of
 /// databases, and without any, and if it finds no assembler itself, with one and without. Problems
@@ -24,7 +24,8 @@ pub use options::{AskEvent, AskOptions, Uses};
 /// asked again without these.
 ///
 /// The result depends only on library, databases, problems, target and uses: neither on the order
-/// of problems nor on the number of workers.
+/// of problems nor on the number of workers. `show` is told how many problems are done and how many
+/// there are, each counted once per way of asking.
 ///
 /// # Errors
 /// If the library can't be asked at all, on this device if the cause is a
@@ -35,13 +36,13 @@ pub fn ask(
     problems: &[Problem],
     options: &AskOptions,
     cancel: &dyn Fn() -> bool,
-    on_event: &mut dyn FnMut(AskEvent<'_>),
+    show: &mut dyn FnMut(usize, usize),
 ) -> Result<AskReport> {
-    let problem_set = ProblemSet::new(problems);
+    let problems = sorted(problems);
     let mut session = Session::new(library, options, None, cancel)?;
     let phases = phases(&session);
-    let mut collector = AnswerCollector::new(&problem_set, options.uses);
-    session.run_all(&problem_set, &phases, on_event, &mut |phase, task, answer| {
+    let mut collector = AnswerCollector::new(&problems, options.uses);
+    session.run_all(&problems, &phases, show, &mut |phase, task, answer| {
         collector.add(phase, task, answer);
     })?;
     Ok(collector.finish(&session))
@@ -65,6 +66,14 @@ fn phases(session: &Session<'_>) -> Vec<Phase> {
         phases.extend(own);
     }
     phases.push(Phase::bias());
-    phases.push(Phase::primed());
+    phases.extend(Phase::primed());
     phases
+}
+
+/// The problems in a fixed order, each once.
+pub(crate) fn sorted(problems: &[Problem]) -> Vec<Problem> {
+    let mut sorted = problems.to_vec();
+    sorted.sort();
+    sorted.dedup();
+    sorted
 }

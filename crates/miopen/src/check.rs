@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use gfxpack_model::{Error, KernelKey, Result, Target};
 use gfxpack_stock_library::{Library, sha256};
 
-use crate::ask::plan::{Phase, ProblemSet};
+use crate::ask::plan::Phase;
 use crate::ask::session::Session;
-use crate::ask::{AskEvent, AskOptions, Failures, ProblemFailure, Uses, failures_of, uses_of};
+use crate::ask::{AskOptions, Failures, ProblemFailure, Uses, failures_of, sorted, uses_of};
 use crate::failure::Failure;
 use crate::probe::ProbeAnswer;
 use crate::problem::Problem;
@@ -71,27 +71,24 @@ impl CheckReport {
 /// Runs a library on kernel databases: everything that [`ask`](fn@crate::ask) does, and what
 /// programs do in each find mode and without a search, with each directory of databases and without
 /// any. Kernels for other uses than the given ones may be missing.
-///
-/// # Errors
-/// If the library can't be run.
 pub fn check(
     library: &Library,
     problems: &[Problem],
     kernels: &[PathBuf],
     options: &AskOptions,
     cancel: &dyn Fn() -> bool,
-    on_event: &mut dyn FnMut(AskEvent<'_>),
+    show: &mut dyn FnMut(usize, usize),
 ) -> Result<CheckReport> {
     let kernels = readable(kernels, &options.target)?;
-    let problem_set = ProblemSet::new(problems);
+    let problems = sorted(problems);
     let mut session = Session::new(library, options, Some(&kernels), cancel)?;
     let phases = phases(&session);
     let mut outcomes = OutcomeCollector {
         options,
-        outcomes: vec![Outcome::default(); problem_set.problems.len()],
-        failures: Failures::new(&problem_set),
+        outcomes: vec![Outcome::default(); problems.len()],
+        failures: Failures::new(&problems),
     };
-    session.run_all(&problem_set, &phases, on_event, &mut |phase, task, answer| {
+    session.run_all(&problems, &phases, show, &mut |phase, task, answer| {
         outcomes.add(phase, task.problem, answer);
     })?;
     let kernels = kernels.iter().map(|path| {
@@ -106,7 +103,7 @@ pub fn check(
         kernels: kernels.collect::<Result<_>>()?,
         databases,
         unused_databases,
-        problems: problem_set.problems,
+        problems,
     })
 }
 
@@ -128,7 +125,8 @@ fn phases(session: &Session<'_>) -> Vec<Phase> {
         let own: Vec<_> = phases.iter().map(Phase::with_own_assembler).collect();
         phases.extend(own);
     }
-    phases.extend([Phase::bias(), Phase::primed()]);
+    phases.push(Phase::bias());
+    phases.extend(Phase::primed());
     phases
 }
 

@@ -18,7 +18,7 @@ mod setup;
 mod sources;
 mod stage;
 
-pub use ask::{AskEvent, AskOptions, AskReport, AskedKey, ProblemFailure, Uses, ask};
+pub use ask::{AskOptions, AskReport, AskedKey, ProblemFailure, Uses, ask};
 pub use check::{CheckReport, Outcome, check};
 pub use failure::Failure;
 pub use gfxpack_stock_library::{Library, LibrarySource, installed_file, library_at, pythons};

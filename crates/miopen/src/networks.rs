@@ -63,9 +63,6 @@ pub fn network_names() -> impl Iterator<Item = NetworkName> {
 }
 
 /// The problems of a network, each once. Case, `-` and `_` in the name do not matter.
-///
-/// # Errors
-/// If there is no list of that network.
 pub fn network_problems(name: &str, selection: &Selection) -> Result<BTreeSet<Problem>> {
     let wanted = plain(name);
     let Some((_, list)) = LISTS.iter().find(|(name, _)| plain(name) == wanted) else {

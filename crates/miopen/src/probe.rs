@@ -21,6 +21,7 @@ pub(crate) use protocol::worded;
 use gfxpack_stock_library::{CANCELLED, DeadlineReader, ProbeProcess};
 
 use crate::failure::Failure;
+use crate::problem::Problem;
 use crate::setup::Setup;
 
 /// Longer than any library takes to load and read its databases.
@@ -73,8 +74,6 @@ pub(crate) struct Worker {
 /// A request to a worker.
 #[derive(Debug, Clone)]
 pub(crate) struct Request<'a> {
-    /// The process to fork from: 0, or the number of a stem.
-    pub(crate) stem: usize,
     pub(crate) answers: Answers,
     pub(crate) steps: &'a [Step],
     /// The problem in the form of [`worded`].
@@ -115,9 +114,6 @@ impl Probe {
     }
 
     /// A new worker.
-    ///
-    /// # Errors
-    /// The system's error, if the probe has ended.
     pub(crate) fn worker(&self) -> io::Result<Worker> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -166,7 +162,6 @@ impl Worker {
         let steps: Vec<_> = request.steps.iter().map(|step| step.name()).collect();
         self.socket.write_all(&line(&[
             "ask",
-            &request.stem.to_string(),
             match request.answers {
                 Answers::All => "all",
                 Answers::Compilable => "compilable",
@@ -175,8 +170,7 @@ impl Worker {
             &steps.join(","),
             request.problem,
         ]))?;
-        // A stem computes its own problem before the first one.
-        let deadline = Instant::now() + self.time_limit * 2 + GRACE;
+        let deadline = Instant::now() + self.time_limit + GRACE;
         let patient = DeadlineReader::new(&self.socket, deadline, cancelled)?;
         // Nothing follows the end of an answer, so nothing stays in the buffer.
         ProbeAnswer::read(&mut BufReader::with_capacity(1 << 16, patient))
@@ -198,8 +192,9 @@ fn send(setup: &Setup<'_>, probe: &ProbeProcess) -> io::Result<()> {
     }
     lines.extend(setup.withheld);
     lines.extend(line(&["limit", &options.time_limit.as_secs().max(1).to_string()]));
-    for stem in &phase.stems {
-        lines.extend(line(&["stem", "search", stem]));
-    }
+    let Ok(Problem::Convolution(warm_up)) = phase.warm_up.parse() else {
+        unreachable!("a convolution: {}", phase.warm_up)
+    };
+    lines.extend(line(&["warm-up", &worded(&warm_up)]));
     probe.load(setup.library, &setup.architecture, setup.compute_units, &lines)
 }

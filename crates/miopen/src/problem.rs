@@ -3,7 +3,6 @@
 use gfxpack_harvest::LineError;
 
 mod check;
-mod driver;
 mod line;
 mod values;
 

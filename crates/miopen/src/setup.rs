@@ -33,9 +33,6 @@ pub(crate) struct Setup<'a> {
 
 impl Setup<'_> {
     /// Creates a directory for the probe, or for a program that needs libraries of its own.
-    ///
-    /// # Errors
-    /// If the library can't be read, or the directory not be written.
     pub(crate) fn create_directory(&self, program: Option<&Path>) -> Result<ProbeDirectory> {
         let scratch = &self.options.scratch;
         let directory = ProbeDirectory::create(&MIOPEN, self.library, program, scratch)?;
@@ -71,9 +68,6 @@ impl Setup<'_> {
 
 /// Checks that all libraries and functions that a library or program needs exist, or are defined by
 /// `stand_ins`, a program or library.
-///
-/// # Errors
-/// Something is missing, or can't be read.
 pub(crate) fn check_needs(file: &Path, search_path: &[PathBuf], stand_ins: &Path) -> Result {
     let needs = Needs::of_file(file, search_path).map_err(|error| MIOPEN.unreadable(error))?;
     let missing = needs.missing.into_iter().filter(|soname| !is_sqlite(soname));

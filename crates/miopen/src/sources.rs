@@ -66,9 +66,6 @@ pub fn is_left_out_by_debian(name: &str) -> bool {
 
 impl Sources {
     /// The sources in a library; empty if its symbols were stripped.
-    ///
-    /// # Errors
-    /// For a library that can't be read or is damaged.
     pub fn in_library(library: &Library) -> Result<Self> {
         let open = ElfFile::open(&library.file)?;
         let symbols: BTreeMap<String, Vec<u8>> = open.data_symbols(PREFIX)?.into_iter().collect();
@@ -117,9 +114,6 @@ impl Sources {
 
     /// Writes all files into one directory, as MIOpen itself does to compile. Creates the directory
     /// if it is missing.
-    ///
-    /// # Errors
-    /// The error of the file system.
     pub fn write(&self, dir: &Path) -> Result {
         fs::create_dir_all(dir).map_err(unwritable(dir))?;
         for (name, text) in self.kernels.iter().chain(&self.includes) {
@@ -132,9 +126,6 @@ impl Sources {
     /// As [`Self::write`], for a compiler that is started with a file. hipRTC adds HIP's runtime
     /// header before a text, so the texts of a library that uses it need not include the header;
     /// here it is added.
-    ///
-    /// # Errors
-    /// The error of the file system.
     pub fn write_to_compile(&self, dir: &Path) -> Result {
         self.write(dir)?;
         let hip = |(name, _): &(&String, &Vec<u8>)| self.by_hiprtc && ending(name) == "cpp";

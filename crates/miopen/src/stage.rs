@@ -50,9 +50,6 @@ impl StagedDatabases {
     ///
     /// Only databases for exactly the target's compute units are used. A performance database in
     /// SQLite, as MIOpen's sources have it, is also converted to text, as MIOpen's build does.
-    ///
-    /// # Errors
-    /// If a database can't be read, or a file not be written.
     pub(crate) fn lay_out(
         from: &Path,
         target: &Target,
@@ -131,9 +128,6 @@ impl StagedDatabases {
 }
 
 /// Creates a directory with links to all files of another one, and to these.
-///
-/// # Errors
-/// If a file can't be read or written.
 pub(crate) fn link_together(from: Option<&Path>, files: &[PathBuf], to: &Path) -> Result {
     fs::create_dir_all(to).map_err(MIOPEN.scratch(to))?;
     let mut all: Vec<PathBuf> = files.to_vec();

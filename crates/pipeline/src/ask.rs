@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use gfxpack_compile::SourceDirs;
 use gfxpack_harvest::Options;
 use gfxpack_miopen::{
-    AskEvent, AskOptions, AskReport, AskedKey, DatabaseFile, Library, MIOPEN, Problem,
-    ProblemFailure, Sources, Uses, ask, is_left_out_by_debian, network_names, read_problems,
+    AskOptions, AskReport, AskedKey, DatabaseFile, Library, MIOPEN, Problem, ProblemFailure,
+    Sources, Uses, ask, is_left_out_by_debian, network_names, read_problems,
 };
 use gfxpack_model::{KernelKey, Target, processors};
 use gfxpack_process::temporary_dir;
@@ -270,13 +270,9 @@ pub(crate) fn ask_options(
 pub(crate) fn show_progress(
     progress: &dyn Progress,
     step: &'static str,
-) -> impl FnMut(AskEvent<'_>) {
+) -> impl FnMut(usize, usize) {
     let step = Step::new(progress, step, Unit::Problems, 0);
-    move |event| {
-        if let AskEvent::Progress { done, total } = event {
-            step.at(done as u64, total as u64);
-        }
-    }
+    move |done, total| step.at(done as u64, total as u64)
 }
 
 fn answers(
@@ -286,8 +282,8 @@ fn answers(
     progress: &dyn Progress,
 ) -> Result<AskReport> {
     let cancelled = || progress.cancel().is_cancelled();
-    let event = &mut show_progress(progress, "asking");
-    let answers = ask(library, problems, options, &cancelled, event)?;
+    let show = &mut show_progress(progress, "asking");
+    let answers = ask(library, problems, options, &cancelled, show)?;
     debug_assert_eq!(answers.problems, problems, "sorted, each once");
     Ok(answers)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::support::miopen::{convolution, entries, fake_library, probe};
 use crate::support::project::{Project, binary, command, finish};
-use gfxpack_miopen::{AskEvent, AskOptions, AskReport, Failure, Library, Problem, ask};
+use gfxpack_miopen::{AskOptions, AskReport, Failure, Library, Problem, ask};
 use gfxpack_model::Error;
 use gfxpack_process::watch::landlock_abi;
 use gfxpack_stock_library::DeviceFault;
@@ -23,7 +23,7 @@ fn ask_all(library: &Library, problems: &[Problem], workers: usize) -> AskReport
     let scratch = tempfile::tempdir().unwrap();
     let mut options = options(scratch.path());
     options.workers = workers;
-    let answers = ask(library, problems, &options, &|| false, &mut |_| ()).unwrap();
+    let answers = ask(library, problems, &options, &|| false, &mut |_, _| ()).unwrap();
     assert!(entries(scratch.path()).is_empty(), "nothing is left behind");
     answers
 }
@@ -99,7 +99,7 @@ fn a_kernel_that_nobody_can_compile_makes_the_library_ask_for_others() {
     let scratch = tempfile::tempdir().unwrap();
     let mut options = options(scratch.path());
     let mut asked = || {
-        let answers = ask(&library, &[convolution(607, 1)], &options, &|| false, &mut |_| ());
+        let answers = ask(&library, &[convolution(607, 1)], &options, &|| false, &mut |_, _| ());
         let answers = answers.unwrap();
         assert_eq!(answers.failures, []);
         options.sources.insert("naive_conv.cpp".to_owned());
@@ -122,7 +122,7 @@ fn uses_choose_the_kernels() {
         let mut options = options(scratch.path());
         options.uses = uses.parse().unwrap();
         let problems = [convolution(5, 1)];
-        let answers = ask(&library, &problems, &options, &|| false, &mut |_| ()).unwrap();
+        let answers = ask(&library, &problems, &options, &|| false, &mut |_, _| ()).unwrap();
         let names = answers.keys.into_iter().map(|asked| asked.key.kernel_name);
         names.collect::<Vec<_>>()
     };
@@ -276,7 +276,7 @@ fn a_probe_without_its_preload_library_names_the_missing_file() {
     let mut options = options(scratch.path());
     options.probe = alone.path().join("gfxpack-miopen-probe");
     std::fs::copy(probe(), &options.probe).unwrap();
-    let ask = |problem: Problem| ask(&library, &[problem], &options, &|| false, &mut |_| ());
+    let ask = |problem: Problem| ask(&library, &[problem], &options, &|| false, &mut |_, _| ());
     assert_eq!(ask(convolution(5, 1)).unwrap().failures, []);
     let error = ask(DROPOUT.parse().unwrap()).unwrap_err();
     assert!(error.to_string().contains("libgfxpack_miopen_preload.so"), "{error}");
@@ -299,10 +299,8 @@ fn a_caller_that_cancels_does_not_wait_for_a_problem_that_hangs() {
     options.time_limit = Duration::from_secs(3600);
     let asked = Cell::new(false);
     let problems = [convolution(601, 1), convolution(602, 1)];
-    let error = ask(&library, &problems, &options, &|| asked.get(), &mut |event| {
-        asked.set(asked.get() || matches!(event, AskEvent::Progress { .. }));
-    })
-    .unwrap_err();
+    let error = ask(&library, &problems, &options, &|| asked.get(), &mut |_, _| asked.set(true));
+    let error = error.unwrap_err();
     assert!(error.is_interrupted(), "{error}");
     assert!(entries(scratch.path()).is_empty(), "nothing is left behind");
 }
@@ -313,7 +311,7 @@ fn error(definition: &str) -> Error {
     let scratch = tempfile::tempdir().unwrap();
     let problems = [convolution(1, 1)];
     let options = options(scratch.path());
-    ask(&library, &problems, &options, &|| false, &mut |_| ()).unwrap_err()
+    ask(&library, &problems, &options, &|| false, &mut |_, _| ()).unwrap_err()
 }
 
 #[test]

@@ -85,7 +85,7 @@ impl Asked {
         let mut options = AskOptions::new("gfx906_60".parse().unwrap(), probe(), directory.path());
         options.workers = 2;
         adjust(&mut options);
-        let answers = ask(&library, &problems, &options, &|| false, &mut |_| ()).unwrap();
+        let answers = ask(&library, &problems, &options, &|| false, &mut |_, _| ()).unwrap();
         assert_eq!(answers.failures, [], "{}", options.target);
         Self { problems, library, options, answers, directory }
     }
@@ -111,7 +111,8 @@ impl Asked {
 
     fn check(&self, kdb: PathBuf) -> CheckReport {
         let cancel = || false;
-        check(&self.library, &self.problems, &[kdb], &self.options, &cancel, &mut |_| ()).unwrap()
+        check(&self.library, &self.problems, &[kdb], &self.options, &cancel, &mut |_, _| ())
+            .unwrap()
     }
 }
 
@@ -214,7 +215,7 @@ fn a_kernel_database_of_another_device_is_not_used() {
     let options = AskOptions::new("gfx1030@36".parse().unwrap(), probe(), scratch.path());
     let kernels = ["gfx906_60.kdb".into()];
     let error =
-        check(&library, &problems(&PROBLEMS[..1]), &kernels, &options, &|| false, &mut |_| ())
+        check(&library, &problems(&PROBLEMS[..1]), &kernels, &options, &|| false, &mut |_, _| ())
             .unwrap_err();
     assert!(error.hint().unwrap().contains("gfx1030_36.kdb"), "{error}");
 }

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
+use gfxpack_harvest::LineError;
 use gfxpack_model::KernelKey;
 
 use super::options::Uses;
-use super::plan::{Phase, ProblemSet, Task};
+use super::plan::{Phase, Task};
 use super::session::Session;
 use crate::failure::Failure;
 use crate::probe::{ProbeAnswer, Step};
@@ -69,7 +70,7 @@ pub struct ProblemFailure {
 /// The answers collected so far.
 #[derive(Debug)]
 pub(crate) struct AnswerCollector<'a> {
-    problem_set: &'a ProblemSet,
+    problems: &'a [Problem],
     uses: Uses,
     keys: BTreeMap<KernelKey, AskedKey>,
     failures: Failures,
@@ -82,12 +83,12 @@ pub(crate) struct AnswerCollector<'a> {
 }
 
 impl<'a> AnswerCollector<'a> {
-    pub(crate) fn new(problem_set: &'a ProblemSet, uses: Uses) -> Self {
+    pub(crate) fn new(problems: &'a [Problem], uses: Uses) -> Self {
         Self {
-            problem_set,
+            problems,
             uses,
             keys: BTreeMap::new(),
-            failures: Failures::new(problem_set),
+            failures: Failures::new(problems),
             hits: HashMap::new(),
             recorded: HashMap::new(),
             looked_up: uses.hit && uses == Uses { hit: true, ..Uses::NONE },
@@ -131,7 +132,7 @@ impl<'a> AnswerCollector<'a> {
     fn note_records(&mut self, phase: &Phase, problem: u32, answer: &ProbeAnswer) {
         if phase.runs[0].contains(&Step::Hit) {
             self.looked_up = true;
-            let directions = directions(&self.problem_set.problems[problem as usize]);
+            let directions = directions(&self.problems[problem as usize]);
             let recorded = directions.difference(&answer.unrecorded).cloned();
             self.recorded.entry(problem).or_default().extend(recorded);
         }
@@ -139,7 +140,7 @@ impl<'a> AnswerCollector<'a> {
 
     /// All answers, sorted.
     pub(crate) fn finish(self, session: &Session<'_>) -> AskReport {
-        let unrecorded = (0..).zip(&self.problem_set.problems).filter(|(number, problem)| {
+        let unrecorded = (0..).zip(self.problems).filter(|(number, problem)| {
             let recorded = self.recorded.get(number);
             !directions(problem).iter().all(|d| recorded.is_some_and(|all| all.contains(d)))
         });
@@ -147,7 +148,7 @@ impl<'a> AnswerCollector<'a> {
         let (databases, unused_databases) = session.used_databases();
         AskReport {
             version: session.version.clone(),
-            problems: self.problem_set.problems.clone(),
+            problems: self.problems.to_vec(),
             keys: self.keys.into_values().collect(),
             failures: self.failures.finish(&session.options.databases),
             databases,
@@ -165,13 +166,14 @@ impl<'a> AnswerCollector<'a> {
 pub(crate) struct Failures(BTreeSet<(u32, Option<usize>, Failure)>);
 
 impl Failures {
-    pub(crate) fn new(problem_set: &ProblemSet) -> Self {
-        Self(
-            problem_set
-                .invalid()
-                .map(|(problem, failure)| (problem, None, failure.clone()))
-                .collect(),
-        )
+    /// Those of problems that can't be asked for.
+    pub(crate) fn new(problems: &[Problem]) -> Self {
+        let invalid = (0..).zip(problems).filter_map(|(number, problem)| match problem {
+            Problem::Convolution(convolution) => Some((number, convolution.check().err()?)),
+            Problem::Driver(_) => None,
+        });
+        let failure = |error: LineError| Failure::Invalid(error.to_string());
+        Self(invalid.map(|(number, error)| (number, None, failure(error))).collect())
     }
 
     pub(crate) fn add(&mut self, phase: &Phase, problem: u32, failures: BTreeSet<Failure>) {

@@ -1,8 +1,8 @@
-//! Options and events of asking.
+//! Options of asking.
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -138,24 +138,6 @@ impl FromStr for Uses {
         }
         Ok(uses)
     }
-}
-
-/// An event while a library is asked.
-#[derive(Debug, Clone, Copy)]
-#[non_exhaustive]
-pub enum AskEvent<'a> {
-    /// The library was loaded, with this directory of databases.
-    Loading {
-        /// The directory, or none.
-        database: Option<&'a Path>,
-    },
-    /// Progress of the work.
-    Progress {
-        /// Problems that were asked, each counted once per way of asking.
-        done: usize,
-        /// The total.
-        total: usize,
-    },
 }
 
 #[cfg(test)]

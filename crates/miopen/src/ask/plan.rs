@@ -1,12 +1,12 @@
 //! The requests to the probe, planned before it is started: phases, one for each setup of the
 //! library, and their tasks.
 
-use std::collections::BTreeSet;
-
 use super::options::Uses;
-use crate::failure::Failure;
 use crate::probe::{Answers, Solvers, Step, worded};
-use crate::problem::{Convolution, Problem};
+use crate::problem::{Convolution, Directions, Problem};
+
+/// A problem that every version computes.
+pub(crate) const SMALL: &str = "conv -n 1 -c 16 -H 8 -W 8 -k 16 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -F 1";
 
 /// A solver whose kernels depend on the first problem of a process in which it computes weights: it
 /// then decides how many elements it reads at a time.
@@ -30,34 +30,6 @@ const PRIMERS: [&str; 4] = [
 /// Source: ROCm/MIOpen 2d1fd997a, `FindMode::Values`.
 const FIND_MODES: [u8; 6] = [1, 2, 3, 5, 6, 7];
 
-/// Problems in a fixed order, each once.
-#[derive(Debug)]
-pub(crate) struct ProblemSet {
-    pub(crate) problems: Vec<Problem>,
-    /// The text of each convolution for the probe.
-    texts: Vec<ProblemText>,
-}
-
-#[derive(Debug, Clone)]
-enum ProblemText {
-    Convolution {
-        whole: String,
-        /// The same with the gradient of the weights as the only direction, if that is computed.
-        weights: Option<String>,
-    },
-    Driver,
-    Invalid(Failure),
-}
-
-/// How a problem is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Method<'a> {
-    /// By the probe, with this request.
-    Probe(&'a str),
-    /// By MIOpenDriver, with these arguments.
-    Driver(&'a str),
-}
-
 /// One setup of the library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Phase {
@@ -71,94 +43,24 @@ pub(crate) struct Phase {
     pub(crate) answers: Answers,
     /// Lists of steps, each run in a process of its own.
     pub(crate) runs: Vec<Vec<Step>>,
-    /// Each problem is computed after each of these.
-    pub(crate) stems: Vec<String>,
+    /// What the process computes before it forks one for each problem.
+    pub(crate) warm_up: &'static str,
 }
 
 /// A problem in a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Task {
-    /// The number of the problem in [`ProblemSet::problems`].
+    /// The problem's number.
     pub(crate) problem: u32,
-    /// The number of the stem, or 0.
-    pub(crate) stem: usize,
     /// The number of the run in [`Phase::runs`].
     pub(crate) run: usize,
-}
-
-impl ProblemSet {
-    pub(crate) fn new(problems: &[Problem]) -> Self {
-        let problems: BTreeSet<&Problem> = problems.iter().collect();
-        let problems: Vec<Problem> = problems.into_iter().cloned().collect();
-        let texts = problems.iter().map(ProblemText::for_problem).collect();
-        Self { problems, texts }
-    }
-
-    /// Problems that can't be asked, with the reason.
-    pub(crate) fn invalid(&self) -> impl Iterator<Item = (u32, &Failure)> {
-        (0..).zip(&self.texts).filter_map(|(number, text)| match text {
-            ProblemText::Invalid(failure) => Some((number, failure)),
-            _ => None,
-        })
-    }
-
-    /// How a task's problem is computed in a phase, if at all.
-    pub(crate) fn method(&self, phase: &Phase, task: Task) -> Option<Method<'_>> {
-        let number = task.problem as usize;
-        match (&self.texts[number], &self.problems[number]) {
-            (ProblemText::Convolution { weights, .. }, _) if phase.is_primed() => {
-                weights.as_deref().map(Method::Probe)
-            }
-            (ProblemText::Convolution { whole, .. }, Problem::Convolution(convolution)) => {
-                let directions = convolution.directions;
-                let biased =
-                    convolution.bias && (directions.forward || directions.backward_weights);
-                (biased || !phase.is_bias()).then_some(Method::Probe(whole))
-            }
-            (ProblemText::Driver, Problem::Driver(line)) if phase.solvers == Solvers::All => {
-                Some(Method::Driver(line))
-            }
-            _ => None,
-        }
-    }
-
-    /// The tasks of a phase.
-    pub(crate) fn tasks(&self, phase: &Phase) -> Vec<Task> {
-        let count = u32::try_from(self.problems.len()).expect("fewer than 2^32 problems");
-        let stems = if phase.is_primed() { 1..=phase.stems.len() } else { 0..=0 };
-        let runs = || 0..phase.runs.len();
-        stems
-            .flat_map(|stem| runs().map(move |run| (stem, run)))
-            .flat_map(|(stem, run)| (0..count).map(move |problem| Task { problem, stem, run }))
-            .filter(|task| self.method(phase, *task).is_some())
-            .collect()
-    }
-}
-
-impl ProblemText {
-    fn for_problem(problem: &Problem) -> Self {
-        let Problem::Convolution(convolution) = problem else { return Self::Driver };
-        if let Err(error) = convolution.check() {
-            return Self::Invalid(Failure::Invalid(error.to_string()));
-        }
-        let Some(whole) = worded(convolution) else {
-            return Self::Invalid(Failure::Invalid("it has no output".to_owned()));
-        };
-        let weights = convolution.directions.backward_weights.then(|| {
-            let mut weights: Convolution = convolution.clone();
-            weights.directions.forward = false;
-            weights.directions.backward_data = false;
-            worded(&weights).expect("it has an output")
-        });
-        Self::Convolution { whole, weights }
-    }
 }
 
 impl Phase {
     /// With every kernel, and without databases.
     fn of(solvers: Solvers, runs: Vec<Vec<Step>>) -> Self {
-        let (answers, stems) = (Answers::All, Vec::new());
-        Self { database: None, solvers, assembler: true, answers, runs, stems }
+        let (answers, warm_up) = (Answers::All, SMALL);
+        Self { database: None, solvers, assembler: true, answers, runs, warm_up }
     }
 
     /// Asks for all kernels with this directory of databases, or without any.
@@ -184,15 +86,10 @@ impl Phase {
 
     /// Asks one solver after each first problem that changes its behaviour. It does not use
     /// databases.
-    pub(crate) fn primed() -> Self {
-        let stems = PRIMERS.iter().map(|line| {
-            let Ok(Problem::Convolution(primer)) = line.parse() else {
-                unreachable!("a convolution: {line}")
-            };
-            worded(&primer).expect("it has an output")
-        });
+    pub(crate) fn primed() -> [Self; 4] {
         let runs = vec![vec![Step::Search, Step::Immediate]];
-        Self { stems: stems.collect(), ..Self::of(Solvers::Only(PRIMED_SOLVER), runs) }
+        let phase = Self::of(Solvers::Only(PRIMED_SOLVER), runs);
+        PRIMERS.map(|warm_up| Self { warm_up, ..phase.clone() })
     }
 
     /// Adds biases, if there are any. No solver of convolutions does this, so the step needs no
@@ -218,7 +115,37 @@ impl Phase {
 
     /// Whether this is [`Self::primed`].
     pub(crate) fn is_primed(&self) -> bool {
-        !self.stems.is_empty()
+        matches!(self.solvers, Solvers::Only(_))
+    }
+
+    /// Whether this asks for a problem.
+    fn asks_for(&self, problem: &Problem) -> bool {
+        let Problem::Convolution(convolution) = problem else {
+            return self.solvers == Solvers::All;
+        };
+        let Directions { forward, backward_weights, .. } = convolution.directions;
+        let has_part = if self.is_primed() {
+            backward_weights
+        } else {
+            !self.is_bias() || (convolution.bias && (forward || backward_weights))
+        };
+        has_part && convolution.check().is_ok()
+    }
+
+    /// Its tasks for problems. Those that MIOpen can't compute have none.
+    pub(crate) fn tasks(&self, problems: &[Problem]) -> Vec<Task> {
+        let asked = (0..).zip(problems).filter(|(_, problem)| self.asks_for(problem));
+        let asked: Vec<u32> = asked.map(|(number, _)| number).collect();
+        let runs = 0..self.runs.len();
+        runs.flat_map(|run| asked.iter().map(move |&problem| Task { problem, run })).collect()
+    }
+
+    /// The request for a convolution: after a primer, for the gradient of the weights alone.
+    pub(crate) fn request(&self, convolution: &Convolution) -> String {
+        if !self.is_primed() {
+            return worded(convolution);
+        }
+        worded(&Convolution { directions: Directions::BACKWARD_WEIGHTS, ..convolution.clone() })
     }
 }
 
@@ -231,40 +158,25 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_problems_and_repetitions_do_not_matter() {
-        let lines = ["conv -c 8 -k 8 -F 1", "bnorm -n 3 -c 4", "conv -c 4 -k 8", "conv -c 4 -k 8"];
-        let problem_set = ProblemSet::new(&problems(&lines));
-        let mut other = lines;
-        other.reverse();
-        assert_eq!(problem_set.problems, ProblemSet::new(&problems(&other)).problems);
-        assert_eq!(problem_set.problems.len(), 3);
-    }
-
-    #[test]
     fn weights_are_asked_for_again_after_each_primer() {
-        let lines = ["conv -c 8 -k 8 -F 1", "conv -c 4 -k 8", "bnorm -n 3 -c 4"];
-        let problem_set = ProblemSet::new(&problems(&lines));
-        let all = Phase::exhaustive(None, Uses::ALL, false);
-        assert_eq!(problem_set.tasks(&all).len(), 3);
-        assert_eq!(problem_set.tasks(&Phase::natural(None)).len(), 2 * (FIND_MODES.len() + 1));
-        let primed = Phase::primed();
-        let tasks = problem_set.tasks(&primed);
-        assert_eq!(tasks.len(), PRIMERS.len());
-        assert_eq!(tasks.iter().map(|task| task.stem).collect::<Vec<_>>(), [1, 2, 3, 4]);
-        assert!(tasks.iter().all(|task| task.problem == tasks[0].problem));
-        let Some(Method::Probe(text)) = problem_set.method(&primed, tasks[0]) else {
-            panic!("{tasks:?}")
-        };
-        assert_eq!(text.split(' ').nth(5), Some("4"), "backward weights only");
+        let problems = problems(&["bnorm -n 3 -c 4", "conv -c 4 -k 8", "conv -c 8 -k 8 -F 1"]);
+        assert_eq!(Phase::exhaustive(None, Uses::ALL, false).tasks(&problems).len(), 3);
+        let natural = Phase::natural(None).tasks(&problems).len();
+        assert_eq!(natural, 2 * (FIND_MODES.len() + 1));
+        for primed in Phase::primed() {
+            let [task] = primed.tasks(&problems)[..] else { panic!("{primed:?}") };
+            let Problem::Convolution(weights) = &problems[task.problem as usize] else {
+                panic!("{task:?}")
+            };
+            let request = primed.request(weights);
+            assert_eq!(request.split(' ').nth(5), Some("4"), "backward weights only");
+        }
     }
 
     #[test]
     fn biases_are_added_if_there_are_any() {
         let lines = ["conv -c 8 -k 8 -b 1 -F 1", "conv -c 4 -k 8 -b 1 -F 2", "conv -c 2 -k 8"];
-        let problem_set = ProblemSet::new(&problems(&lines));
-        let tasks = problem_set.tasks(&Phase::bias());
-        let [task] = tasks[..] else { panic!("{tasks:?}") };
-        assert_eq!(problem_set.problems[task.problem as usize], lines[0].parse().unwrap());
+        assert_eq!(Phase::bias().tasks(&problems(&lines)), [Task { problem: 0, run: 0 }]);
         assert!(!Phase::bias().is_natural() && Phase::natural(None).is_natural());
     }
 

@@ -99,8 +99,6 @@ pub(crate) struct Connection {
 }
 
 impl<'a> Pool<'a> {
-    /// # Errors
-    /// If the probe can't be started.
     pub(crate) fn start(setup: Setup<'a>, cancel: &dyn Fn() -> bool) -> Result<Self> {
         let probes = Mutex::new(vec![Probe::start(&setup, cancel)?]);
         Ok(Self { setup, probes })
@@ -117,9 +115,6 @@ impl<'a> Pool<'a> {
 
     /// Asks over the connection, which is made if there is none. If the process has ended, only the
     /// problem that it worked on is lost.
-    ///
-    /// # Errors
-    /// If the probe can't be started again.
     pub(crate) fn ask(
         &self,
         connection: &mut Connection,

@@ -8,8 +8,8 @@ use gfxpack_model::{Error, Result};
 use gfxpack_stock_library::{DeviceFault, Library};
 use tempfile::TempDir;
 
-use super::options::{AskEvent, AskOptions, Uses};
-use super::plan::{Method, Phase, ProblemSet, Task};
+use super::options::{AskOptions, Uses};
+use super::plan::{Phase, SMALL, Task};
 use super::pool::{Connection, Pool, in_parallel};
 use crate::driver::Driver;
 use crate::failure::Failure;
@@ -18,9 +18,6 @@ use crate::probe::{Answers, ProbeAnswer, Request, Solvers, Step, worded};
 use crate::problem::Problem;
 use crate::setup::{Setup, check_needs};
 use crate::stage::{self, DatabaseFile, StagedDatabases};
-
-/// A problem that every version computes.
-const SMALL: &str = "conv -n 1 -c 16 -H 8 -W 8 -k 16 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -F 1";
 
 /// A problem for which every version uses its heuristic models, if it has any for the device.
 const PREDICTED: &str = "convfp16 -n 32 -c 64 -H 56 -W 56 -k 64 -y 3 -x 3 -p 1 -q 1 -F 1";
@@ -49,9 +46,6 @@ pub(crate) struct Session<'a> {
 
 impl<'a> Session<'a> {
     /// Checks that the library can be loaded, and stages databases.
-    ///
-    /// # Errors
-    /// If the library can't be loaded, or a database not be read.
     pub(crate) fn new(
         library: &'a Library,
         options: &'a AskOptions,
@@ -184,8 +178,7 @@ impl<'a> Session<'a> {
     /// The library's answer for a problem in a pool that has just started.
     fn try_out(&self, pool: &Pool<'_>, line: &str, steps: &[Step]) -> Result<ProbeAnswer> {
         let Ok(Problem::Convolution(problem)) = line.parse() else { unreachable!("a convolution") };
-        let problem = &worded(&problem).expect("it has an output");
-        let request = Request { stem: 0, answers: Answers::All, steps, problem };
+        let request = Request { answers: Answers::All, steps, problem: &worded(&problem) };
         pool.ask(&mut Connection::default(), &request, self.cancel)
     }
 
@@ -209,47 +202,41 @@ impl<'a> Session<'a> {
         Err(DeviceFault::error(format!("{what} {target}: {reason}"), NOT_SUPPORTED))
     }
 
-    /// Runs all tasks of these phases.
-    ///
-    /// # Errors
-    /// If the library can't be asked, or the caller cancels.
+    /// Runs all tasks of these phases, and shows how many of how many are done: each problem is
+    /// counted once per way of asking.
     pub(crate) fn run_all(
         &mut self,
-        problem_set: &ProblemSet,
+        problems: &[Problem],
         phases: &[Phase],
-        on_event: &mut dyn FnMut(AskEvent<'_>),
+        show: &mut dyn FnMut(usize, usize),
         each: &mut dyn FnMut(&Phase, Task, ProbeAnswer),
     ) -> Result {
-        let mut total = phases.iter().map(|phase| problem_set.tasks(phase).len()).sum();
+        let mut total = phases.iter().map(|phase| phase.tasks(problems).len()).sum();
         let mut done = 0;
         for phase in phases {
-            let database = phase.database.map(|number| self.options.databases[number].as_path());
-            on_event(AskEvent::Loading { database });
-            let mut tasks = problem_set.tasks(phase);
+            let mut tasks = phase.tasks(problems);
             if tasks.is_empty() {
                 continue;
             }
-            let is_driven = tasks
-                .iter()
-                .any(|task| matches!(problem_set.method(phase, *task), Some(Method::Driver(_))));
+            let of = |task: Task| &problems[task.problem as usize];
+            let is_driven = tasks.iter().any(|task| matches!(of(*task), Problem::Driver(_)));
             let (pool, driver) = self.begin(phase, is_driven)?;
             let mut answers = phase.answers;
             while !tasks.is_empty() {
                 let act = |connection: &mut Connection,
                            number: usize,
                            cancelled: &(dyn Fn() -> bool + Sync)| {
-                    let Task { stem, run, .. } = tasks[number];
-                    let method = problem_set.method(phase, tasks[number]);
-                    match (method.expect("a task has some"), &driver) {
-                        (Method::Probe(problem), _) => {
-                            let steps = &phase.runs[run];
-                            let request = Request { stem, answers, steps, problem };
+                    match (of(tasks[number]), &driver) {
+                        (Problem::Convolution(convolution), _) => {
+                            let steps = &phase.runs[tasks[number].run];
+                            let problem = &phase.request(convolution);
+                            let request = Request { answers, steps, problem };
                             pool.ask(connection, &request, cancelled)
                         }
-                        (Method::Driver(line), Some(driver)) => {
+                        (Problem::Driver(line), Some(driver)) => {
                             driver.run(line, answers, cancelled)
                         }
-                        (Method::Driver(_), None) => Ok(ProbeAnswer::ended(Failure::NoDriver)),
+                        (Problem::Driver(_), None) => Ok(ProbeAnswer::ended(Failure::NoDriver)),
                     }
                 };
                 let mut again = Vec::new();
@@ -261,7 +248,7 @@ impl<'a> Session<'a> {
                     }
                     each(phase, tasks[number], answer);
                     done += 1;
-                    on_event(AskEvent::Progress { done, total });
+                    show(done, total);
                 };
                 in_parallel(tasks.len(), self.options.workers, self.cancel, &act, each)?;
                 // The library does without some of these kernels, and may then want others.

@@ -1,4 +1,4 @@
-//! Parses MIOpenDriver's arguments.
+//! Parses MIOpenDriver's arguments. Options of operations other than convolutions are not checked.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use gfxpack_harvest::LineError;
 use gfxpack_harvest::log::DriverCommand;
 
 use super::values::{Convolution, DataType, Directions, Layout, Problem};
-use super::{bad_option, bad_words, driver};
+use super::{bad_option, bad_words};
 
 /// The program's name, in any directory.
 const DRIVER: &str = DriverCommand::PROGRAM;
@@ -25,9 +25,6 @@ impl FromStr for Problem {
 }
 
 /// Parses a line without checking sizes.
-///
-/// # Errors
-/// If it is no line of MIOpenDriver.
 pub(crate) fn read_unchecked(line: &str) -> Result<Problem, LineError> {
     let mut words: Vec<&str> = line.split_ascii_whitespace().collect();
     let program = |word: &str| word.rsplit(['/', '\\']).next() == Some(DRIVER);
@@ -49,8 +46,8 @@ pub(crate) fn read_unchecked(line: &str) -> Result<Problem, LineError> {
     if let Some(data_type) = data_type(operation) {
         return convolution(data_type, options).map(Problem::Convolution);
     }
-    if driver::is_operation(operation) {
-        return driver::problem(operation, options);
+    if is_other_operation(operation) {
+        return other_problem(operation, options);
     }
     Err(no_operation(&format!("`{operation}`"), "MIOpenDriver has no such operation"))
 }
@@ -59,8 +56,53 @@ impl Problem {
     /// Whether MIOpenDriver has an operation of that name: `conv`, `poolfp16`.
     #[must_use]
     pub fn is_operation(name: &str) -> bool {
-        data_type(name).is_some() || driver::is_operation(name)
+        data_type(name).is_some() || is_other_operation(name)
     }
+}
+
+/// Suffixes for types, and the operations that have them.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `ParseBaseArg` in driver/driver.hpp and
+/// driver/dm_*.cpp. `bnormbfp16` is what MIOpen itself logs, in
+/// driver_arguments.cpp.
+const OPERATIONS: [(&[&str], &str); 5] = [
+    (&[""], "ampadam ampadamw ctc transformersampadamw"),
+    (
+        &["", "fp16"],
+        "CBAInfer activ adam adamw dropout gemm lrn pool rnn rnn_seq softmax tensorop \
+         transformersadamw",
+    ),
+    (
+        &["", "fp16", "bfp16"],
+        "addlayernorm cat getitem glu groupnorm kthvalue layernorm multimarginloss prelu \
+         reducecalculation reduceextreme rope softmarginloss sum t5layernorm",
+    ),
+    (&["", "fp16", "bfp16", "fp16fp32", "bfp16fp32"], "bnorm"),
+    (&["", "fp16", "fp64"], "reduce"),
+];
+
+/// Whether MIOpenDriver has that operation, and it is no convolution.
+fn is_other_operation(name: &str) -> bool {
+    OPERATIONS.iter().any(|(types, operations)| {
+        let mut suffixes = operations.split(' ').filter_map(|one| name.strip_prefix(one));
+        suffixes.any(|suffix| types.contains(&suffix))
+    })
+}
+
+/// The problem of an operation and its options, which come in pairs.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `InputFlags::Parse` in
+/// driver/InputFlags.cpp.
+fn other_problem(operation: &str, options: &[&str]) -> Result<Problem, LineError> {
+    for pair in options.chunks(2) {
+        if !pair[0].starts_with('-') || pair[0].len() < 2 {
+            return Err(bad_option(pair[0], "it is no option"));
+        }
+        if pair.len() < 2 {
+            return Err(bad_option(pair[0], "its value is missing"));
+        }
+    }
+    Ok(Problem::Driver([&[operation], options].concat().join(" ")))
 }
 
 /// The element type of a convolution, from its name.

@@ -338,32 +338,9 @@ fn records_of_other_primitives_are_skipped_and_counted() {
 
 #[test]
 fn sqlite_databases_are_read_as_text_ones_are() {
-    let columns = [
-        "spatial_dim",
-        "in_channels",
-        "in_h",
-        "in_w",
-        "in_d",
-        "fil_h",
-        "fil_w",
-        "fil_d",
-        "out_channels",
-        "batchsize",
-        "pad_h",
-        "pad_w",
-        "pad_d",
-        "conv_stride_h",
-        "conv_stride_w",
-        "conv_stride_d",
-        "dilation_h",
-        "dilation_w",
-        "dilation_d",
-        "bias",
-        "group_count",
-        "layout",
-        "data_type",
-        "direction",
-    ];
+    let columns = "spatial_dim,in_channels,in_h,in_w,in_d,fil_h,fil_w,fil_d,out_channels,batchsize,\
+        pad_h,pad_w,pad_d,conv_stride_h,conv_stride_w,conv_stride_d,dilation_h,dilation_w,dilation_d,\
+        bias,group_count,layout,data_type,direction";
     let keys = [
         "2x64x28x28x1x3x3x1x256x32x1x1x0x2x2x0x1x1x0x0x1xNCHWxFP32xB",
         "2x64x56x56x1x1x1x1x256x32x0x0x0x1x1x0x1x1x0x0x1xNCHWxFP16xF",
@@ -373,15 +350,11 @@ fn sqlite_databases_are_read_as_text_ones_are() {
     let path = dir.0.path().join("gfx906_60.db");
     let connection = rusqlite::Connection::open(&path).expect("opened");
     connection
-        .execute_batch(&format!(
-            "CREATE TABLE config (id INTEGER PRIMARY KEY, {})",
-            columns.join(",")
-        ))
+        .execute_batch(&format!("CREATE TABLE config (id INTEGER PRIMARY KEY, {columns})"))
         .expect("a table");
     for key in keys {
         let values: Vec<String> = key.split('x').map(|value| format!("'{value}'")).collect();
-        let insert =
-            format!("INSERT INTO config ({}) VALUES ({})", columns.join(","), values.join(","));
+        let insert = format!("INSERT INTO config ({columns}) VALUES ({})", values.join(","));
         connection.execute_batch(&insert).expect("a row");
     }
     drop(connection);

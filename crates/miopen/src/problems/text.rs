@@ -7,8 +7,7 @@ use gfxpack_harvest::{LineError, Skips};
 use gfxpack_model::{Error, Result};
 use memchr::memmem;
 
-use super::problem_file::ProblemFile;
-use super::{MAX_PROBLEMS, keys};
+use super::{MAX_PROBLEMS, ProblemFile, keys};
 use crate::problem::{Convolution, Problem, read_unchecked};
 
 /// The beginning of a message in MIOpen's log, which other text may precede.
