@@ -3,7 +3,7 @@
 #![no_main]
 
 use gfxpack_harvest::LineError;
-use gfxpack_harvest::log::{DriverCommand, Event, Lines, Log, LogRecord};
+use gfxpack_harvest::log::{DriverCommand, Event, Lines, Message};
 use gfxpack_model::KernelKey;
 use libfuzzer_sys::fuzz_target;
 
@@ -11,15 +11,16 @@ type Messages = Vec<(u64, Result<(Event, KernelKey), LineError>)>;
 
 fn messages<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Messages {
     let mut messages = Vec::new();
-    let mut each = |record: LogRecord<'_>| {
-        let message = record.message.map(|message| (message.event, message.key()));
-        messages.push((record.line, message));
+    let mut each = |number, line: &[u8], cut| {
+        for (_, message) in Message::in_line(line, cut) {
+            messages.push((number, message.map(|message| (message.event, message.key()))));
+        }
     };
-    let mut log = Log::default();
+    let mut lines = Lines::with(Message::MARK);
     for piece in pieces {
-        log.push(piece, &mut each);
+        lines.push(piece, &mut each);
     }
-    log.finish(&mut each);
+    lines.finish(&mut each);
     messages
 }
 

@@ -9,9 +9,8 @@
 //! - [`harvest()`] collects keys, [`commands()`] collects commands.
 //! - [`read_lines()`] unpacks a text for other uses.
 //! - [`run_log`] summarizes a program's log while the program runs.
-//! - [`script`] writes commands as a shell script that makes MIOpen tune.
-//! - [`settings()`] returns the environment in which a program makes MIOpen
-//!   tune.
+//! - [`script`] writes commands as a shell script that makes MIOpen tune, or the
+//!   environment in which a program does.
 //!
 //! ```
 //! use gfxpack_harvest::{Options, harvest, list};
@@ -33,7 +32,6 @@ mod read;
 mod report;
 pub mod run_log;
 pub mod script;
-mod tuning_environment;
 
 pub use commands::{SeenCommand, commands};
 pub use gather::harvest;
@@ -42,4 +40,3 @@ pub use log::LineError;
 pub use open::{Options, packed_kdb, read_lines};
 pub use read::key_begins;
 pub use report::{ContentKind, FileReport, Skipped, Skips};
-pub use tuning_environment::{Setting, settings, unsettings};

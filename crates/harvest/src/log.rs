@@ -2,41 +2,87 @@
 //! up, found, missed or saved from gigabytes of other text.
 //!
 //! ```
-//! use gfxpack_harvest::log::{Event, Log};
+//! use gfxpack_harvest::log::{Event, Message};
 //!
-//! let text = b"MIOpen(HIP): Info2 [LoadBinary] Unable to load binary for: \"a.cl.o\"; \
-//!     args:  -DX=1 -mcpu=gfx906\n";
-//! let mut log = Log::default();
-//! let mut missed = Vec::new();
-//! let mut each = |record: gfxpack_harvest::log::LogRecord<'_>| {
-//!     if let Ok(message) = record.message
-//!         && message.event == Event::Missed
-//!     {
-//!         missed.push(message.key());
-//!     }
-//! };
-//! log.push(text, &mut each);
-//! log.finish(&mut each);
-//! assert_eq!(missed[0].kernel_args, " -DX=1 -mcpu=gfx906");
+//! let line = b"MIOpen(HIP): Info2 [LoadBinary] Unable to load binary for: \"a.cl.o\"; \
+//!     args:  -DX=1 -mcpu=gfx906";
+//! let (_, message) = Message::in_line(line, false).remove(0);
+//! let message = message?;
+//! assert_eq!(message.event, Event::Missed);
+//! assert_eq!(message.key().kernel_args, " -DX=1 -mcpu=gfx906");
+//! # Ok::<(), gfxpack_harvest::LineError>(())
 //! ```
 
 mod commands;
-mod line_fault;
 mod lines;
 mod text;
+
+use std::borrow::Cow;
 
 use gfxpack_model::KernelKey;
 use memchr::{memchr, memmem};
 
-pub(crate) use self::line_fault::BEGIN;
-pub use self::line_fault::{LineError, MAX_LINE_BYTES};
 pub use commands::DriverCommand;
 pub(crate) use commands::Joined;
 pub use lines::{Lines, Seen};
 pub(crate) use text::Text;
 
-/// The end of `[LoadBinary] ` and `[SaveBinary] `.
-pub(crate) const MARK: &[u8] = b"Binary] ";
+/// Longest line that is parsed, in bytes: the largest key that a kdb accepts,
+/// and the text before it.
+pub const MAX_LINE_BYTES: usize = (1 << 20) + 4096;
+
+/// The beginning of MIOpen's messages, after an optional prefix.
+pub(crate) const BEGIN: &[u8] = b"MIOpen(";
+
+const AS_WRITTEN: &str = "see whether the file is MIOpen's log, as it wrote it";
+
+/// Why a line can't be used, and what the user can do about it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct LineError {
+    /// The reason.
+    pub why: Cow<'static, str>,
+    /// What the user can do about it.
+    pub hint: &'static str,
+}
+
+impl LineError {
+    /// Another message begins before this one's end.
+    pub const INTERLEAVED: Self = Self::new(
+        "failed to find the message's end: another thread or process wrote into its line",
+        "have each process write its own log; most keys are in it several times",
+    );
+    /// The line is not UTF-8.
+    pub const NOT_UTF8: Self = Self::new("failed to read the key: it is not UTF-8", AS_WRITTEN);
+    /// The name is missing, or can't be that of a source file.
+    pub const NAME: Self = Self::new("failed to find the kernel's name", AS_WRITTEN);
+    /// There are no arguments.
+    pub const ARGS: Self = Self::new("failed to find the kernel's arguments", AS_WRITTEN);
+    /// The text after `MIOpenDriver` is not one of its commands.
+    pub const COMMAND: Self = Self::new(
+        "failed to read the driver's command: it has shell syntax, as quotes, pipes or redirections",
+        AS_WRITTEN,
+    );
+    /// The arguments do not end in a device: the line was cut.
+    pub const DEVICE: Self = Self::new(
+        "failed to find ` -mcpu=<device>` at the end of the arguments: the line is cut short",
+        "see what cuts the log's lines: a terminal, or a limit of a log service",
+    );
+
+    /// An error whose reason is always the same.
+    #[must_use]
+    pub const fn new(why: &'static str, hint: &'static str) -> Self {
+        Self { why: Cow::Borrowed(why), hint }
+    }
+
+    /// The line has more than [`MAX_LINE_BYTES`].
+    #[must_use]
+    pub fn too_long() -> Self {
+        let why = format!("failed to read the line: it has more than {MAX_LINE_BYTES} bytes");
+        Self { why: why.into(), hint: AS_WRITTEN }
+    }
+}
+
 /// What is before the device in a key's arguments.
 const DEVICE: &[u8] = b" -mcpu=";
 
@@ -69,18 +115,34 @@ pub struct Message<'a> {
     without_suffix: bool,
 }
 
-/// A line with a message about a kernel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogRecord<'a> {
-    /// The line's number, counted from 1.
-    pub line: u64,
-    /// The message, as it is written.
-    pub text: &'a [u8],
-    /// The message, or why it can't be trusted.
-    pub message: Result<Message<'a>, LineError>,
-}
+impl<'a> Message<'a> {
+    /// The end of `[LoadBinary] ` and `[SaveBinary] `, which every line with a message has.
+    pub const MARK: &'static [u8] = b"Binary] ";
 
-impl Message<'_> {
+    /// The messages in a line: usually one, or several if threads wrote at the same time; `cut`
+    /// means that the line was longer. Each comes with its text; instead of one that can't be
+    /// trusted, there is a [`LineError`].
+    #[must_use]
+    pub fn in_line(line: &'a [u8], cut: bool) -> Vec<(&'a [u8], Result<Self, LineError>)> {
+        let mut found = Vec::new();
+        let mut rest = memmem::find(line, BEGIN).map_or(&[][..], |begin| &line[begin..]);
+        while !rest.is_empty() {
+            let next = memmem::find(&rest[BEGIN.len()..], BEGIN).map(|at| at + BEGIN.len());
+            let (text, after) = rest.split_at(next.unwrap_or(rest.len()));
+            if let Some((event, rest)) = event(text) {
+                let message = match (closed(rest), next, cut) {
+                    (Some(whole), ..) => message(event, whole),
+                    (None, Some(_), _) => Err(LineError::INTERLEAVED),
+                    (None, None, true) => Err(LineError::too_long()),
+                    (None, None, false) => message(event, rest),
+                };
+                found.push((text, message));
+            }
+            rest = after;
+        }
+        found
+    }
+
     /// The key that MIOpen looks up in its databases.
     #[must_use]
     pub fn key(&self) -> KernelKey {
@@ -91,65 +153,6 @@ impl Message<'_> {
     #[must_use]
     pub fn name_parts(&self) -> [&str; 2] {
         [self.name, if self.without_suffix { ".o" } else { "" }]
-    }
-}
-
-/// A log that is read in pieces of any size. Memory is bounded by the longest
-/// line, of which [`MAX_LINE_BYTES`] are kept. Other lines are skipped without
-/// being split.
-#[derive(Debug)]
-pub struct Log {
-    lines: Lines,
-}
-
-impl Default for Log {
-    fn default() -> Self {
-        Self { lines: Lines::with(MARK) }
-    }
-}
-
-impl Log {
-    /// Reads the next piece. Calls `each` for every line about a kernel that
-    /// ends in it.
-    pub fn push(&mut self, piece: &[u8], each: &mut impl FnMut(LogRecord<'_>)) {
-        self.lines.push(piece, &mut |number, line, cut| parse_line(number, line, cut, each));
-    }
-
-    /// What the text so far has.
-    #[must_use]
-    pub fn seen(&self) -> Seen {
-        self.lines.seen()
-    }
-
-    /// Calls `each` for the last line, which may lack its newline. Returns the
-    /// number of lines.
-    pub fn finish(self, each: &mut impl FnMut(LogRecord<'_>)) -> u64 {
-        self.lines.finish(&mut |number, line, cut| parse_line(number, line, cut, each))
-    }
-}
-
-/// Parses one line: usually one message, or several if threads wrote at the
-/// same time.
-pub(crate) fn parse_line(
-    number: u64,
-    line: &[u8],
-    cut: bool,
-    each: &mut impl FnMut(LogRecord<'_>),
-) {
-    let mut rest = memmem::find(line, BEGIN).map_or(&[][..], |begin| &line[begin..]);
-    while !rest.is_empty() {
-        let next = memmem::find(&rest[BEGIN.len()..], BEGIN).map(|at| at + BEGIN.len());
-        let (text, after) = rest.split_at(next.unwrap_or(rest.len()));
-        if let Some((event, rest)) = event(text) {
-            let message = match (closed(rest), next, cut) {
-                (Some(whole), ..) => message(event, whole),
-                (None, Some(_), _) => Err(LineError::INTERLEAVED),
-                (None, None, true) => Err(LineError::too_long()),
-                (None, None, false) => message(event, rest),
-            };
-            each(LogRecord { line: number, text, message });
-        }
-        rest = after;
     }
 }
 
@@ -170,8 +173,8 @@ fn closed(text: &[u8]) -> Option<&[u8]> {
 /// binary_cache.cpp and `LoggingPrefix` in logger.cpp; the misspelled word in
 /// older releases.
 fn event(text: &[u8]) -> Option<(Event, &[u8])> {
-    let mark = memmem::find(text, MARK)?;
-    let (head, rest) = (&text[..mark], &text[mark + MARK.len()..]);
+    let mark = memmem::find(text, Message::MARK)?;
+    let (head, rest) = (&text[..mark], &text[mark + Message::MARK.len()..]);
     let bracket = memchr(b'[', head)?;
     let (head, function) = (&head[..bracket], &head[bracket + 1..]);
     // `MIOpen(HIP): Info2 `; times and dates may be in any of its gaps.

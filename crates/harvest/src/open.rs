@@ -170,9 +170,6 @@ pub fn read_lines(
 }
 
 /// Passes a stream to `each` in pieces.
-///
-/// # Errors
-/// Errors of the stream or of `each`.
 pub(crate) fn pieces(
     mut stream: impl Read,
     failed: impl Fn(io::Error) -> Error,

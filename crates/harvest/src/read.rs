@@ -11,7 +11,7 @@ use serde_json::Deserializer;
 
 use crate::gather::Table;
 use crate::input::Input;
-use crate::log::{Event, LineError, Lines, Log, LogRecord, MARK, Text, parse_line};
+use crate::log::{Event, LineError, Lines, Message, Text};
 use crate::open::{Opened, Options, PIECE_BYTES, open, peek, pieces};
 use crate::report::{ContentKind, FileReport};
 
@@ -59,35 +59,41 @@ impl Keys<'_> {
         let (begin, stream) = peek(stream, PIECE_BYTES).map_err(&failed)?;
         let begin = Text::default().clean(&begin);
         let names = [NAME, b"\"kernel_name\\\""].map(memmem::Finder::new);
-        if names.iter().any(|name| name.find(&begin).is_some()) {
-            self.report.kind = ContentKind::Keys;
-            let mut lines = Lines::all();
-            let mut each = |number, line: &[u8], cut| self.line(number, line, cut);
-            pieces(stream, failed, |piece| {
-                lines.push(piece, &mut each);
-                options.check()
-            })?;
-            self.report.lines = lines.finish(&mut |number, line, cut| self.line(number, line, cut));
-            return Ok(());
-        }
-        let mut log = Log::default();
+        let has_keys = names.iter().any(|name| name.find(&begin).is_some());
+        let mut lines = if has_keys { Lines::all() } else { Lines::with(Message::MARK) };
+        let mut each = |number, line: &[u8], cut| {
+            if has_keys {
+                self.line(number, line, cut);
+            } else {
+                self.messages(number, line, cut);
+            }
+        };
         pieces(stream, failed, |piece| {
-            log.push(piece, &mut |record| self.log_record(&record));
+            lines.push(piece, &mut each);
             options.check()
         })?;
-        self.report.seen = log.seen();
-        self.report.lines = log.finish(&mut |record| self.log_record(&record));
+        let seen = lines.seen();
+        let count = lines.finish(&mut each);
+        self.report.lines = count;
+        if has_keys {
+            self.report.kind = ContentKind::Keys;
+        } else {
+            self.report.seen = seen;
+        }
         Ok(())
     }
 
-    fn log_record(&mut self, record: &LogRecord<'_>) {
-        let message = match &record.message {
-            Ok(message) => message,
-            Err(error) => return self.skip(record.line, record.text, error.clone()),
-        };
-        if message.args.contains('\0') {
-            return self.skip(record.line, record.text, NUL);
+    fn messages(&mut self, number: u64, line: &[u8], cut: bool) {
+        for (text, message) in Message::in_line(line, cut) {
+            match message {
+                Ok(message) if !message.args.contains('\0') => self.message(&message),
+                Ok(_) => self.skip(number, text, NUL),
+                Err(error) => self.skip(number, text, error),
+            }
         }
+    }
+
+    fn message(&mut self, message: &Message<'_>) {
         self.report.used += 1;
         let mut counts = Counts::default();
         match message.event {
@@ -137,8 +143,8 @@ impl Keys<'_> {
                 }
             }
         }
-        if rest.len() == line.len() && memmem::find(line, MARK).is_some() {
-            parse_line(number, line, cut, &mut |record| self.log_record(&record));
+        if rest.len() == line.len() && memmem::find(line, Message::MARK).is_some() {
+            self.messages(number, line, cut);
         } else if rest.len() == line.len() && !line.iter().all(|b| b"[], \t".contains(b)) {
             self.skip(number, line, RECORD);
         }

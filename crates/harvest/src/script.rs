@@ -1,5 +1,5 @@
-//! Scripts that make MIOpen tune for MIOpenDriver's commands, one after another,
-//! and can be resumed.
+//! How MIOpen is made to tune: by scripts for MIOpenDriver's commands, one after another,
+//! which can be resumed, or by the environment of a program that tunes for its own computations.
 
 use std::fmt::Write as _;
 
@@ -131,4 +131,53 @@ fi
 ",
     );
     text
+}
+
+/// A variable, and the value that it must have; `None` if it must be unset.
+pub type Setting = (&'static str, Option<String>);
+
+/// Variables that control MIOpen's search.
+const SEARCH: [&str; 3] = ["MIOPEN_FIND_ENFORCE", "MIOPEN_FIND_MODE", "MIOPEN_FIND_MODE_FUSION"];
+
+/// Variables that would prevent MIOpen from searching, from recording the
+/// result, or from keeping compiled kernels.
+const IN_THE_WAY: [&str; 4] = [
+    "MIOPEN_DEBUG_DISABLE_FIND_DB",
+    "MIOPEN_DEBUG_FIND_ONLY_SOLVER",
+    "MIOPEN_DEBUG_FORCE_IMMED_MODE_FALLBACK",
+    "MIOPEN_DISABLE_CACHE",
+];
+
+/// The environment that a program needs so that MIOpen tunes and writes the
+/// results to the databases in that directory.
+///
+/// Both ways tune each problem once that the user's databases lack. Exhaustive
+/// tuning also ignores the installed databases: neither their records nor the
+/// models beside them prevent a search. Installed kdbs are not found either, so
+/// kernels are compiled.
+///
+/// Source: ROCm/MIOpen, docs/conceptual/tuningdb.rst, "Incremental tuning" and
+/// "Exhaustive tuning"; find_db.hpp and find_controls.hpp at 2d1fd997a.
+#[must_use]
+pub fn settings(tuning: Tuning, databases: &str) -> Vec<Setting> {
+    let set = |name, value: &str| (name, Some(value.to_owned()));
+    let [enforce, mode, fusion_mode] = SEARCH;
+    let mut settings = vec![set(enforce, "3"), unset(mode), unset(fusion_mode)];
+    if tuning == Tuning::Exhaustive {
+        settings.push(set("MIOPEN_SYSTEM_DB_PATH", databases));
+    }
+    settings.push(set("MIOPEN_USER_DB_PATH", databases));
+    settings.extend(IN_THE_WAY.map(unset));
+    settings
+}
+
+/// Undoes [`settings`]. The directory of the user's databases stays set, since
+/// the results are in it.
+#[must_use]
+pub fn unsettings() -> Vec<Setting> {
+    SEARCH.into_iter().chain(["MIOPEN_SYSTEM_DB_PATH"]).map(unset).collect()
+}
+
+fn unset(name: &'static str) -> Setting {
+    (name, None)
 }

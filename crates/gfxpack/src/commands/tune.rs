@@ -33,14 +33,14 @@ fn environment(args: &TuneEnv, output: &Output) -> Result {
     };
     let dir = display(&dir);
     let settings = match args.mode {
-        Some(tuning) => gfxpack_harvest::settings(tuning, &dir),
-        None => gfxpack_harvest::unsettings(),
+        Some(tuning) => script::settings(tuning, &dir),
+        None => script::unsettings(),
     };
-    for setting in settings {
-        message!(output, "tune-variable", { "name": setting.name, "value": setting.value });
-        output.text(&match &setting.value {
-            Some(value) => args.shell.export(setting.name, &args.shell.quote(value)),
-            None => args.shell.unset(setting.name),
+    for (name, value) in settings {
+        message!(output, "tune-variable", { "name": name, "value": value });
+        output.text(&match &value {
+            Some(value) => args.shell.export(name, &args.shell.quote(value)),
+            None => args.shell.unset(name),
         });
     }
     Ok(())

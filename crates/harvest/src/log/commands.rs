@@ -5,7 +5,7 @@ use std::fmt;
 
 use memchr::memmem;
 
-use super::line_fault::{BEGIN, LineError, MAX_LINE_BYTES};
+use super::{BEGIN, LineError, MAX_LINE_BYTES};
 
 const DRIVER: &[u8] = DriverCommand::PROGRAM.as_bytes();
 
@@ -242,25 +242,20 @@ impl Joined {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lines::Lines;
     use super::*;
 
-    fn parsed(text: &str, piece: usize) -> Vec<(u64, Result<String, LineError>)> {
+    fn parsed(text: &str) -> Vec<(u64, Result<String, LineError>)> {
         let mut parsed = Vec::new();
         let mut each = |number, line: &[u8], cut| {
             for command in DriverCommand::in_line(line, cut) {
                 parsed.push((number, command.map(|command| command.to_string())));
             }
         };
-        let (mut lines, mut joined) = (Lines::all(), Joined::default());
+        let mut joined = Joined::default();
         let begins = |line: &[u8]| memmem::find(line, DRIVER).is_some();
-        let mut join = |number, line: &[u8], cut| {
-            joined.push((number, line, cut), begins, &mut each);
-        };
-        for piece in text.as_bytes().chunks(piece) {
-            lines.push(piece, &mut join);
+        for (number, line) in (1..).zip(text.split('\n')) {
+            joined.push((number, line.as_bytes(), false), begins, &mut each);
         }
-        assert_eq!(lines.finish(&mut join), text.lines().count() as u64);
         joined.finish(&mut each);
         parsed
     }
@@ -269,7 +264,7 @@ mod tests {
     fn check(line: &str, expected: &[Result<&str, LineError>]) {
         let expected: Vec<_> =
             expected.iter().map(|parsed| (1, parsed.clone().map(str::to_owned))).collect();
-        assert_eq!(parsed(line, usize::MAX), expected, "{line}");
+        assert_eq!(parsed(line), expected, "{line}");
     }
 
     #[test]
@@ -338,17 +333,6 @@ mod tests {
             "MIOpenDriver conv -n 1 && ./bin/MIOpenDriver pool -n 2;/x/MIOpenDriver lrn -n $N",
             &[Ok("conv -n 1"), Ok("pool -n 2"), Err(LineError::COMMAND)],
         );
-    }
-
-    #[test]
-    fn the_size_of_the_pieces_does_not_matter() {
-        let text = "a\n./bin/MIOpenDriver conv -n 1\n\n./bin/MIOpenDriver conv -n 2\nb\n\
-                    ./bin/MIOpenDriver conv -n 3 |\n./bin/MIOpenDriver pool -n 4";
-        let whole = parsed(text, usize::MAX);
-        assert_eq!(whole.len(), 4);
-        for size in 1..text.len() {
-            assert_eq!(parsed(text, size), whole, "{size}");
-        }
     }
 
     #[test]

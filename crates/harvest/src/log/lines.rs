@@ -2,8 +2,8 @@
 
 use memchr::{memchr_iter, memchr2, memmem, memrchr2};
 
-use super::line_fault::{BEGIN, MAX_LINE_BYTES};
 use super::text::{Text, begin, unwrapped, without_written_escapes};
+use super::{BEGIN, MAX_LINE_BYTES};
 
 /// The lines with a mark of a text that is read in pieces of any size: in UTF-8 or UTF-16, with any
 /// line ends, coloured, in JSON. Memory is bounded by the longest line, of which
@@ -15,7 +15,7 @@ pub struct Lines {
     /// Number of newlines so far.
     count: u64,
     /// The beginning of an incomplete line.
-    pub(super) carry: Vec<u8>,
+    carry: Vec<u8>,
     /// Whether that line was longer than the kept part.
     cut: bool,
     /// Whether there is text after the last newline.

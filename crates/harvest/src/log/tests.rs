@@ -9,15 +9,16 @@ type Told = Vec<(u64, Result<(Event, KernelKey), LineError>)>;
 
 fn parsed<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Told {
     let mut parsed = Vec::new();
-    let mut each = |record: LogRecord<'_>| {
-        let message = record.message.map(|message| (message.event, message.key()));
-        parsed.push((record.line, message));
+    let mut each = |number, line: &[u8], cut| {
+        for (_, message) in Message::in_line(line, cut) {
+            parsed.push((number, message.map(|message| (message.event, message.key()))));
+        }
     };
-    let mut log = Log::default();
+    let mut lines = Lines::with(Message::MARK);
     for piece in pieces {
-        log.push(piece, &mut each);
+        lines.push(piece, &mut each);
     }
-    log.finish(&mut each);
+    lines.finish(&mut each);
     parsed
 }
 
@@ -62,17 +63,7 @@ fn names_are_parsed_in_the_styles_of_all_releases() {
     check("\"a.cl.obj\"; args: ", "a.cl.obj");
     let md5 = "93b885adfe0da089cdf634904fd59f71.o";
     check(&format!("{md5} size=1234; args: "), md5);
-}
-
-#[test]
-fn a_size_in_digits_is_not_part_of_the_name() {
-    let mut names = Vec::new();
-    for name in ["93b885adfe0da089cdf634904fd59f71.o size=12", "a.cl.o size=x", "a.cl.o"] {
-        let line = format!("MIOpen(HIP): I [SaveBinary] Saving binary for: {name}; args: {ARGS}\n");
-        let mut each = |record: LogRecord<'_>| names.push(record.message.unwrap().name.to_owned());
-        Log::default().push(line.as_bytes(), &mut each);
-    }
-    assert_eq!(names, ["93b885adfe0da089cdf634904fd59f71.o", "a.cl.o size=x", "a.cl.o"]);
+    check("a.cl.o size=x; args: ", "a.cl.o size=x");
 }
 
 #[test]
@@ -142,19 +133,14 @@ fn arguments_are_kept_byte_for_byte() {
 }
 
 #[test]
-fn features_are_of_old_keys_and_end_whole() {
-    for device in ["gfx90a:sramecc+:xnack-", "gfx906:xnack+", "gfx11-generic", "gfx9-4-generic"] {
-        assert_eq!(split_device(&format!(" -DX -mcpu={device}")), Some(device));
+fn the_device_is_the_last_one_named_with_whole_features() {
+    for device in ["gfx90a", "gfx1100", "gfx90a:sramecc+:xnack-", "gfx11-generic", "gfx9-4-generic"]
+    {
+        assert_eq!(split_device(&format!(" -mcpu=gfx900 -DX -mcpu={device}")), Some(device));
     }
     for cut in ["gfx90a:", "gfx90a:sramecc", "gfx90a:sramecc+:xn", "gfx11-gene", "gfx-generic"] {
         assert_eq!(split_device(&format!(" -mcpu={cut}")), None, "{cut}");
     }
-}
-
-#[test]
-fn the_device_is_the_last_one_named() {
-    assert_eq!(split_device(" -mcpu=gfx900 -DX -mcpu=gfx90a"), Some("gfx90a"));
-    assert_eq!(split_device(" -mcpu=gfx1100"), Some("gfx1100"));
     assert_eq!(split_device(" --mlir"), None);
 }
 
@@ -199,6 +185,8 @@ fn damaged_lines_are_errors() {
     let mut bytes = line("\"a.cl.o\"; args:  -mcpu=gfx906").into_bytes();
     bytes[70] = 0xff;
     assert_eq!(parsed([&bytes[..]]), [(1, Err(LineError::NOT_UTF8))]);
+    let cut = line("\"a.cl.o\"; args:  -DA=1");
+    assert_eq!(Message::in_line(cut.as_bytes(), true)[0].1, Err(LineError::too_long()));
 }
 
 #[test]
@@ -215,26 +203,6 @@ fn interleaved_lines_never_give_a_wrong_key() {
     assert_eq!(parsed([line.as_bytes()]), [spoiled()]);
     let line = format!("MIOpen(HIP): Info2 [Prep{message}{ARGS}\n");
     assert_eq!(parsed([line.as_bytes()]), [whole()]);
-}
-
-#[test]
-fn a_line_without_end_takes_no_more_memory_than_the_limit() {
-    let begin = b"MIOpen(HIP): Info2 [LoadBinary] Loading binary for: a.cl.o; args:  -DA=";
-    let mut parsed = Vec::new();
-    let mut each = |record: LogRecord<'_>| parsed.push((record.line, record.message.map(|_| ())));
-    let mut log = Log::default();
-    log.push(begin, &mut each);
-    for _ in 0..64 {
-        log.push(&[b'x'; 1 << 16], &mut each);
-        assert!(log.lines.carry.capacity() <= 2 * MAX_LINE_BYTES);
-    }
-    log.push(b"\n\n", &mut each);
-    log.push(
-        b"MIOpen(HIP): I [SaveBinary] Saving binary for: a.s.o; args:  -mcpu=gfx906",
-        &mut each,
-    );
-    log.finish(&mut each);
-    assert_eq!(parsed, [(1, Err(LineError::too_long())), (3, Ok(()))]);
 }
 
 /// Text like that of a log, some of it broken.

@@ -8,19 +8,8 @@ use serde_json::Value;
 
 /// The names under which programs keep a line in JSON, or an object with it: docker, journald,
 /// loggers, log services.
-const FIELDS: [&str; 11] = [
-    "log",
-    "message",
-    "MESSAGE",
-    "msg",
-    "text",
-    "line",
-    "event",
-    "body",
-    "textPayload",
-    "jsonPayload",
-    "@message",
-];
+const FIELDS: &str =
+    "log message MESSAGE msg text line event body textPayload jsonPayload @message";
 /// The beginning of a line of a harvest, which is no text in JSON.
 const KEY: &[u8] = b"{\"kernel_name\"";
 /// How programs write the character ESC, up to the bracket after it.
@@ -164,7 +153,7 @@ fn field(value: &Value, mark: &[u8]) -> Option<Vec<u8>> {
             let byte = |value: &Value| u8::try_from(value.as_u64()?).ok();
             bytes.iter().map(byte).collect::<Option<_>>()?
         }
-        _ => return FIELDS.iter().find_map(|name| field(value.get(name)?, mark)),
+        _ => return FIELDS.split(' ').find_map(|name| field(value.get(name)?, mark)),
     };
     memmem::find(&text, mark).map(|_| text)
 }

@@ -185,18 +185,6 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_lines_of_the_program_are_shown_at_once() {
-        let mut filter = Filter::new(4, true);
-        let mut shown = Vec::new();
-        filter.push(b"name? MIO", &mut |text| shown.extend_from_slice(text));
-        assert_eq!(shown, b"name? ");
-        filter.push(b"pen(HIP): Info2 [F]", &mut |text| shown.extend_from_slice(text));
-        filter.push(b" x\nM", &mut |text| shown.extend_from_slice(text));
-        filter.finish(&mut |text| shown.extend_from_slice(text));
-        assert_eq!(shown, b"name? M");
-    }
-
-    #[test]
     fn a_message_without_end_takes_no_more_memory_than_the_limit() {
         let mut filter = Filter::new(4, true);
         filter.push(b"MIOpen(HIP): Info2 [F] ", &mut |_| ());

@@ -1,13 +1,11 @@
 //! The same keys from every source and with every option.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use gfxpack_harvest::ContentKind;
 use gfxpack_harvest::LineError;
 use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::{Counts, KeyRecord};
-use proptest::prelude::*;
 
 use crate::support::{harvested, kdb, key, keys_of, line, log, packed};
 
@@ -137,42 +135,4 @@ fn unusable_lines_are_counted() {
     let (_directory, path) = written("keys", text.as_bytes());
     let (records, reports) = harvested(&[path]);
     assert_eq!((records.len(), reports[0].used, reports[0].skipped.lines()), (3, 6, 0));
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
-
-    /// Whatever the number of files, a harvest equals a plain map.
-    #[test]
-    fn the_number_of_files_does_not_change_the_result(
-        numbers in prop::collection::vec(0_u64..40, 1..300),
-        files in 1_usize..5,
-    ) {
-        let directory = tempfile::tempdir().unwrap();
-        let mut expected: BTreeMap<KernelKey, Counts> = BTreeMap::new();
-        let mut texts = vec![String::new(); files];
-        for (at, number) in numbers.iter().enumerate() {
-            let key = key(*number, "gfx906");
-            let verb = ["Loading", "Found", "Missed", "Saving"][at % 4];
-            let counts = expected.entry(key.clone()).or_default();
-            match verb {
-                "Loading" => counts.seen += 1,
-                "Found" => counts.hits += 1,
-                "Missed" => counts.misses += 1,
-                _ => counts.saved += 1,
-            }
-            texts[at % files].push_str(&line(verb, &key, at as u64));
-        }
-        for (number, text) in texts.iter().enumerate() {
-            std::fs::write(directory.path().join(number.to_string()), text).unwrap();
-        }
-        let (records, _) = harvested(&[directory.path().into()]);
-        let lines: String =
-            records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect();
-        let path = directory.path().join("keys.jsonl");
-        std::fs::write(&path, lines).unwrap();
-        prop_assert_eq!(&harvested(&[path]).0, &records);
-        let found: Vec<_> = records.into_iter().map(|record| (record.key, record.counts)).collect();
-        prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
-    }
 }
