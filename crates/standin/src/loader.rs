@@ -7,9 +7,6 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 /// Loads a library, with these flags of `dlopen`.
-///
-/// # Errors
-/// The loader's message.
 pub fn load_library(path: &Path, flags: c_int) -> Result<*mut c_void, String> {
     let path = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
     // SAFETY: only the library's own initialisation runs.

@@ -8,8 +8,8 @@ use std::slice;
 
 use super::query::Column;
 use super::real::{Callback, RealSqlite};
-use super::state::{KernelDatabases, REAL, mode};
 use super::statement::{Connection, DONE, NONE, OK, Owner, Statement, into_raw};
+use super::{KernelDatabases, REAL, mode};
 use crate::record::{Event, record};
 
 const CANTOPEN: c_int = 14;

@@ -48,8 +48,6 @@ interface! {
 }
 
 impl RealSqlite {
-    /// # Errors
-    /// The loader's message, if the library or one of its functions is missing.
     pub(super) fn load(library: &Path) -> Result<Self, String> {
         // It finds its own functions before this program's of the same names.
         let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND;

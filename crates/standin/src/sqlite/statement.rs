@@ -10,7 +10,7 @@ use md5::{Digest as _, Md5};
 
 use super::query::{Column, Lookup};
 use super::real::{Db, Stmt};
-use super::state::{KernelDatabases, REAL, answer, is_withheld, mode, set_last_found};
+use super::{LAST_FOUND, REAL, answer, answers_missing, is_withheld};
 use crate::code_object::{STAND_IN_BYTES, stand_in};
 use crate::record::{Event, record};
 
@@ -97,11 +97,11 @@ impl Statement {
         let Some(lookup) = self.lookup.as_ref().filter(|_| first) else { return result };
         if result == ROW {
             record(Event::Found(&lookup.key));
-            set_last_found(Some(Arc::new(lookup.key.clone())));
+            LAST_FOUND.set(Some(Arc::new(lookup.key.clone())));
         } else if result == DONE && self.owner == Some(Owner::System) {
             record(Event::Missed(&lookup.key));
-            set_last_found(None);
-            if mode() == KernelDatabases::RealThenAnswered && !is_withheld(&lookup.key) {
+            LAST_FOUND.set(None);
+            if answers_missing() && !is_withheld(&lookup.key) {
                 self.row = Some(Row::answering(lookup));
                 return ROW;
             }
