@@ -80,9 +80,6 @@ pub fn loaded_by(id: &TargetId) -> TargetId {
 /// Checks that a device can load the bytes. Used for what a compiler made
 /// before it is kept, and for every row of a kdb, with the result of
 /// [`loaded_by`] for the kdb's target.
-///
-/// # Errors
-/// [`UnfitError`] if it can't.
 pub fn check(bytes: &[u8], device: &TargetId) -> Result<(), UnfitError> {
     let found = targets(bytes)?;
     if found.iter().any(|target| target.serves(device)) {
@@ -93,9 +90,6 @@ pub fn check(bytes: &[u8], device: &TargetId) -> Result<(), UnfitError> {
 }
 
 /// The same for bytes that go into a kdb of `target`; checks their size too.
-///
-/// # Errors
-/// [`UnfitError`] if they are too large, or its devices can't load them.
 pub fn check_for_kdb(bytes: &[u8], target: &TargetId) -> Result<(), UnfitError> {
     let size = bytes.len() as u64;
     if size > MAX_BYTES {
@@ -112,17 +106,11 @@ pub fn begins(bytes: &[u8]) -> bool {
 
 /// The gfx targets of the code in the bytes: one for an ELF code object, one
 /// per device entry for an offload bundle.
-///
-/// # Errors
-/// [`CodeObjectError`] if the bytes are neither, or truncated.
 pub fn targets(bytes: &[u8]) -> Result<Vec<TargetId>, CodeObjectError> {
     Ok(elf_files(bytes)?.into_iter().map(|(target, _)| target).collect())
 }
 
 /// The ELF code objects in the bytes, each with its gfx target.
-///
-/// # Errors
-/// As [`targets`].
 pub fn elf_files(bytes: &[u8]) -> Result<Vec<(TargetId, &[u8])>, CodeObjectError> {
     if bytes.starts_with(ELF_MAGIC) {
         return Ok(vec![(elf_target(bytes)?, bytes)]);

@@ -198,9 +198,42 @@ pub fn io_hint(error: &io::Error) -> &'static str {
     }
 }
 
+/// An error with its causes, on one line.
+#[must_use]
+pub fn in_full(error: &dyn StdError) -> String {
+    with_causes(error.to_string(), error)
+}
+
+/// `text` followed by the error's causes. A cause is left out if the message
+/// before it already ends with it, as in some libraries.
+#[must_use]
+pub fn with_causes(mut text: String, error: &dyn StdError) -> String {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_cause_is_mentioned_once() {
+        let error = |text| Error::without_hint(ErrorKind::Internal, text);
+        let refused = |text| error(text).caused_by(error("refused"));
+        let page = error("no page").caused_by(refused("no answer: refused"));
+        assert_eq!(in_full(&page), "no page: no answer: refused");
+        assert_eq!(with_causes("a".to_owned(), &page), "a: no answer: refused");
+        assert_eq!(in_full(&error("alone")), "alone");
+        assert_eq!(in_full(&refused("no file `refused.txt`")), "no file `refused.txt`: refused");
+    }
 
     #[test]
     fn a_missing_path_is_the_users_fault_and_a_full_disk_is_not() {

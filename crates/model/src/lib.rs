@@ -17,7 +17,6 @@ pub mod compiler;
 pub mod date;
 pub mod digest;
 mod error;
-mod error_text;
 mod ids;
 mod install_layout;
 mod kernel_file_format;
@@ -34,8 +33,7 @@ mod serialized;
 mod target;
 
 pub use digest::Digest;
-pub use error::{Error, ErrorKind, Result, io_hint, is_no_such_path};
-pub use error_text::{in_full, with_causes};
+pub use error::{Error, ErrorKind, Result, in_full, io_hint, is_no_such_path, with_causes};
 pub use ids::{JobId, KdbId, SourceId, ToolchainId};
 pub use install_layout::InstallLayout;
 pub use kernel_file_format::{KernelFileFormat, target_of_kdb};

@@ -303,9 +303,6 @@ impl FromStr for Target {
     /// Parses every spelling in use: `gfx90a`, `gfx90a@104`,
     /// `gfx90a:xnack+@104`, and MIOpen's `gfx906_60`, `gfx90a68`,
     /// `gfx90a_xnack68`.
-    ///
-    /// # Errors
-    /// [`TargetError`] with the part that could not be parsed.
     fn from_str(text: &str) -> Result<Self, TargetError> {
         let processor = split_processor(text)?;
         let mut rest = &text[processor.len()..];

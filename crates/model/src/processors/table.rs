@@ -1,7 +1,7 @@
 //! The table of processors: one entry each, in the order of
 //! [`PROCESSORS`](super::PROCESSORS).
 
-use super::processor::Processor;
+use super::Processor;
 
 const fn p(
     name: &'static str,
