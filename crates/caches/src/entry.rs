@@ -73,9 +73,6 @@ impl Scan {
 impl CacheDirectory {
     /// Scans the directory, and changes nothing. Entries that vanish during the
     /// scan are left out.
-    ///
-    /// # Errors
-    /// If the directory exists but can't be read.
     pub fn scan(&self) -> io::Result<Scan> {
         let directory = match fs::read_dir(&self.dir) {
             Ok(directory) => directory,

@@ -1,8 +1,9 @@
 //! Which entries are removed, and which are kept.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -199,27 +200,25 @@ fn the_listed_home_directory_is_kept_too() {
     assert_eq!(user.clear("pocl", &cleaner), ["other/PP: unsafe"]);
 }
 
-/// A child process that has a database open, in a mode and state, until
-/// dropped.
+/// A process that has a database open, in a mode and state, until dropped.
 struct Holder(Child);
 
 impl Holder {
-    fn new(path: &str, statements: &str) -> Self {
-        let mut child = this_binary()
-            .args([
-                "--ignored",
-                "--exact",
-                "clear::child_process_that_holds_a_database",
-                "--nocapture",
-            ])
-            .env(HELD_BY_CHILD, format!("{path}\n{statements}"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the test's own binary starts");
+    #[expect(clippy::disallowed_methods, reason = "a test needs another process")]
+    fn new(path: &Path, statements: &str) -> Self {
+        let script = "import sqlite3, sys\n\
+                      db = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+                      rows = [db.execute(one).fetchall() for one in sys.argv[2].split(';')]\n\
+                      print('held', flush=True)\n\
+                      sys.stdin.read()";
+        let mut python = Command::new("python3");
+        python.args(["-c", script]).arg(path).arg(statements);
+        let mut child =
+            python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3 starts");
+        let mut line = String::new();
         let stdout = child.stdout.as_mut().expect("piped");
-        let mut lines = BufReader::new(stdout).lines().map(|line| line.expect("read"));
-        assert!(lines.any(|line| line == HELD));
+        BufReader::new(stdout).read_line(&mut line).expect("read");
+        assert_eq!(line, "held\n");
         Self(child)
     }
 }
@@ -231,33 +230,6 @@ impl Drop for Holder {
     }
 }
 
-/// Variable that passes the database and the statements to the child.
-const HELD_BY_CHILD: &str = "GFXPACK_CACHES_TEST_CHILD";
-/// Printed by the child once it holds the database.
-const HELD: &str = "the database is held";
-
-#[expect(clippy::disallowed_methods, reason = "a test needs another process")]
-fn this_binary() -> Command {
-    Command::new(std::env::current_exe().expect("a test knows its program"))
-}
-
-#[test]
-#[ignore = "the child of other tests, started in a process of its own"]
-#[expect(clippy::disallowed_methods, reason = "how a test's own child is told what to do")]
-fn child_process_that_holds_a_database() {
-    let arguments = std::env::var(HELD_BY_CHILD).expect("started by another test");
-    let (path, statements) = arguments.split_once('\n').expect("two lines");
-    let database = rusqlite::Connection::open(path).expect("opens");
-    for statement in statements.split(';') {
-        let mut statement = database.prepare(statement).expect(statement);
-        let mut rows = statement.query(()).expect("runs");
-        while rows.next().expect("reads").is_some() {}
-    }
-    // On its own line, whatever the test harness has printed before.
-    std::io::stdout().write_all(format!("\n{HELD}\n").as_bytes()).expect("written");
-    std::io::stdin().read_line(&mut String::new()).expect("ends");
-}
-
 #[test]
 fn databases_are_kept_as_long_as_they_are_in_use() {
     let open_only = "CREATE TABLE t (x)";
@@ -267,7 +239,7 @@ fn databases_are_kept_as_long_as_they_are_in_use() {
         let user = User::new();
         let path = user.at(UKDB);
         fs::create_dir_all(path.parent().expect("a directory")).expect("made");
-        let holder = Holder::new(path.to_str().expect("UTF-8"), statements);
+        let holder = Holder::new(&path, statements);
         let kept = user.clear("miopen", &user.cleaner());
         assert_eq!(kept, ["home/.cache/miopen/3.3.0.: live"], "{statements}");
         assert!(path.exists());
@@ -285,6 +257,6 @@ fn a_database_opened_after_the_list_was_made_is_kept_by_its_lock() {
     // Before any process had it open: only the lock shows it.
     let cleaner = user.cleaner();
     let logged = "PRAGMA journal_mode=WAL;CREATE TABLE t (x)";
-    let _holder = Holder::new(path.to_str().expect("UTF-8"), logged);
+    let _holder = Holder::new(&path, logged);
     assert_eq!(user.clear("miopen", &cleaner), ["home/.cache/miopen/3.3.0.: live"]);
 }
