@@ -128,8 +128,6 @@ const NEEDS: &[Need] = &[
 ];
 
 impl Bench {
-    /// # Errors
-    /// If something is missing, can't be built, or fails.
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         setup::ensure(sh, NEEDS, self.setup)?;
         sh.change_dir(root());

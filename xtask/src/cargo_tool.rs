@@ -30,9 +30,6 @@ impl CargoTool {
     }
 
     /// Makes sure that the program is installed, and returns its path.
-    ///
-    /// # Errors
-    /// Without `install`, if the program is missing; with it, if installing fails.
     pub(crate) fn ensure(&self, sh: &Shell, install: bool) -> anyhow::Result<PathBuf> {
         let (program, dir) = (self.program(), self.dir());
         if !program.is_file() {

@@ -23,8 +23,6 @@ pub(crate) struct Ci {
 }
 
 impl Ci {
-    /// # Errors
-    /// The error of the first step that fails.
     pub(crate) fn run(&self, sh: &Shell) -> anyhow::Result<()> {
         test::ensure_tools(sh, self.setup)?;
         sh.change_dir(root());

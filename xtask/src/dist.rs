@@ -148,18 +148,12 @@ impl Dist {
 }
 
 /// Makes sure that everything needed to build and check a release is installed.
-///
-/// # Errors
-/// Without `install`, if a tool is missing; with it, if installing fails.
 pub(crate) fn ensure_tools(sh: &Shell, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, &[NEEDS, TOOL_NEEDS, &[LINTIAN], rpm::NEEDS].concat(), install)?;
     CARGO_DEB.ensure(sh, install).map(drop)
 }
 
 /// gfxpack and its libraries as released: the source tarball, .debs and .rpms.
-///
-/// # Errors
-/// If a tool is missing, a build fails, or a package breaks Debian's policy.
 pub(crate) fn own_packages(sh: &Shell, root: &Path, install: bool) -> anyhow::Result<Vec<PathBuf>> {
     let mut made = tool(sh, root, install)?;
     let tarball = source::write(sh, root)?;

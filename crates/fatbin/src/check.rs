@@ -94,9 +94,6 @@ impl<'a> Checker<'a> {
     }
 
     /// Looks at a file. What can't be understood is a gap too.
-    ///
-    /// # Errors
-    /// If the file can't be read.
     pub fn file(&mut self, path: &Path, file: &File) -> Result<(), Error> {
         self.name(path);
         match self.look(path, file) {

@@ -74,9 +74,6 @@ impl<'a> Slimmer<'a> {
 
     /// Writes the file without what other GPUs need to `out`, which is empty; `false` if it stays
     /// as it is: then what was written to `out` is of no use.
-    ///
-    /// # Errors
-    /// If a file can't be read or written.
     pub fn file(&mut self, path: &Path, file: &File, out: &File) -> Result<bool, Error> {
         let size = Bytes::of(file)?.size;
         match slim(file, out, self.targets) {

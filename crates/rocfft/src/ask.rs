@@ -131,9 +131,6 @@ pub struct CheckReport {
 
 /// Has a library create these plans with the installed kernels, and reports kernels that it does
 /// not find.
-///
-/// # Errors
-/// As [`ask`].
 pub fn check(
     plans: &[FftPlan],
     installed: InstalledCache<'_>,

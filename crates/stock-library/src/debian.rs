@@ -22,9 +22,6 @@ impl Library {
     /// The packages of Debian's archive for a library: its own, those of the same version that
     /// belong to it, and those of the libraries that it needs and that have no stand-in. The choice
     /// for the same lists is stored.
-    ///
-    /// # Errors
-    /// As [`Self::locate`].
     pub fn choose(
         product: &'static Product,
         archive: &Archive<'_>,
@@ -58,9 +55,6 @@ impl Library {
 
     /// The library in pinned packages. If the archive does not have one of them any more, the
     /// suite's newest packages are used, and `archive` reports a warning.
-    ///
-    /// # Errors
-    /// As [`Self::locate`].
     pub fn pinned(product: &'static Product, lock: &Lock, archive: &Archive<'_>) -> Result<Self> {
         let architecture = archive.architecture()?;
         let suite = &lock.suite;

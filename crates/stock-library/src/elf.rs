@@ -51,9 +51,6 @@ pub struct ElfFile {
 
 impl ElfFile {
     /// Opens a file.
-    ///
-    /// # Errors
-    /// The error of the file system.
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(|source| {
             Error::internal(format!("failed to read `{}`", path.display()), HINT).caused_by(source)

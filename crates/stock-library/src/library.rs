@@ -44,9 +44,6 @@ impl Library {
     ///
     /// If a tree contains a dynamic loader, loader and libraries of that tree are used; otherwise
     /// those of the system, after the libraries of the tree.
-    ///
-    /// # Errors
-    /// If there is none, or if it is not for this machine.
     pub fn locate(
         product: &'static Product,
         source: &LibrarySource,
@@ -73,9 +70,6 @@ impl Library {
     }
 
     /// The installed library, as [`Self::locate`] finds it.
-    ///
-    /// # Errors
-    /// As [`Self::locate`].
     pub fn installed(product: &'static Product, rocm: Option<&Path>) -> Result<Self> {
         if let Some((file, dir)) = tree::installed_file(product, rocm) {
             return Self::at(product, &file, Some(&dir));
@@ -100,9 +94,6 @@ impl Library {
     }
 
     /// The library at `path`, in the tree below `root` if that is known.
-    ///
-    /// # Errors
-    /// As [`Self::locate`].
     pub fn at(product: &'static Product, path: &Path, root: Option<&Path>) -> Result<Self> {
         let file = path.canonicalize().map_err(io_error(path))?;
         let root = match root {
@@ -122,9 +113,6 @@ impl Library {
     }
 
     /// The libraries and symbols that it needs, and those that are missing.
-    ///
-    /// # Errors
-    /// For a library that can't be read.
     pub fn needs(&self) -> Result<Needs> {
         Needs::of_file(&self.file, &self.search_path)
     }

@@ -56,9 +56,6 @@ pub struct Needs {
 impl Needs {
     /// The needs of a file, a library or a program. `search_path` is searched before the system's
     /// directories.
-    ///
-    /// # Errors
-    /// For a file that can't be read.
     pub fn of_file(file: &Path, search_path: &[PathBuf]) -> Result<Self> {
         let mut needs = Self::default();
         let object = ElfFile::open(file)?.shared_object()?;

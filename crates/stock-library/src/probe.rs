@@ -43,9 +43,6 @@ pub struct ProbeDirectory {
 impl ProbeDirectory {
     /// For the probe, or for a program that needs libraries of its own. In memory if there is room,
     /// otherwise below `scratch`.
-    ///
-    /// # Errors
-    /// If the library or the program can't be read, or the directory not be written.
     pub fn create(
         product: &'static Product,
         library: &Library,
@@ -78,9 +75,6 @@ impl ProbeDirectory {
     }
 
     /// Creates a directory in it.
-    ///
-    /// # Errors
-    /// The error of the file system.
     pub fn create_dir(&self, name: &str) -> Result<PathBuf> {
         let path = self.path().join(name);
         fs::create_dir(&path).map_err(self.product.scratch(&path))?;
@@ -88,9 +82,6 @@ impl ProbeDirectory {
     }
 
     /// Calls `start` such that what it starts may write only into this directory.
-    ///
-    /// # Errors
-    /// The errors of `start`, and if no thread can be made.
     pub fn confined<T: Send>(&self, start: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
         confined(&[self.path().to_owned()], start)
     }
@@ -129,9 +120,6 @@ impl ProbeDirectory {
 }
 
 /// Starts a program in a process group of its own, with bounded memory.
-///
-/// # Errors
-/// The system's error.
 pub fn spawn(command: &mut Command) -> io::Result<Group> {
     let group = Group::new(command.process_group(0).spawn()?);
     group.limit_memory();
@@ -151,9 +139,6 @@ pub struct ProbeProcess {
 
 impl ProbeProcess {
     /// Starts the probe at `path` by a `command` of `directory`.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn start(path: &Path, mut command: Command, directory: ProbeDirectory) -> Result<Self> {
         let product = directory.product;
         let (socket, theirs) = UnixStream::pair().map_err(product.not_started(path))?;
@@ -166,9 +151,6 @@ impl ProbeProcess {
     }
 
     /// Tells the probe to load the library for a device, with additional lines of settings.
-    ///
-    /// # Errors
-    /// The system's error, if the probe has ended.
     pub fn load(
         &self,
         library: &Library,
@@ -230,9 +212,6 @@ impl ProbeProcess {
     }
 
     /// Waits for the end of the process.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn wait(&mut self) -> Result<ExitStatus> {
         self.group.wait().map_err(self.directory.product.not_started(&self.path))
     }
@@ -268,9 +247,6 @@ pub struct DeadlineReader<'a> {
 
 impl<'a> DeadlineReader<'a> {
     /// For a socket of this process.
-    ///
-    /// # Errors
-    /// The system's error.
     pub fn new(
         socket: &'a UnixStream,
         deadline: Instant,

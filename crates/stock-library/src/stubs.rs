@@ -23,9 +23,6 @@ const DYNAMIC: u64 = 16;
 const PAGE: u64 = 0x10000;
 
 /// Writes an empty library for each soname, and returns their paths.
-///
-/// # Errors
-/// The error of the file system.
 pub(crate) fn write_stubs(
     directory: &Path,
     machine: u16,

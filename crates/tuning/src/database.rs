@@ -52,9 +52,6 @@ impl Database {
     /// Reads what MIOpen would use of the file: the first of several records
     /// with one key. `see` is called with each fault and the number of its
     /// line.
-    ///
-    /// # Errors
-    /// If it is not a text file.
     pub fn read(
         path: &Path,
         kind: DatabaseKind,
@@ -120,17 +117,11 @@ impl Database {
 
     /// Writes the text: records in the order of their keys, solvers in the
     /// order of their names, each line with a final newline.
-    ///
-    /// # Errors
-    /// Errors of `out`.
     pub fn write_to(&self, out: &mut impl Write) -> io::Result<()> {
         self.records.iter().try_for_each(|(key, solvers)| writeln!(out, "{}", line(key, solvers)))
     }
 
     /// Writes the file, completely or not at all.
-    ///
-    /// # Errors
-    /// The file or directory that can't be written, with the system's error.
     pub(crate) fn save(&self, path: &Path) -> Result {
         let write = || {
             let mut file = NewFile::beside(path)?;

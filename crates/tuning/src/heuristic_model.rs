@@ -51,9 +51,6 @@ impl ModelName {
 
 /// Checks that MIOpen can load a model: that it is JSON. Memory does not grow
 /// with its size.
-///
-/// # Errors
-/// The problem, as text.
 pub fn check_model(path: &Path) -> Result<(), String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     serde_json::from_reader::<_, IgnoredAny>(BufReader::new(file))

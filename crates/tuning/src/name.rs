@@ -119,9 +119,6 @@ impl DatabaseName {
     }
 
     /// As [`Self::from_path`].
-    ///
-    /// # Errors
-    /// If it is not a name of MIOpen's databases.
     pub fn of_file(path: &Path) -> Result<Self> {
         Self::from_path(path).ok_or_else(|| Self::unknown(path))
     }

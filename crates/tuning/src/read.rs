@@ -36,9 +36,6 @@ pub struct RecordReader<R> {
 
 impl RecordReader<BufReader<File>> {
     /// Reads a file.
-    ///
-    /// # Errors
-    /// If it is not a text file.
     pub fn open(path: &Path, kind: DatabaseKind) -> Result<Self> {
         Ok(Self::new(open(path, Storage::Text)?, kind))
     }
@@ -51,9 +48,6 @@ impl<R: BufRead> RecordReader<R> {
     }
 
     /// The next line; `None` at the end.
-    ///
-    /// # Errors
-    /// The errors of the input.
     pub fn next_line(&mut self) -> io::Result<Option<Line>> {
         loop {
             let Some((too_long, ended)) = self.fill()? else { return Ok(None) };

@@ -25,32 +25,9 @@ const MAX_COLUMNS: i32 = 200;
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `Visit` in conv/problem_description.hpp, from
 /// which both forms are made.
-const COLUMNS: [&str; 24] = [
-    "spatial_dim",
-    "in_channels",
-    "in_h",
-    "in_w",
-    "in_d",
-    "fil_h",
-    "fil_w",
-    "fil_d",
-    "out_channels",
-    "batchsize",
-    "pad_h",
-    "pad_w",
-    "pad_d",
-    "conv_stride_h",
-    "conv_stride_w",
-    "conv_stride_d",
-    "dilation_h",
-    "dilation_w",
-    "dilation_d",
-    "bias",
-    "group_count",
-    "layout",
-    "data_type",
-    "direction",
-];
+const COLUMNS: &str = "spatial_dim in_channels in_h in_w in_d fil_h fil_w fil_d out_channels \
+    batchsize pad_h pad_w pad_d conv_stride_h conv_stride_w conv_stride_d dilation_h dilation_w \
+    dilation_d bias group_count layout data_type direction";
 
 /// Calls `each` for every problem of a performance database in SQLite, with its
 /// key in a text database, `2x64x56x56x1x…xNCHWxFP32xF`, in the order in which
@@ -76,9 +53,6 @@ pub fn sqlite_keys(path: &Path, mut each: impl FnMut(&str)) -> Result {
 /// SQLite, with its line in a text database, without newline:
 /// `2x64x56x56x1x…xNCHWxFP32xF=ConvAsm1x1U:1,16,…;…`. Only one is in memory at
 /// a time.
-///
-/// # Errors
-/// As [`sqlite_keys`].
 pub fn sqlite_lines(path: &Path, mut each: impl FnMut(&str)) -> Result {
     let connection = connect(path)?;
     let text = format!(
@@ -172,11 +146,12 @@ fn key_expression(connection: &Connection, path: &Path) -> Result<String> {
         connection.prepare(names)?.query_map((), |row| row.get(0))?.collect()
     };
     let existing = columns().map_err(damaged(path))?;
-    if let Some(needed) = COLUMNS.iter().find(|needed| !existing.iter().any(|one| one == *needed)) {
+    let is_missing = |needed: &&str| !existing.iter().any(|one| one == needed);
+    if let Some(needed) = COLUMNS.split(' ').find(is_missing) {
         return Err(schema(&format!("the table `config` has no column `{needed}`")));
     }
-    let names = COLUMNS.map(|name| format!("CAST(config.`{name}` AS TEXT)"));
-    Ok(names.join(" || 'x' || "))
+    let names = COLUMNS.split(' ').map(|name| format!("CAST(config.`{name}` AS TEXT)"));
+    Ok(names.collect::<Vec<_>>().join(" || 'x' || "))
 }
 
 #[cfg(test)]
@@ -238,7 +213,7 @@ mod tests {
         };
         // Other versions of MIOpen have their columns in another order.
         let defined: Vec<String> =
-            COLUMNS.iter().rev().map(|name| format!("`{name}` {} NOT NULL", kind(name))).collect();
+            COLUMNS.rsplit(' ').map(|name| format!("`{name}` {} NOT NULL", kind(name))).collect();
         connection
             .execute_batch(&format!(
                 "CREATE TABLE config (`id` INTEGER PRIMARY KEY, {})",
@@ -249,9 +224,10 @@ mod tests {
             "2x64x56x56x1x1x1x1x256x32x0x0x0x1x1x0x1x1x0x0x1xNCHWxFP32xF",
             "2x3x7x8x1x3x5x1x9x10x1x2x0x2x3x0x1x1x0x0x3xNHWCxFP16xB",
         ];
-        let places = vec!["?"; COLUMNS.len()].join(",");
+        let places = ["?"; 24].join(",");
         for key in keys {
-            let insert = format!("INSERT INTO config ({}) VALUES ({places})", COLUMNS.join(","));
+            let insert =
+                format!("INSERT INTO config ({}) VALUES ({places})", COLUMNS.replace(' ', ","));
             let values: Vec<&str> = key.split('x').collect();
             connection.execute(&insert, rusqlite::params_from_iter(values)).expect("a row");
         }

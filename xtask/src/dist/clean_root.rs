@@ -18,9 +18,6 @@ const NEEDS: &[Need] = &[
 ];
 
 /// Writes the source package and the .debs to `target/dist/SUITE`.
-///
-/// # Errors
-/// If the build, lintian or a test of the package fails, or the user is not root.
 pub(super) fn build(sh: &Shell, root: &Path, suite: &str, install: bool) -> anyhow::Result<()> {
     setup::ensure(sh, NEEDS, install)?;
     ensure!(

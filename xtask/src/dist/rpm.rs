@@ -18,9 +18,6 @@ pub(super) const NEEDS: &[Need] = &[
 const OFFLINE: [&str; 3] = ["--map-root-user", "--net", "--"];
 
 /// Writes the .rpms made from the source tarball to `target/dist`.
-///
-/// # Errors
-/// If a tool is missing, the build fails, or rpmlint has any finding.
 pub(super) fn build(
     sh: &Shell,
     root: &Path,

@@ -36,9 +36,6 @@ pub struct Reader {
 
 impl Reader {
     /// Opens a file, and checks that its schema is a kernel cache's.
-    ///
-    /// # Errors
-    /// If it is no kernel cache, or can't be read.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_or_fault(path.as_ref()).map_err(|(_, error)| error)
     }

@@ -42,9 +42,6 @@ impl RowError {
 /// Checks that the driver can load the kernel of a row: that the bytes are an ELF code object, or a
 /// bundle with one, for exactly the key's processor, and that it defines the kernel. If the driver
 /// refuses a cached object, rocFFT does not compile the kernel.
-///
-/// # Errors
-/// [`RowError`] if it can't.
 pub fn check_row(key: &CacheKey, code: &[u8]) -> Result<(), RowError> {
     let bad = |what: &dyn ToString| RowError::new("code-object", what.to_string());
     if code.len() as u64 > code_object::MAX_BYTES {

@@ -1,6 +1,5 @@
 //! Merging files by their names, as MIOpen merges a user's into the system's.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use gfxpack_model::Result;
@@ -86,32 +85,4 @@ fn databases_of_different_kinds_are_not_merged() {
         let error = dir.merge(&[PERF, second], "out").expect_err(second);
         assert!(error.to_string().contains("by its name"), "{error}");
     }
-}
-
-/// A field of `/proc/self/status`, in KiB.
-fn memory(field: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
-    let line = status.lines().find(|line| line.starts_with(field)).expect(field);
-    line.split_whitespace().nth(1).expect(field).parse().expect("a number")
-}
-
-#[test]
-fn a_record_takes_little_more_memory_than_its_text() {
-    const RECORDS: u64 = 150_000;
-    let mut text = String::new();
-    for number in 0..RECORDS {
-        writeln!(
-            text,
-            "{number}-56-56-1x1-64-56-56-16-0x0-1x1-1x1-0-NCHW-FP32-F=ConvAsm1x1U:1,2,3"
-        )
-        .expect("a String takes all");
-    }
-    let dir = Dir::new(&[(PERF, &text)]);
-    let text_kib = text.len() as u64 / 1024;
-    drop(text);
-    // Other tests of this binary take a few megabytes at the same time.
-    let before = memory("VmRSS:");
-    assert_eq!(dir.merge(&[PERF], "out").expect("merged").records, RECORDS);
-    let took = memory("VmHWM:").saturating_sub(before);
-    assert!(took < 6 * text_kib, "{took} KiB for {text_kib} KiB of text");
 }
