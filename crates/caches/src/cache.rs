@@ -7,7 +7,6 @@ use crate::user_environment::UserEnvironment;
 
 /// A tool's cache.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Cache {
     /// `pocl`.
     pub name: &'static str,
@@ -30,7 +29,6 @@ pub struct Cache {
 impl Cache {
     /// Its places for this user, the usual one first. They may not exist; empty if
     /// the tool keeps nothing.
-    #[must_use]
     pub fn directories(&self, user: &UserEnvironment) -> Vec<CacheDirectory> {
         let first = |rules: &&'static [Place]| rules.iter().find(|place| place.applies(user));
         self.places.iter().filter_map(first).filter_map(|place| place.directory(user)).collect()
@@ -38,7 +36,6 @@ impl Cache {
 
     /// The variables that now switch it, or a part of it, off, with their values; empty
     /// if it is in use.
-    #[must_use]
     pub fn switched_off(&self, user: &UserEnvironment) -> Vec<(&'static Switch, String)> {
         let in_effect = |switch: &'static Switch| {
             let value = user.raw(switch.name).filter(|value| switch.values.hold(value))?;
@@ -50,7 +47,6 @@ impl Cache {
 
 /// A place by one of its tool's rules.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Place {
     pub(crate) base: Base,
     /// The place below it.
@@ -152,7 +148,6 @@ impl Place {
 
 /// A directory in which a tool keeps entries, perhaps among others.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub struct CacheDirectory {
     /// Absolute.
     pub dir: PathBuf,
@@ -185,7 +180,6 @@ impl CacheDirectory {
 
 /// A variable that switches a cache, or a part of it, off.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Switch {
     /// `POCL_KERNEL_CACHE`.
     pub name: &'static str,

@@ -37,7 +37,6 @@ pub struct CacheCleaner {
 
 /// Why an entry is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct KeepReason {
     /// The reason in machine-readable output: `live`.
     pub name: &'static str,
@@ -73,7 +72,6 @@ impl KeepReason {
 
 impl CacheCleaner {
     /// Clearing by this process's user. Reads which files are open now.
-    #[must_use]
     pub fn new(environment: &UserEnvironment, now: SystemTime) -> Self {
         Self {
             older_than: None,
@@ -86,7 +84,6 @@ impl CacheCleaner {
     }
 
     /// Why the entry must be kept; `None` if it may be removed.
-    #[must_use]
     pub fn reason_to_keep(
         &self,
         directory: &CacheDirectory,
@@ -265,7 +262,6 @@ fn is_gone(path: &Path) -> bool {
 }
 
 /// The time now, for the ages of entries. No shipped output depends on it.
-#[must_use]
 #[expect(clippy::disallowed_methods, reason = "the age of cache entries reaches no output file")]
 pub fn now() -> SystemTime {
     SystemTime::now()

@@ -16,7 +16,6 @@ const COMPANIONS: [&str; 5] = ["-wal", "-shm", "-journal", ".time", ".temp"];
 
 /// A file or directory of a tool, with its companion files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct CacheEntry {
     /// The file or directory.
     pub path: PathBuf,
@@ -38,7 +37,6 @@ pub struct CacheEntry {
 
 /// The content of a place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Scan {
     /// Whether the directory exists.
     pub exists: bool,
@@ -50,7 +48,6 @@ pub struct Scan {
 
 impl CacheEntry {
     /// Time since its last change.
-    #[must_use]
     pub fn age(&self, now: SystemTime) -> Option<Duration> {
         Some(now.duration_since(self.changed?).unwrap_or_default())
     }
@@ -58,13 +55,11 @@ impl CacheEntry {
 
 impl Scan {
     /// Total size of all entries in bytes.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.entries.iter().map(|entry| entry.bytes).sum()
     }
 
     /// Time since the last change of any entry.
-    #[must_use]
     pub fn age(&self, now: SystemTime) -> Option<Duration> {
         self.entries.iter().filter_map(|entry| entry.age(now)).min()
     }

@@ -4,7 +4,6 @@ use crate::cache::Cache;
 
 /// A shell that reads these lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Shell {
     /// sh and similar shells: bash, zsh, dash.
     Sh,
@@ -16,7 +15,6 @@ pub enum Shell {
 
 impl Shell {
     /// Quotes the text as one literal word.
-    #[must_use]
     pub fn quote(self, text: &str) -> String {
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-+=:,@%".contains(&b);
         if !text.is_empty() && text.bytes().all(plain) {
@@ -32,7 +30,6 @@ impl Shell {
     }
 
     /// A line that exports a variable, whose value is a word of this shell.
-    #[must_use]
     pub fn export(self, name: &str, word: &str) -> String {
         match self {
             Self::Sh => format!("export {name}={word}"),
@@ -42,7 +39,6 @@ impl Shell {
     }
 
     /// A line that removes a variable from the environment.
-    #[must_use]
     pub fn unset(self, name: &str) -> String {
         match self {
             Self::Sh => format!("unset {name}"),
@@ -62,7 +58,6 @@ const RANK: &str = "${SLURM_LOCALID:-${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRA
 
 /// The new place of caches as `sh` expands it outside of quotes: `dir`, or below it a directory
 /// for each machine and each of its processes.
-#[must_use]
 pub fn destination(dir: &str, per_rank: bool) -> String {
     if per_rank { format!("{dir}/$(uname -n)/rank-{RANK}") } else { dir.to_owned() }
 }
@@ -70,7 +65,6 @@ pub fn destination(dir: &str, per_rank: bool) -> String {
 impl Shell {
     /// The lines that create the directories of these caches below `dir`, as [`destination`] has it,
     /// and set their variables, each once. Notes on their limits are comments.
-    #[must_use]
     pub fn relocation(self, caches: &[&Cache], dir: &str, per_rank: bool) -> Vec<String> {
         let mut variables: Vec<(&str, &str)> = Vec::new();
         let mut lines = Vec::new();

@@ -17,7 +17,6 @@ pub struct UserEnvironment {
 impl UserEnvironment {
     /// Exactly these variables. Those that are set but empty belong to them:
     /// several tools distinguish empty from unset.
-    #[must_use]
     pub fn new<N: Into<String>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (N, V)>,
         user: Option<String>,
@@ -29,7 +28,6 @@ impl UserEnvironment {
 
     /// Adds the user's home directory in the system, which is never cleared
     /// whatever HOME is.
-    #[must_use]
     pub fn with_listed_home(self, home: Option<PathBuf>) -> Self {
         Self { listed_home: home.filter(|home| home.is_absolute()), ..self }
     }
@@ -40,7 +38,6 @@ impl UserEnvironment {
     }
 
     /// HOME, if it is an absolute path.
-    #[must_use]
     pub fn home(&self) -> Option<PathBuf> {
         self.absolute("HOME")
     }

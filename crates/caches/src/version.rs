@@ -38,7 +38,6 @@ impl MiopenVersion {
     /// The version of an entry of MIOpen's cache: `3.4.0.`, or
     /// `gfx906_60.HIP.3_4_0_.ufdb.txt` and its lock. `None` if its name has
     /// none.
-    #[must_use]
     pub fn of_entry(entry: &CacheEntry) -> Option<Self> {
         let name = entry.path.file_name()?.to_str()?;
         if entry.is_dir {
@@ -67,7 +66,6 @@ fn parse(text: &str, separator: char) -> Option<MiopenVersion> {
 
 /// Which versions' entries to clear.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Versions {
     /// All, and entries without a version.
     #[default]
@@ -80,7 +78,6 @@ pub enum Versions {
 
 impl Versions {
     /// Why an entry of this scan must be kept; `None` if it may be removed.
-    #[must_use]
     pub fn keep(&self, scan: &Scan, entry: &CacheEntry) -> Option<KeepReason> {
         if *self == Self::All {
             return None;

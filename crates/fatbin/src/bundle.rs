@@ -46,7 +46,6 @@ pub struct Entry {
 
 impl Entry {
     /// Whether HIP may load it on this device.
-    #[must_use]
     pub fn serves(&self, device: &TargetId) -> bool {
         self.size > 0 && self.target.as_ref().is_some_and(|target| target.serves(device))
     }
@@ -75,7 +74,6 @@ struct Compressed {
 
 impl Bundle {
     /// Whether bytes begin like a bundle.
-    #[must_use]
     pub fn begins(bytes: &[u8]) -> bool {
         bytes.starts_with(BUNDLE_MAGIC) || bytes.starts_with(COMPRESSED_MAGIC)
     }

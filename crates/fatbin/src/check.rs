@@ -64,7 +64,6 @@ pub struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     /// A checker for devices. One that leaves XNACK open has it off, as drivers do.
-    #[must_use]
     pub fn new(devices: &'a [TargetId]) -> Self {
         Self {
             devices,
@@ -84,7 +83,6 @@ impl<'a> Checker<'a> {
     }
 
     /// Whether a file has to be looked at, by its name and its first bytes.
-    #[must_use]
     pub fn is_wanted(path: &Path, head: &[u8]) -> bool {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         head.starts_with(b"\x7fELF")

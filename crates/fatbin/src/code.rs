@@ -54,7 +54,6 @@ pub struct CodeTarget(TargetId);
 impl CodeTarget {
     /// The target of a spelling as compilers use it, `gfx90a:xnack-`, or as names of files have
     /// it, `gfx90a-xnack-`; `None` if it is neither.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.replace("-xnack", ":xnack").replace("-sramecc", ":sramecc");
         let mut parts = text.split(':');
@@ -90,7 +89,6 @@ impl CodeTarget {
     /// open fits either way.
     ///
     /// Source: ROCm/clr 6.2 and 7.2, `hip_fatbin.cpp`, `isCodeObjectCompatibleWithDevice`.
-    #[must_use]
     pub fn serves(&self, device: &TargetId) -> bool {
         let name = self.0.processor();
         let (sramecc, xnack) = (self.0.sramecc(), self.0.xnack());
@@ -104,14 +102,12 @@ impl CodeTarget {
     }
 
     /// Whether it is for any GPU.
-    #[must_use]
     pub fn is_for_all(&self) -> bool {
         self.0.processor() == SPIRV
     }
 
     /// Whether an ELF header, of 64 bytes, is that of code for this target; for other forms of
     /// code there is nothing to compare.
-    #[must_use]
     pub fn is_of(&self, header: &[u8]) -> Option<bool> {
         if !code_object::begins(header) || header.len() < 64 {
             return self.is_for_all().then_some(true);

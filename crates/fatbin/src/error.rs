@@ -4,7 +4,6 @@ use std::io;
 
 /// Why a file is not read or not made smaller.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// A file can't be read or written.
     #[error(transparent)]

@@ -112,7 +112,6 @@ impl Reference {
 }
 
 /// The path without `..`, as far as its own words tell.
-#[must_use]
 pub fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {

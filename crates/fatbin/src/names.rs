@@ -22,7 +22,6 @@ pub(crate) fn named_target(path: &Path) -> Option<CodeTarget> {
 }
 
 /// Whether no device of these targets needs the file, by its name.
-#[must_use]
 pub fn is_for_others(path: &Path, targets: &[TargetId]) -> bool {
     named_target(path).is_some_and(|code| !targets.iter().any(|target| code.serves(target)))
 }

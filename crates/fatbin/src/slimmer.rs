@@ -43,7 +43,6 @@ pub struct Slimmer<'a> {
 
 impl<'a> Slimmer<'a> {
     /// Keeps what devices of these targets need.
-    #[must_use]
     pub fn new(targets: &'a [TargetId]) -> Self {
         let (changes, kept, refused) = (Vec::new(), Vec::new(), Vec::new());
         Self { targets, changes, kept, refused, before: 0, after: 0 }
@@ -61,7 +60,6 @@ impl<'a> Slimmer<'a> {
     }
 
     /// Whether a file that begins like this may have code to take out.
-    #[must_use]
     pub fn is_wanted(head: &[u8]) -> bool {
         head.starts_with(b"\x7fELF\x02\x01") || Bundle::begins(head)
     }

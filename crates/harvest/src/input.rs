@@ -24,7 +24,6 @@ pub enum Input {
 
 impl Input {
     /// Its name in messages.
-    #[must_use]
     pub fn name(&self) -> String {
         match self {
             Self::Stdin => "-".to_owned(),
@@ -33,7 +32,6 @@ impl Input {
     }
 
     /// Size in bytes, if known.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Stdin => 0,

@@ -70,13 +70,11 @@ impl LineError {
     );
 
     /// An error whose reason is always the same.
-    #[must_use]
     pub const fn new(why: &'static str, hint: &'static str) -> Self {
         Self { why: Cow::Borrowed(why), hint }
     }
 
     /// The line has more than [`MAX_LINE_BYTES`].
-    #[must_use]
     pub fn too_long() -> Self {
         let why = format!("failed to read the line: it has more than {MAX_LINE_BYTES} bytes");
         Self { why: why.into(), hint: AS_WRITTEN }
@@ -88,7 +86,6 @@ const DEVICE: &[u8] = b" -mcpu=";
 
 /// What happened to a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum Event {
     /// MIOpen is about to look it up.
     Asked,
@@ -103,7 +100,6 @@ pub enum Event {
 /// One message about a kernel. Each has the whole key, so the order of the
 /// threads' messages does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Message<'a> {
     /// What happened.
     pub event: Event,
@@ -122,7 +118,6 @@ impl<'a> Message<'a> {
     /// The messages in a line: usually one, or several if threads wrote at the same time; `cut`
     /// means that the line was longer. Each comes with its text; instead of one that can't be
     /// trusted, there is a [`LineError`].
-    #[must_use]
     pub fn in_line(line: &'a [u8], cut: bool) -> Vec<(&'a [u8], Result<Self, LineError>)> {
         let mut found = Vec::new();
         let mut rest = memmem::find(line, BEGIN).map_or(&[][..], |begin| &line[begin..]);
@@ -144,13 +139,11 @@ impl<'a> Message<'a> {
     }
 
     /// The key that MIOpen looks up in its databases.
-    #[must_use]
     pub fn key(&self) -> KernelKey {
         KernelKey { kernel_name: self.name_parts().concat(), kernel_args: self.args.to_owned() }
     }
 
     /// The kernel's name, in two parts to be joined.
-    #[must_use]
     pub fn name_parts(&self) -> [&str; 2] {
         [self.name, if self.without_suffix { ".o" } else { "" }]
     }

@@ -115,7 +115,6 @@ pub(crate) fn open<'a>(input: &Input, options: &'a Options<'a>) -> Result<Opened
 }
 
 /// The error for a kdb in a stream; SQLite needs a file.
-#[must_use]
 pub fn packed_kdb(name: &str) -> Error {
     let message = format!("failed to read a kdb from `{name}`: it is packed, or no file");
     Error::usage(message, "unpack it, and name the file")

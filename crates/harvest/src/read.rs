@@ -195,7 +195,6 @@ impl Keys<'_> {
 }
 
 /// Where a key begins in a line of a harvest; at its beginning, where no program wrote more.
-#[must_use]
 pub fn key_begins(line: &[u8]) -> Option<usize> {
     let name = memmem::find(line, NAME)?;
     memchr(b'{', &line[..name])

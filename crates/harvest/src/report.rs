@@ -6,7 +6,6 @@ use crate::log::{LineError, Seen};
 
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum ContentKind {
     /// Text: MIOpen's log, among other output.
     Log,
@@ -22,7 +21,6 @@ pub enum ContentKind {
 
 impl ContentKind {
     /// Its name in messages.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Log => "log",
@@ -41,7 +39,6 @@ const SHOWN: (usize, usize) = (90, 30);
 
 /// Lines that can't be read, for one kind of reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Skipped {
     /// Why the first of them can't be.
     pub why: String,
@@ -86,7 +83,6 @@ impl Skips {
     }
 
     /// Number of all lines.
-    #[must_use]
     pub fn lines(&self) -> u64 {
         self.0.iter().map(|skipped| skipped.lines).sum()
     }
@@ -113,7 +109,6 @@ fn shown(line: &str) -> String {
 
 /// Report on one file.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct FileReport {
     /// The file as given by the user; `-` for the standard input.
     pub name: String,

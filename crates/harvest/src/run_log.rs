@@ -75,7 +75,6 @@ struct InProgress {
 
 /// The summary of a run.
 #[derive(Debug, Clone, Default)]
-#[non_exhaustive]
 pub struct RunSummary {
     /// All requested kernels, with counts of their events.
     pub kernels: BTreeMap<KernelKey, Counts>,
@@ -101,7 +100,6 @@ pub struct RunSummary {
 impl RunLog {
     /// A log for a user who has set `MIOPEN_LOG_LEVEL` to `level`; 0 is the
     /// default. `commands` says whether the user wants driver commands.
-    #[must_use]
     pub fn new(level: u8, commands: bool) -> Self {
         Self {
             filter: Filter::new(if level == 0 { DEFAULT_LEVEL } else { level }, commands),

@@ -16,7 +16,6 @@ pub enum Tuning {
 
 impl Tuning {
     /// Its name in messages, and in the names of its lists beside the script.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Incremental => "incremental",
@@ -55,7 +54,6 @@ export MIOPEN_FIND_MODE=1 MIOPEN_FIND_MODE_FUSION=1
 /// directory, which may be moved: lists of finished and failed commands, and
 /// databases. Each way of tuning has its own, since MIOpen searches for nothing
 /// that is in the user's find database.
-#[must_use]
 pub fn tuning(commands: &[DriverCommand], tuning: Tuning) -> String {
     let name = tuning.name();
     let environment = tuning.environment();
@@ -158,7 +156,6 @@ const IN_THE_WAY: [&str; 4] = [
 ///
 /// Source: ROCm/MIOpen, docs/conceptual/tuningdb.rst, "Incremental tuning" and
 /// "Exhaustive tuning"; find_db.hpp and find_controls.hpp at 2d1fd997a.
-#[must_use]
 pub fn settings(tuning: Tuning, databases: &str) -> Vec<Setting> {
     let set = |name, value: &str| (name, Some(value.to_owned()));
     let [enforce, mode, fusion_mode] = SEARCH;
@@ -173,7 +170,6 @@ pub fn settings(tuning: Tuning, databases: &str) -> Vec<Setting> {
 
 /// Undoes [`settings`]. The directory of the user's databases stays set, since
 /// the results are in it.
-#[must_use]
 pub fn unsettings() -> Vec<Setting> {
     SEARCH.into_iter().chain(["MIOPEN_SYSTEM_DB_PATH"]).map(unset).collect()
 }

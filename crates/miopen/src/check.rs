@@ -17,7 +17,6 @@ use crate::stage::{DatabaseFile, unreadable};
 
 /// The kernels that a library finds in kernel databases.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct CheckReport {
     /// The library's version, as it reports it.
     pub version: String,
@@ -37,7 +36,6 @@ pub struct CheckReport {
 
 /// The outcome of a problem.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Outcome {
     /// Kernels that were found.
     pub found: BTreeSet<KernelKey>,
@@ -54,7 +52,6 @@ pub struct Outcome {
 
 impl Outcome {
     /// Whether everything was found.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.missed.is_empty() && self.lacking.is_empty() && self.compiles.is_empty()
     }
@@ -62,7 +59,6 @@ impl Outcome {
 
 impl CheckReport {
     /// Whether every problem was computed without a compiler.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.failures.is_empty() && self.outcomes.iter().all(Outcome::is_complete)
     }

@@ -4,7 +4,6 @@ use std::fmt;
 
 /// A failure of a problem.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
 pub enum Failure {
     /// MIOpen can't compute it.
     Invalid(String),
@@ -41,7 +40,6 @@ pub enum Failure {
 
 impl Failure {
     /// What the user can do about it.
-    #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::NoDriver => Some(

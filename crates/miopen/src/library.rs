@@ -42,14 +42,12 @@ pub static MIOPEN: Product = Product {
 /// library, as [`Library::installed`](gfxpack_stock_library::Library::installed) does.
 ///
 /// Source: MIOpen 3.3 (2d1fd997a), `ComputeUserCachePath` in binary_cache.cpp.
-#[must_use]
 pub fn installed_cache_version(rocm: Option<&Path>) -> Option<String> {
     let (file, root) = installed_file(&MIOPEN, rocm)?;
     cache_version(&file, &root)
 }
 
 /// The same of a library in this tree.
-#[must_use]
 pub fn cache_version(file: &Path, root: &Path) -> Option<String> {
     let constants = ElfFile::open(file).and_then(|library| library.constants()).ok();
     let own = constants.and_then(|constants| full_version(&constants));

@@ -29,7 +29,6 @@ const LISTS: [(&str, &str); 37] = lists!(
 
 /// A network that can be asked for by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct NetworkName {
     /// Its name: `resnet50`.
     pub name: &'static str,

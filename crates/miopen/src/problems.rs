@@ -20,7 +20,6 @@ pub const MAX_PROBLEMS: usize = 1 << 21;
 
 /// The problems of some files.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Problems {
     /// The problems, sorted, each once; the order of the files does not matter.
     pub problems: BTreeSet<Problem>,
@@ -30,7 +29,6 @@ pub struct Problems {
 
 /// Statistics of reading one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ProblemFile {
     /// The file as the user named it; `-` for the standard input.
     pub name: String,

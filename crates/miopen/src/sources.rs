@@ -34,7 +34,6 @@ const DEPTH_MAX: usize = 32;
 
 /// Kernel sources of one version of MIOpen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Sources {
     /// Kernels by file name: `naive_conv.cpp`. In `.cl` and `.s` files, includes are already
     /// expanded; a `.cpp` needs `includes`.
@@ -59,7 +58,6 @@ fn unwritable(path: &Path) -> impl FnOnce(io::Error) -> Error {
 /// includes, are not in the form that its authors edit.
 ///
 /// Source: Debian, miopen 6.4.3+dfsg-1, debian/copyright, `Files-Excluded`.
-#[must_use]
 pub fn is_left_out_by_debian(name: &str) -> bool {
     matches!(ending(name), "s" | "inc")
 }
@@ -107,7 +105,6 @@ impl Sources {
     }
 
     /// Whether there is no kernel.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kernels.is_empty()
     }

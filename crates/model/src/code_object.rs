@@ -60,7 +60,6 @@ pub enum UnfitError {
 
 /// Target IDs separated by commas; only the first few if a bundle has very
 /// many.
-#[must_use]
 pub fn spelled(ids: &[TargetId]) -> String {
     const SHOWN: usize = 20;
     ids.iter().take(SHOWN).map(ToString::to_string).collect::<Vec<_>>().join(", ")
@@ -70,7 +69,6 @@ pub fn spelled(ids: &[TargetId]) -> String {
 /// another file name, so unspecified XNACK means off.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::InitDbId`.
-#[must_use]
 pub fn loaded_by(id: &TargetId) -> TargetId {
     let has_xnack = processors::by_name(id.processor()).is_some_and(|known| known.xnack);
     let xnack = id.xnack().or(has_xnack.then_some(false));
@@ -99,7 +97,6 @@ pub fn check_for_kdb(bytes: &[u8], target: &TargetId) -> Result<(), UnfitError> 
 }
 
 /// Whether the bytes begin like a code object or a bundle.
-#[must_use]
 pub fn begins(bytes: &[u8]) -> bool {
     bytes.starts_with(ELF_MAGIC) || bytes.starts_with(BUNDLE_MAGIC)
 }

@@ -50,7 +50,6 @@ pub struct SuppliedConstant {
 }
 
 /// Whether a compiler argument defines or undefines a macro with the time.
-#[must_use]
 pub fn is_of_clock(word: &str) -> bool {
     let of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let text = word.strip_prefix("-D").or_else(|| word.strip_prefix("-U"));

@@ -20,7 +20,6 @@ pub struct Date {
 
 impl Date {
     /// The date that many seconds after 1970-01-01T00:00:00Z.
-    #[must_use]
     pub fn at(seconds: u64) -> Self {
         let (days, rest) = (seconds / 86_400, seconds % 86_400);
         // The year is counted from March, so that the leap day is its last; a
@@ -38,14 +37,12 @@ impl Date {
     }
 
     /// The day of the week in English, as three letters.
-    #[must_use]
     pub fn weekday(&self) -> &'static str {
         const NAMES: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
         NAMES[(self.days % 7) as usize]
     }
 
     /// The month in English, as three letters.
-    #[must_use]
     pub fn month_name(&self) -> &'static str {
         const NAMES: [&str; 12] =
             ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -53,7 +50,6 @@ impl Date {
     }
 
     /// The time of day: `23:59:59`.
-    #[must_use]
     pub fn time(&self) -> String {
         format!("{:02}:{:02}:{:02}", self.hour, self.minute, self.second)
     }

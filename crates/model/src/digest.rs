@@ -16,13 +16,11 @@ pub struct Hasher(Sha256);
 
 impl Digest {
     /// The digest of only these bytes, as `sha256sum` prints it.
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
     /// A digest that was computed elsewhere.
-    #[must_use]
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
@@ -31,7 +29,6 @@ impl Digest {
 impl Hasher {
     /// A hasher for one kind of value: equal fields of different kinds get
     /// different digests.
-    #[must_use]
     pub fn new(kind: &str) -> Self {
         Self(Sha256::new()).field(kind.as_bytes())
     }

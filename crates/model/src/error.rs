@@ -34,7 +34,6 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// The exit code of a command that ends with an error of this kind.
-    #[must_use]
     pub const fn exit_code(self) -> u8 {
         self as u8
     }
@@ -74,7 +73,6 @@ impl Error {
     }
 
     /// The caller asked to stop.
-    #[must_use]
     pub fn interrupted() -> Self {
         Self::new(ErrorKind::Interrupted, "interrupted", "start it again")
     }
@@ -90,7 +88,6 @@ impl Error {
     }
 
     /// Several things that are wrong, each reported on its own; the first one's hint counts.
-    #[must_use]
     pub fn of_parts(message: impl ToString, parts: Vec<Self>) -> Self {
         let hint = parts.first().and_then(|first| first.hint.clone());
         Self { hint, parts, ..Self::without_hint(ErrorKind::Usage, message) }
@@ -110,37 +107,31 @@ impl Error {
     }
 
     /// Whose fault it is.
-    #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
     /// What the user can do about it.
-    #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
     /// What is wrong each by itself; empty if this error is one thing.
-    #[must_use]
     pub fn parts(&self) -> &[Self] {
         &self.parts
     }
 
     /// Whether the caller asked to stop.
-    #[must_use]
     pub fn is_interrupted(&self) -> bool {
         self.kind == ErrorKind::Interrupted
     }
 
     /// Its direct cause, if that has this type.
-    #[must_use]
     pub fn cause<E: StdError + 'static>(&self) -> Option<&E> {
         self.source.as_ref()?.downcast_ref()
     }
 
     /// The kind of the operating system's error that is its direct cause.
-    #[must_use]
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         self.cause().map(io::Error::kind)
     }
@@ -166,7 +157,6 @@ impl From<Error> for io::Error {
 }
 
 /// Whether the fault is in the path, not in the machine.
-#[must_use]
 pub fn is_no_such_path(error: &io::Error) -> bool {
     use io::ErrorKind;
     matches!(
@@ -180,7 +170,6 @@ pub fn is_no_such_path(error: &io::Error) -> bool {
 }
 
 /// What the user can do about a file that could not be read or written.
-#[must_use]
 pub fn io_hint(error: &io::Error) -> &'static str {
     use io::ErrorKind;
     match error.kind() {
@@ -199,14 +188,12 @@ pub fn io_hint(error: &io::Error) -> &'static str {
 }
 
 /// An error with its causes, on one line.
-#[must_use]
 pub fn in_full(error: &dyn StdError) -> String {
     with_causes(error.to_string(), error)
 }
 
 /// `text` followed by the error's causes. A cause is left out if the message
 /// before it already ends with it, as in some libraries.
-#[must_use]
 pub fn with_causes(mut text: String, error: &dyn StdError) -> String {
     let mut source = error.source();
     while let Some(cause) = source {

@@ -28,7 +28,6 @@ pub enum InstallLayout {
 
 impl InstallLayout {
     /// The name by which a user chooses it.
-    #[must_use]
     pub fn name(&self) -> String {
         match self {
             Self::Rocm { version: None } => "rocm".to_owned(),
@@ -42,13 +41,11 @@ impl InstallLayout {
     }
 
     /// The absolute directory of MIOpen's kdbs.
-    #[must_use]
     pub fn kdb_dir(&self) -> String {
         self.dir_of("miopen")
     }
 
     /// The absolute directory of a library's kdbs.
-    #[must_use]
     pub fn dir_of(&self, library: &str) -> String {
         match self {
             Self::Python => "/db".to_owned(),
@@ -59,7 +56,6 @@ impl InstallLayout {
     /// The layout whose directory of kdbs this absolute directory is, and the
     /// library: `/usr/share/miopen/db` is [`Self::Fhs`] and `miopen`. `None`
     /// for other directories.
-    #[must_use]
     pub fn of_dir(dir: &str) -> Option<(Self, &str)> {
         let (prefix, library) = dir.strip_suffix("/db")?.rsplit_once("/share/")?;
         if library.is_empty() || library.contains('/') {
@@ -70,7 +66,6 @@ impl InstallLayout {
 
     /// The layout whose directory of libraries this absolute directory is:
     /// `/opt/rocm/lib` is [`Self::Rocm`].
-    #[must_use]
     pub fn of_library_dir(dir: &str) -> Self {
         match dir.rsplit_once('/') {
             Some(("/usr", "lib64")) => Self::Fhs,
@@ -89,7 +84,6 @@ impl InstallLayout {
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `GetSystemDbPath` in db_path.cpp: `../share/miopen/db`
     /// relative to the library's directory.
-    #[must_use]
     pub fn of_library(file: &str) -> Option<Self> {
         let (prefix, dir) = file.rsplit_once('/')?.0.rsplit_once('/')?;
         let is_multiarch = dir.contains("-linux-gnu") && prefix.ends_with("/lib");
@@ -98,7 +92,6 @@ impl InstallLayout {
 
     /// Whether the prefix is a Python package that has libraries of ROCm: `torch`, or
     /// `_rocm_sdk_libraries…` beside it. pip installs kernels for such a library.
-    #[must_use]
     pub fn is_pythons(&self) -> bool {
         let Self::Prefix(prefix) = self else { return false };
         let name = prefix.rsplit('/').next().unwrap_or_default();
@@ -106,7 +99,6 @@ impl InstallLayout {
     }
 
     /// The layout with this [`Self::prefix`].
-    #[must_use]
     pub fn of_prefix(prefix: &str) -> Self {
         let version = |begin: &str| {
             let version = prefix.strip_prefix(begin)?;
@@ -125,7 +117,6 @@ impl InstallLayout {
     }
 
     /// The absolute directory of ROCm's libraries.
-    #[must_use]
     pub fn library_dir(&self) -> String {
         let prefix = self.prefix();
         match self {
@@ -139,7 +130,6 @@ impl InstallLayout {
     }
 
     /// The absolute directory above `share`.
-    #[must_use]
     pub fn prefix(&self) -> String {
         match self {
             Self::Rocm { version: Some(version) } => format!("/opt/rocm-{version}"),
@@ -154,7 +144,6 @@ impl InstallLayout {
 
     /// The ROCm version in the directory's name. Packages for different
     /// versions can be installed side by side, so their names contain it too.
-    #[must_use]
     pub fn version(&self) -> Option<&str> {
         match self {
             Self::Rocm { version } => version.as_deref(),
@@ -164,7 +153,6 @@ impl InstallLayout {
     }
 
     /// Whether AMD's classic packages install into the same directory.
-    #[must_use]
     pub fn is_amds(&self) -> bool {
         matches!(self, Self::Rocm { .. })
     }

@@ -26,7 +26,6 @@ impl KernelFileFormat {
     pub const ALL: [Self; 2] = [Self::Kdb, Self::RocfftCache];
 
     /// The format of a file by its name; `None` if it is not a file of kernels.
-    #[must_use]
     pub fn of_file_name(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let has = |format: &Self| {
@@ -36,7 +35,6 @@ impl KernelFileFormat {
     }
 
     /// The name of the file with the kernels of a target.
-    #[must_use]
     pub fn file_name(self, target: &Target) -> String {
         match self {
             Self::Kdb => target.kdb_file_name(),
@@ -47,7 +45,6 @@ impl KernelFileFormat {
     }
 
     /// The name of the one file for all GPUs, which some versions of the library read instead.
-    #[must_use]
     pub fn shared_file_name(self) -> Option<&'static str> {
         match self {
             Self::Kdb => None,
@@ -57,7 +54,6 @@ impl KernelFileFormat {
 
     /// The name of the file that a library reads for a target, depending on
     /// whether it reads one file for all GPUs (`shares_file`).
-    #[must_use]
     pub fn name_looked_for(self, target: &Target, shares_file: bool) -> String {
         let shared = self.shared_file_name().filter(|_| shares_file);
         shared.map_or_else(|| self.file_name(target), str::to_owned)
@@ -65,7 +61,6 @@ impl KernelFileFormat {
 
     /// The part of a file's name that names its target, unchanged; `None` for a
     /// shared file.
-    #[must_use]
     pub fn target_part(self, path: &Path) -> Option<&str> {
         let name = path.file_name()?.to_str()?;
         match self {
@@ -86,7 +81,6 @@ impl KernelFileFormat {
     }
 
     /// Directory of such files within a build's output directory.
-    #[must_use]
     pub fn output_dir(self) -> &'static str {
         match self {
             Self::Kdb => "kdb",
@@ -96,7 +90,6 @@ impl KernelFileFormat {
 
     /// The library that looks for such names, and examples of them, for
     /// display.
-    #[must_use]
     pub fn expected(self) -> (&'static str, &'static str) {
         match self {
             Self::Kdb => ("MIOpen", "gfx906_60.kdb or gfx90a.kdb"),
@@ -106,7 +99,6 @@ impl KernelFileFormat {
 }
 
 /// The target in the name of a kdb or of a user's kdb: `gfx90a68.ukdb`.
-#[must_use]
 pub fn target_of_kdb(path: &Path) -> Option<Target> {
     let extension = path.extension()?;
     (extension == "kdb" || extension == "ukdb").then_some(())?;

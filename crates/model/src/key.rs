@@ -65,7 +65,6 @@ impl From<KeyError> for Error {
 
 impl KeyError {
     /// What the user can do about it.
-    #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Quote(_) => "write string defines with \" quotes, or without quotes",
@@ -87,7 +86,6 @@ impl Language {
     pub const ALL: [Self; 3] = [Self::Hip, Self::OpenclC, Self::Assembly];
 
     /// The language of a source file, by its extension.
-    #[must_use]
     pub fn of_source(file_name: &str) -> Option<Self> {
         let (stem, extension) = file_name.rsplit_once('.')?;
         match extension {
@@ -120,7 +118,6 @@ impl KernelKey {
     /// arguments ` -DX=1 -mcpu=gfx90a`.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `LoadBinary`/`SaveBinary` in binary_cache.cpp.
-    #[must_use]
     pub fn for_source(source_file_name: &str, options: &str, processor: &str) -> Self {
         Self {
             kernel_name: format!("{source_file_name}.o"),
@@ -129,20 +126,17 @@ impl KernelKey {
     }
 
     /// Names the key in a few bytes, where keys themselves would take too many.
-    #[must_use]
     pub fn digest(&self) -> Digest {
         let hasher = Hasher::new("gfxpack key 1").field(self.kernel_name.as_bytes());
         hasher.field(self.kernel_args.as_bytes()).finish()
     }
 
     /// The source file's name: the kernel name without its last `.o`.
-    #[must_use]
     pub fn source_name(&self) -> Option<&str> {
         self.kernel_name.strip_suffix(".o")
     }
 
     /// The processor after the last ` -mcpu=`, and the options before it.
-    #[must_use]
     pub fn split_device(&self) -> Option<(&str, &str)> {
         let (options, device) = self.kernel_args.rsplit_once(" -mcpu=")?;
         let plain = !device.is_empty() && device.bytes().all(|b| b.is_ascii_alphanumeric());
@@ -150,13 +144,11 @@ impl KernelKey {
     }
 
     /// Whether the device has features, as `gfx90a:sramecc+:xnack-`: so MIOpen asked before 3.0.
-    #[must_use]
     pub fn has_features(&self) -> bool {
         self.kernel_args.rsplit_once(" -mcpu=").is_some_and(|(_, device)| device.contains(':'))
     }
 
     /// The options, without the device; empty if there is no device.
-    #[must_use]
     pub fn options(&self) -> &str {
         self.split_device().map_or("", |(options, _)| options)
     }

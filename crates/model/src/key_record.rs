@@ -103,7 +103,6 @@ impl Counts {
 
     /// Whether MIOpen had to compile it, as far as is known: no database had
     /// it, or it was saved to the user's.
-    #[must_use]
     pub fn was_missing(&self) -> bool {
         self.misses > 0 || self.saved > 0 || self.ukdbs > 0
     }

@@ -86,7 +86,6 @@ pub struct PackageFile {
 
 impl PackageFile {
     /// A file that all may read.
-    #[must_use]
     pub fn readable(path: impl Into<String>, content: Content) -> Self {
         Self { path: path.into(), content, mode: 0o644 }
     }

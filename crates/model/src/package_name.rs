@@ -6,14 +6,12 @@ use crate::target::Target;
 pub const DEFAULT_NAME_TEMPLATE: &str = "miopen-hip-{gfx}kdb";
 
 /// The package's name for a target, without any ROCm version.
-#[must_use]
 pub fn for_target(template: &str, target: &Target) -> String {
     expand(template, &target.package_suffix(), "")
 }
 
 /// Replaces `{gfx}` and `{rocm}`. If the template has no `{rocm}`, the version
 /// is appended, as in AMD's `miopen-hip-gfx942kdb6.3.4`.
-#[must_use]
 pub fn expand(template: &str, gfx: &str, rocm: &str) -> String {
     let end = if template.contains("{rocm}") { "" } else { rocm };
     let name = template.replace("{gfx}", gfx).replace("{rocm}", rocm);

@@ -8,7 +8,6 @@
 //! ```
 
 /// A line, with its final newline.
-#[must_use]
 pub fn line(fields: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut line = Vec::new();
     for (at, field) in fields.iter().enumerate() {
@@ -29,7 +28,6 @@ pub fn line(fields: &[impl AsRef<[u8]>]) -> Vec<u8> {
 }
 
 /// The fields of a line, with or without its final newline.
-#[must_use]
 pub fn fields(line: &[u8]) -> Vec<Vec<u8>> {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.split(|&byte| byte == b'\t').map(unescape).collect()

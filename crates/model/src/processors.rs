@@ -57,7 +57,6 @@ impl Processor {
     /// and CPX of an MI300X or MI355X): HIP shows each part as a device of its own. Ascending.
     ///
     /// Source: ROCm/k8s-device-plugin issue 157; ROCm/rocm-libraries issue 3522.
-    #[must_use]
     pub fn partitions(&self) -> &'static [u32] {
         match self.name {
             "gfx942" => &[38, 76, 114, 152],
@@ -71,13 +70,11 @@ impl Processor {
 pub const PROCESSORS: &[Processor] = table::TABLE;
 
 /// The processor of that name, if known.
-#[must_use]
 pub fn by_name(name: &str) -> Option<&'static Processor> {
     PROCESSORS.iter().find(|processor| processor.name == name)
 }
 
 /// The processor with that `EF_AMDGPU_MACH`, if known.
-#[must_use]
 pub fn by_mach(mach: u32) -> Option<&'static Processor> {
     PROCESSORS.iter().find(|processor| processor.mach == mach)
 }
@@ -86,7 +83,6 @@ pub fn by_mach(mach: u32) -> Option<&'static Processor> {
 /// `rx 6800`, `RX7900XTX`. Case, blanks, hyphens, and the words AMD, Radeon, RX and Instinct are
 /// ignored, and so is a grade after the name, as in RX 7900 XTX. `None` if no
 /// product matches, or products of several processors do.
-#[must_use]
 pub fn by_product(name: &str) -> Option<&'static Processor> {
     let name = plain(name);
     let mut wanted = name.as_str();

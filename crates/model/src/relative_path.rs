@@ -2,7 +2,6 @@
 
 /// Joins `path` to `dir` and resolves `.` and `..` textually; `None` if the
 /// result would leave the root. Both use `/`.
-#[must_use]
 pub fn join(dir: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
     for part in dir.split('/').chain(path.split('/')) {

@@ -71,7 +71,6 @@ pub enum TargetError {
 
 impl TargetError {
     /// What the user can do about it.
-    #[must_use]
     pub fn hint(&self) -> String {
         match self {
             Self::Processor(_) => {
@@ -118,7 +117,6 @@ const MAX_DECIMAL_COMPUTE_UNITS: u32 = 64;
 
 impl TargetId {
     /// A target of that processor with all features at "any".
-    #[must_use]
     pub fn new(processor: &str) -> Self {
         Self { processor: processor.into(), sramecc: None, xnack: None }
     }
@@ -132,19 +130,16 @@ impl TargetId {
     }
 
     /// The base gfx name, which MIOpen calls the device name: `gfx90a`.
-    #[must_use]
     pub fn processor(&self) -> &str {
         &self.processor
     }
 
     /// SRAM ECC: on, off, or any.
-    #[must_use]
     pub fn sramecc(&self) -> Option<bool> {
         self.sramecc
     }
 
     /// XNACK (page-fault replay): on, off, or any.
-    #[must_use]
     pub fn xnack(&self) -> Option<bool> {
         self.xnack
     }
@@ -155,7 +150,6 @@ impl TargetId {
     /// and leaves it unset for all others.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::InitDbId`.
-    #[must_use]
     pub fn db_id(&self) -> String {
         let xnack = if self.xnack == Some(true) { "_xnack" } else { "" };
         format!("{}{xnack}", self.processor)
@@ -163,7 +157,6 @@ impl TargetId {
 
     /// Whether code built for `self` can run on a device or kdb of `other`: the
     /// same processor, and no contradicting feature.
-    #[must_use]
     pub fn serves(&self, other: &Self) -> bool {
         let agrees = |a: Option<bool>, b: Option<bool>| a.is_none() || b.is_none() || a == b;
         self.processor == other.processor
@@ -200,26 +193,22 @@ impl FromStr for TargetId {
 impl Target {
     /// A kdb's target: with a count, only devices with that count; without,
     /// all.
-    #[must_use]
     pub fn new(id: TargetId, compute_units: Option<u32>) -> Self {
         Self { id, compute_units }
     }
 
     /// The part of the target for the compiler.
-    #[must_use]
     pub fn id(&self) -> &TargetId {
         &self.id
     }
 
     /// Compute units as HIP reports them; `None` for a device-wide kdb.
-    #[must_use]
     pub fn compute_units(&self) -> Option<u32> {
         self.compute_units
     }
 
     /// The targets of the kdbs for a device of this target, in MIOpen's order: exactly its compute
     /// units, then device-wide.
-    #[must_use]
     pub fn with_device_wide(&self) -> Vec<Self> {
         let wide = Self { compute_units: None, ..self.clone() };
         if *self == wide { vec![wide] } else { vec![self.clone(), wide] }
@@ -230,7 +219,6 @@ impl Target {
     /// only the DbId for a device-wide target.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `Handle::GetDbBasename`.
-    #[must_use]
     pub fn db_basename(&self) -> String {
         let db_id = self.id.db_id();
         match self.compute_units {
@@ -246,7 +234,6 @@ impl Target {
     /// looks for no such name.
     ///
     /// Source: ROCm/rocm-libraries pull requests 9529 and 10050; 7552ef203, `Handle::GetDbBasename`.
-    #[must_use]
     pub fn from_database_name(device: &str) -> Option<Self> {
         let processor = split_processor(device).ok()?;
         let digits = &device[processor.len()..];
@@ -259,27 +246,23 @@ impl Target {
 
     /// How MIOpen from 3.5 on names the performance and find databases of this RDNA device;
     /// the inverse of [`from_database_name`](Self::from_database_name).
-    #[must_use]
     pub fn hex_database_name(&self) -> Option<String> {
         let units = 2 * self.compute_units?;
         self.id.processor().starts_with("gfx1").then(|| format!("{}{units:x}", self.id.db_id()))
     }
 
     /// The name of the installed kernel database: `gfx90a68.kdb`.
-    #[must_use]
     pub fn kdb_file_name(&self) -> String {
         format!("{}.kdb", self.db_basename())
     }
 
     /// The name of the user's kernel database: `gfx90a68.ukdb`.
-    #[must_use]
     pub fn ukdb_file_name(&self) -> String {
         format!("{}.ukdb", self.db_basename())
     }
 
     /// The spelling in package names, in which `_`, `:` and `@` are not allowed
     /// or not safe: `gfx90a-xnack-104`.
-    #[must_use]
     pub fn package_suffix(&self) -> String {
         let db_id = self.id.db_id().replace('_', "-");
         match self.compute_units {

@@ -82,7 +82,6 @@ pub enum InstalledCache<'a> {
 
 /// Why a plan was not created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum PlanFailure {
     /// The library refuses it with this `rocfft_status`.
     Refused(i32),
@@ -119,7 +118,6 @@ fn unreadable(error: Error) -> Error {
 
 /// The kernels that a library finds and compiles.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct CheckReport {
     /// Names of the kernels that it had to compile, if known.
     pub compiled: Vec<String>,
@@ -152,7 +150,6 @@ pub fn check(
 
 /// The result of asking.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct AskReport {
     /// The library's version: `1.0.32`.
     pub version: String,

@@ -23,7 +23,6 @@ pub struct CacheKey {
 
 impl CacheKey {
     /// The symbol that the code object must define: the kernel's descriptor.
-    #[must_use]
     pub fn symbol(&self) -> String {
         format!("{}.kd", self.kernel_name)
     }
@@ -57,7 +56,6 @@ impl CachePaths {
     ///
     /// Source: rocFFT 1.0.32, `rtc_cache.cpp`, `rtccache_db_sys_paths` and
     /// `rtccache_db_user_paths`.
-    #[must_use]
     pub fn new(
         library_dir: &Path,
         file_name: &str,

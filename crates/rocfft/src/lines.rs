@@ -55,7 +55,6 @@ pub fn read_plans(name: &str, from: impl BufRead) -> Result<(Vec<FftPlan>, Skips
 
 /// The kernels that a program used.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct LoggedKernels {
     /// Kernels that were found in a cache.
     pub found: BTreeSet<String>,

@@ -70,7 +70,6 @@ macro_rules! words {
 
         impl $name {
             /// The word in a line.
-            #[must_use]
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
@@ -155,7 +154,6 @@ impl FftPlan {
     /// The plans as values of `rocfft_transform_type`: one, or two for both directions.
     ///
     /// Source: rocFFT 1.0.32, `rocfft.h`.
-    #[must_use]
     pub fn transform_types(&self) -> &'static [u32] {
         match (self.transform, self.direction) {
             (Transform::C2c, Direction::Forward) => &[0],
@@ -169,7 +167,6 @@ impl FftPlan {
     /// rocFFT's layout if [`FftPlan::layout`] is `None`.
     ///
     /// Source: rocFFT 1.0.32, `plan.cpp`, `rocfft_plan_description_t::init_defaults`.
-    #[must_use]
     pub fn default_layout(&self) -> DataLayout {
         let array = |array_type: u8| {
             let mut rows = self.lengths.clone();

@@ -18,7 +18,6 @@ use crate::plan::{Direction, FftPlan, GivenLayout, Placement, Transform, number}
 
 /// The plans of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct LoggedPlans {
     /// The plans, each once, in the order of the log.
     pub plans: Vec<FftPlan>,

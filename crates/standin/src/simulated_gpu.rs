@@ -31,7 +31,6 @@ impl SimulatedGpu {
     /// The number of lanes of a wavefront: 32 from gfx10 on, 64 before.
     ///
     /// Source: ROCm documentation, "GPU hardware specifications".
-    #[must_use]
     pub fn warp_size(&self) -> u32 {
         let name = self.architecture.as_bytes();
         if [&b"gfx10"[..], b"gfx11", b"gfx12"].iter().any(|family| name.starts_with(family)) {
@@ -44,7 +43,6 @@ impl SimulatedGpu {
     /// The size in bytes of a compute unit's local data share.
     ///
     /// Source: ROCm documentation, "GPU hardware specifications".
-    #[must_use]
     pub fn shared_memory(&self) -> u32 {
         if self.architecture.as_bytes().starts_with(b"gfx950") { 160 << 10 } else { 64 << 10 }
     }

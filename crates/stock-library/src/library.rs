@@ -88,7 +88,6 @@ impl Library {
 
     /// Where packages must install kernels for this library; `None` if its directory does not say
     /// where it looks.
-    #[must_use]
     pub fn layout(&self) -> Option<InstallLayout> {
         InstallLayout::of_library(self.installed.to_str()?)
     }

@@ -33,7 +33,6 @@ const SYSTEM_DIRS: [&str; 6] =
     ["/lib/{}", "/usr/lib/{}", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
 
 /// Whether the library with this soname has a stand-in.
-#[must_use]
 pub fn is_stood_in(soname: &str) -> bool {
     STOOD_IN.iter().any(|name| {
         soname.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -42,7 +41,6 @@ pub fn is_stood_in(soname: &str) -> bool {
 
 /// The needs of a library.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Needs {
     /// Sonames of libraries with a stand-in, as the library names them.
     pub stood_in: BTreeSet<String>,
@@ -140,7 +138,6 @@ fn closure(
 }
 
 /// Whether a soname belongs to an SQLite; includes AMD's own build of it.
-#[must_use]
 pub fn is_sqlite(soname: &str) -> bool {
     soname.contains("sqlite3.so")
 }

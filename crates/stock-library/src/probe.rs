@@ -69,7 +69,6 @@ impl ProbeDirectory {
     }
 
     /// Its path.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -89,7 +88,6 @@ impl ProbeDirectory {
     /// A command that starts a program in this directory. `library` is found there, with the empty
     /// libraries before all others, and `preload` loaded before these. The environment contains
     /// nothing else, and nothing of the user's.
-    #[must_use]
     pub fn command(&self, library: &Library, program: &Path, preload: Option<&Path>) -> Command {
         let mut search_path = self.path().join("stubs").into_os_string();
         for path in &library.search_path {
@@ -201,7 +199,6 @@ impl ProbeProcess {
     }
 
     /// Whether the process is still running.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         !self.group.has_ended()
     }
@@ -218,7 +215,6 @@ impl ProbeProcess {
 
     /// The error for a probe that ended without a message: the output of the loader, or of the
     /// library before it died; without output, the exit status.
-    #[must_use]
     pub fn early_end(&self, status: ExitStatus) -> Error {
         let mut output = String::new();
         let _ = File::open(self.directory.path().join("output"))
@@ -228,7 +224,6 @@ impl ProbeProcess {
     }
 
     /// The error if the library can't be loaded.
-    #[must_use]
     pub fn not_loaded(&self, reason: &str) -> Error {
         self.directory.product.not_loaded(reason)
     }

@@ -69,7 +69,6 @@ impl Product {
     }
 
     /// The error if the library, which was found, can't be read.
-    #[must_use]
     pub fn unreadable(&self, error: Error) -> Error {
         let hint = format!("give a {}, or the directory of a ROCm, as /opt/rocm", self.file);
         Error::internal(&error, hint).caused_by(error)
@@ -93,7 +92,6 @@ impl Product {
 
     /// The error if it can't be loaded; `reason` is the message of the dynamic loader or the
     /// library.
-    #[must_use]
     pub fn not_loaded(&self, reason: &str) -> Error {
         DeviceFault::error(format!("failed to load {}: {reason}", self.name), self.load_hint)
     }

@@ -139,13 +139,11 @@ pub(crate) fn databases(roots: &[PathBuf], dirs: &[&str]) -> Vec<PathBuf> {
 }
 
 /// The file of the installed library, and its tree.
-#[must_use]
 pub fn installed_file(product: &Product, rocm: Option<&Path>) -> Option<(PathBuf, PathBuf)> {
     installed(rocm).into_iter().find_map(|dir| Some((library(&dir, product)?, dir)))
 }
 
 /// The library at a path, and its tree: the file itself, or the one in this directory.
-#[must_use]
 pub fn library_at(product: &Product, path: &Path) -> Option<(PathBuf, PathBuf)> {
     if path.is_file() {
         return Some((path.to_owned(), root(path).to_owned()));
@@ -156,7 +154,6 @@ pub fn library_at(product: &Product, path: &Path) -> Option<(PathBuf, PathBuf)> 
 
 /// The library that PyTorch brings, and its tree: in torch, or in a package `_rocm_sdk_libraries…`
 /// beside it. `dir` is a Python environment, a directory of packages, or torch's own.
-#[must_use]
 pub fn pythons(product: &Product, dir: &Path) -> Option<(PathBuf, PathBuf)> {
     let begins = |path: &Path, with: &str| {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(with))

@@ -23,7 +23,6 @@ pub struct Database {
 
 /// Counts of a merge of one database into another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Overlaid {
     /// Records with a new key.
     pub added: u64,
@@ -44,7 +43,6 @@ impl Overlaid {
 
 impl Database {
     /// An empty database.
-    #[must_use]
     pub fn new(kind: DatabaseKind) -> Self {
         Self { kind, records: BTreeMap::new() }
     }

@@ -28,7 +28,6 @@ pub struct ModelName {
 
 impl ModelName {
     /// Parses the file's name; `None` if it is not a name of MIOpen's models.
-    #[must_use]
     pub fn from_path(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let ending = [PARAMETERS, SOLVERS].into_iter().find(|ending| name.ends_with(ending))?;

@@ -30,7 +30,6 @@ pub enum Severity {
 
 impl Severity {
     /// One word for display and for machine-readable output.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Note => "note",
@@ -42,7 +41,6 @@ impl Severity {
 
 /// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Finding {
     /// How serious it is.
     pub severity: Severity,
@@ -54,7 +52,6 @@ pub struct Finding {
 
 /// Counts of a check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Linted {
     /// Number of records that MIOpen would use.
     pub records: u64,

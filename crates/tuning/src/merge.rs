@@ -10,7 +10,6 @@ use crate::record::RecordFault;
 
 /// The result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Merged {
     /// The kind of the databases.
     pub kind: DatabaseKind,

@@ -16,7 +16,6 @@ pub enum DatabaseKind {
 
 impl DatabaseKind {
     /// One word for display and for machine-readable output.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Perf => "performance",
@@ -49,7 +48,6 @@ pub enum Storage {
 /// in execution_context.hpp, `GetInstalledPathFile` and `GetUserPath` in
 /// find_db.cpp.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct DatabaseName {
     /// The part before the device: `batchnorm` for batch normalisation, empty
     /// for convolutions.
@@ -82,7 +80,6 @@ const EXTENSIONS: [(&str, DatabaseKind, DatabaseOwner, Storage); 6] = [
 
 impl DatabaseName {
     /// Parses a file's name; `None` if it is not a name of MIOpen's databases.
-    #[must_use]
     pub fn from_path(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let (stem, kind, owner, storage) =
@@ -140,7 +137,6 @@ impl DatabaseName {
     }
 
     /// The file name that MIOpen looks for.
-    #[must_use]
     pub fn file_name(&self) -> String {
         let Self { prefix, device, kind, owner, storage, suffix, .. } = self;
         let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}_") };
@@ -160,7 +156,6 @@ impl DatabaseName {
     ///
     /// A find database keeps its backend (`HIP`) and loses its version. A part
     /// after the version, as in `HIP.3_3_0_.fusion`, stays too.
-    #[must_use]
     pub fn of_system(&self) -> Self {
         let suffix = match (self.kind, self.owner) {
             (_, DatabaseOwner::System) => self.suffix.clone(),

@@ -13,7 +13,6 @@ use crate::record::{DbRecord, MAX_LINE_BYTES, RecordFault};
 
 /// A line that is not empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Line {
     /// The line's number, from 1.
     pub number: u64,

@@ -26,7 +26,6 @@ pub struct DbRecord {
 
 /// A fault of a line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum RecordFault {
     /// It is not UTF-8, or has control characters.
     #[error("it is no text")]
@@ -79,7 +78,6 @@ pub enum RecordFault {
 
 impl RecordFault {
     /// Whether a part of the line is lost because of it.
-    #[must_use]
     pub fn loses(&self) -> bool {
         !matches!(self, Self::Legacy(_) | Self::Reserved(_) | Self::Surplus(_))
     }
@@ -88,7 +86,6 @@ impl RecordFault {
 impl DbRecord {
     /// The line, without newline. Solvers are sorted by the bytes of their
     /// names, since MIOpen's own order is that of a hash table.
-    #[must_use]
     pub fn line(&self) -> String {
         line(&self.key, &self.solvers)
     }
@@ -98,7 +95,6 @@ impl DbRecord {
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `ReadonlyRamDb::ParseAndLoadDb` in
     /// readonlyramdb.cpp, `DbRecord::ParseContents` in db_record.cpp.
-    #[must_use]
     pub fn parse(line: &[u8], kind: DatabaseKind) -> (Option<Self>, Vec<RecordFault>) {
         let mut faults = Vec::new();
         let text = line.strip_suffix(b"\r").unwrap_or(line);

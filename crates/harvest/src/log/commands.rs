@@ -19,14 +19,12 @@ pub struct DriverCommand(String);
 impl DriverCommand {
     /// The words after the program's name, separated by blanks:
     /// `conv -n 128 -c 64 …`.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// The operation, with the type of its numbers: `conv`, `convfp16`,
     /// `CBAInfer`, `pool`.
-    #[must_use]
     pub fn operation(&self) -> &str {
         self.0.split(' ').next().unwrap_or_default()
     }
@@ -36,7 +34,6 @@ impl DriverCommand {
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, who is a `TunableSolver` in
     /// include/miopen/*/solvers.hpp.
-    #[must_use]
     pub fn is_tunable(&self) -> bool {
         ["conv", "CBAInfer", "bnorm"].iter().any(|name| self.operation().starts_with(name))
     }
@@ -47,7 +44,6 @@ impl DriverCommand {
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `ConvArgsForMIOpenDriver` in
     /// driver_arguments.cpp; driver/conv_driver.hpp.
-    #[must_use]
     pub fn for_tuning(&self) -> Self {
         let mut words: Vec<&str> = Vec::new();
         let mut all = self.0.split(' ');
@@ -82,7 +78,6 @@ impl DriverCommand {
     /// a shell has beside its options is left out: redirections, pipes, quotes.
     ///
     /// Instead of a command that can't be parsed, there is a [`LineError`].
-    #[must_use]
     pub fn in_line(line: &[u8], cut: bool) -> Vec<Result<Self, LineError>> {
         let mut found = Vec::new();
         let line = line.trim_ascii();

@@ -39,19 +39,16 @@ pub enum Seen {
 
 impl Lines {
     /// All lines but empty ones.
-    #[must_use]
     pub fn all() -> Self {
         Self::default()
     }
 
     /// Lines that contain these bytes.
-    #[must_use]
     pub fn with(mark: &'static [u8]) -> Self {
         Self { mark, ..Self::default() }
     }
 
     /// What the text so far has.
-    #[must_use]
     pub fn seen(&self) -> Seen {
         self.seen
     }

@@ -16,7 +16,6 @@ use crate::stage::DatabaseFile;
 
 /// Everything that a library asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct AskReport {
     /// The library's version, as it reports it: `3.4.0`.
     pub version: String,
@@ -45,7 +44,6 @@ pub struct AskReport {
 
 /// A kernel that a library asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct AskedKey {
     /// The key by which it is looked up.
     pub key: KernelKey,

@@ -38,7 +38,6 @@ impl AskOptions {
     pub const TIME_LIMIT: Duration = Duration::from_secs(300);
 
     /// Asks for all uses, without databases, with one worker.
-    #[must_use]
     pub fn new(target: Target, probe: impl Into<PathBuf>, scratch: impl Into<PathBuf>) -> Self {
         Self {
             target,
@@ -90,7 +89,6 @@ impl Uses {
     pub const NONE: Self = Self { search: false, hit: false, immediate: false };
 
     /// The uses in both sets.
-    #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
             search: self.search && other.search,
@@ -100,7 +98,6 @@ impl Uses {
     }
 
     /// The uses in either set.
-    #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
             search: self.search || other.search,

@@ -13,7 +13,6 @@ impl Convolution {
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `GetForwardOutputTensorWithLayout` in
     /// convolution.cpp.
-    #[must_use]
     pub fn output(&self) -> Option<[u64; 3]> {
         let mut output = [1; 3];
         for (axis, output) in output.iter_mut().enumerate() {

@@ -54,7 +54,6 @@ pub(crate) fn read_unchecked(line: &str) -> Result<Problem, LineError> {
 
 impl Problem {
     /// Whether MIOpenDriver has an operation of that name: `conv`, `poolfp16`.
-    #[must_use]
     pub fn is_operation(name: &str) -> bool {
         data_type(name).is_some() || is_other_operation(name)
     }

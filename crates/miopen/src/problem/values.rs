@@ -108,7 +108,6 @@ pub struct Directions {
 
 impl Convolution {
     /// Lengths of the input: batch, channels, and its axes.
-    #[must_use]
     pub fn input_lengths(&self) -> Vec<u64> {
         self.with_axes(self.batch, self.in_channels, self.input)
     }
@@ -118,7 +117,6 @@ impl Convolution {
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `GetWeightTensorLengthsFromCmdLine` in
     /// driver/conv_driver.hpp.
-    #[must_use]
     pub fn filter_lengths(&self) -> Vec<u64> {
         let (first, second) = if self.transposed {
             (self.in_channels, self.out_channels)
@@ -129,7 +127,6 @@ impl Convolution {
     }
 
     /// Lengths of the output: batch, channels, and its axes; `None` if a size is out of range.
-    #[must_use]
     pub fn output_lengths(&self) -> Option<Vec<u64>> {
         Some(self.with_axes(self.batch, self.out_channels, self.output()?))
     }
@@ -147,7 +144,6 @@ impl DataType {
     /// The suffix of an operation's name in MIOpenDriver: nothing, `fp16`, `bfp16`, `int8`, `fp8`.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, driver/dm_conv*.cpp.
-    #[must_use]
     pub fn driver_suffix(self) -> &'static str {
         match self {
             Self::Fp32 => "",
@@ -159,7 +155,6 @@ impl DataType {
     }
 
     /// Bytes of an element of input and filter.
-    #[must_use]
     pub fn bytes(self) -> u64 {
         match self {
             Self::Fp32 => 4,
@@ -169,7 +164,6 @@ impl DataType {
     }
 
     /// Bytes of an element of the output.
-    #[must_use]
     pub fn output_bytes(self) -> u64 {
         match self {
             Self::Int8 => 4,
@@ -180,7 +174,6 @@ impl DataType {
 
 impl Layout {
     /// Its name for this number of axes: `NCHW`, `NDHWC`.
-    #[must_use]
     pub fn name(self, spatial_dims: u8) -> &'static str {
         match (self, spatial_dims) {
             (Self::ChannelsFirst, 3) => "NCDHW",
@@ -204,7 +197,6 @@ impl Directions {
         Self { forward: false, backward_data: false, backward_weights: true };
 
     /// The value of MIOpenDriver's `-F`: 0 for all.
-    #[must_use]
     pub fn bits(self) -> u8 {
         match self {
             Self::ALL => 0,
@@ -215,7 +207,6 @@ impl Directions {
     }
 
     /// The directions for a value of `-F`; `None` for values above 7.
-    #[must_use]
     pub fn from_bits(bits: u64) -> Option<Self> {
         match bits {
             0 => Some(Self::ALL),

@@ -14,7 +14,6 @@ const MAX_FINDINGS: usize = 1000;
 
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Finding {
     /// The class: `not-sqlite`, `schema`, `integrity`, `unreadable`, `column`, `code-object`,
     /// `target` or `symbol`.
@@ -34,7 +33,6 @@ impl fmt::Display for Finding {
 
 /// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct Report {
     /// The number of rows checked.
     pub rows: u64,
@@ -46,7 +44,6 @@ pub struct Report {
 
 impl Report {
     /// Whether there are no findings.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         self.total_findings == 0
     }

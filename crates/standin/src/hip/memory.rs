@@ -62,7 +62,6 @@ pub fn allocate(bytes: usize) -> Option<*mut c_void> {
 }
 
 /// Whether the address belongs to the device.
-#[must_use]
 pub(crate) fn is_device(address: *const c_void) -> bool {
     range().is_some_and(|range| (range.start..range.start + range.bytes).contains(&address.addr()))
 }

@@ -25,6 +25,9 @@ pub enum KernelDatabases {
     RealThenAnswered,
 }
 
+/// Whether a kernel is withheld.
+type Withholds = Box<dyn Fn(&Key) -> bool + Send + Sync>;
+
 thread_local! {
     /// The key of the last real object that this thread got: libraries load an object in the thread
     /// that looked it up.
@@ -33,8 +36,7 @@ thread_local! {
 
 static MODE: RwLock<KernelDatabases> = RwLock::new(KernelDatabases::Answered);
 static REAL: OnceLock<RealSqlite> = OnceLock::new();
-/// Whether a kernel is withheld.
-static WITHHOLDS: OnceLock<Box<dyn Fn(&Key) -> bool + Send + Sync>> = OnceLock::new();
+static WITHHOLDS: OnceLock<Withholds> = OnceLock::new();
 /// Keys of the stand-in's objects, by number.
 static ANSWERED: Mutex<Vec<Arc<Key>>> = Mutex::new(Vec::new());
 
