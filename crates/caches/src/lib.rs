@@ -25,7 +25,6 @@
 mod cache;
 mod clear;
 mod entry;
-mod live;
 mod patterns;
 mod shell;
 mod table;

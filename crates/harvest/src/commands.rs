@@ -49,7 +49,7 @@ pub fn commands(
 ) -> Result<(Vec<SeenCommand>, Vec<FileReport>)> {
     let one = |input: &Input| {
         let mut unique = Unique::default();
-        let mut report = FileReport::new(input.name());
+        let mut report = FileReport { name: input.name(), ..FileReport::default() };
         report.error = read(input, &mut unique, &mut report, options).err();
         (unique, report)
     };

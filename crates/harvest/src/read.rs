@@ -29,7 +29,7 @@ const ROWS_AT_ONCE: u64 = 1024;
 
 /// Adds an input's keys to the table.
 pub(crate) fn keys(input: &Input, table: &mut Table, options: &Options<'_>) -> FileReport {
-    let report = FileReport::new(input.name());
+    let report = FileReport { name: input.name(), ..FileReport::default() };
     let mut reader = Keys { table, options, report, buffer: String::new() };
     if let Err(error) = reader.read(input) {
         reader.report.error = Some(error);

@@ -5,9 +5,10 @@ use gfxpack_model::Error;
 use crate::log::{LineError, Seen};
 
 /// The kind of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum ContentKind {
     /// Text: MIOpen's log, among other output.
+    #[default]
     Log,
     /// An earlier harvest, or a list of keys.
     Keys,
@@ -108,7 +109,7 @@ fn shown(line: &str) -> String {
 }
 
 /// Report on one file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FileReport {
     /// The file as given by the user; `-` for the standard input.
     pub name: String,
@@ -124,11 +125,4 @@ pub struct FileReport {
     pub seen: Seen,
     /// The error that ended reading.
     pub error: Option<Error>,
-}
-
-impl FileReport {
-    pub(crate) fn new(name: String) -> Self {
-        let (kind, skipped) = (ContentKind::Log, Skips::default());
-        Self { name, kind, lines: 0, used: 0, skipped, seen: Seen::Nothing, error: None }
-    }
 }

@@ -9,7 +9,7 @@ use gfxpack_stock_library::{Library, sha256};
 
 use crate::ask::plan::Phase;
 use crate::ask::session::Session;
-use crate::ask::{AskOptions, Failures, ProblemFailure, Uses, failures_of, sorted, uses_of};
+use crate::ask::{AskOptions, Failures, ProblemFailure, Uses, completed, failures_of, sorted};
 use crate::failure::Failure;
 use crate::probe::ProbeAnswer;
 use crate::problem::Problem;
@@ -117,13 +117,7 @@ fn phases(session: &Session<'_>) -> Vec<Phase> {
             phases.push(Phase::natural(database));
         }
     }
-    if !session.finds_assembler {
-        let own: Vec<_> = phases.iter().map(Phase::with_own_assembler).collect();
-        phases.extend(own);
-    }
-    phases.push(Phase::bias());
-    phases.extend(Phase::primed());
-    phases
+    completed(phases, session)
 }
 
 /// The kernel databases that a library reads on such a device.
@@ -165,10 +159,7 @@ impl OutcomeCollector<'_> {
         self.failures.add(phase, problem, failures);
         let outcome = &mut self.outcomes[problem as usize];
         let uses = self.options.uses;
-        let wanted = |steps: &BTreeSet<String>| {
-            steps.iter().any(|step| uses_of(step).and(uses) != Uses::NONE)
-        };
-        let missed = answer.keys.iter().filter(|(_, lookups)| !lookups.missed.is_empty());
+        let missed = answer.keys.iter().filter(|(_, lookups)| lookups.missed != Uses::NONE);
         let (withheld, others): (Vec<_>, Vec<_>) =
             missed.partition(|(key, _)| self.options.withholds(key));
         // Compilers are not told which kernel they are to make.
@@ -176,12 +167,12 @@ impl OutcomeCollector<'_> {
             outcome.compiles.extend(answer.compiles);
         }
         for (key, lookups) in answer.keys {
-            if wanted(&lookups.missed) {
+            if lookups.missed.and(uses) != Uses::NONE {
                 let withheld = self.options.withholds(&key);
                 if withheld { &mut outcome.withheld } else { &mut outcome.missed }.insert(key);
                 continue;
             }
-            if !wanted(&lookups.found) {
+            if lookups.found.and(uses) == Uses::NONE {
                 continue;
             }
             if !lookups.lacks.is_empty() {

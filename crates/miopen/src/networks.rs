@@ -206,15 +206,4 @@ mod tests {
         let training = lines("inception-v3", &selection(Directions::ALL));
         assert!(training.iter().any(auxiliary), "{training:#?}");
     }
-
-    #[test]
-    fn unknown_names_come_with_the_nearest() {
-        let forward = selection(Directions::FORWARD);
-        let error = network_problems("resnet51", &forward).expect_err("no such network");
-        assert_eq!(error.to_string(), "failed to find the network `resnet51`");
-        assert!(error.hint().unwrap().starts_with("`resnet50` is there"), "{error:?}");
-        let error = network_problems("gpt", &forward).expect_err("no such network");
-        let hint = error.hint().unwrap();
-        assert!(hint.contains("--problems FILE") && !hint.contains("is there"), "{hint}");
-    }
 }

@@ -47,24 +47,3 @@ impl SimulatedGpu {
         if self.architecture.as_bytes().starts_with(b"gfx950") { 160 << 10 } else { 64 << 10 }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wavefronts_are_narrow_from_gfx10_on() {
-        for (name, lanes) in [
-            (c"gfx900", 64),
-            (c"gfx906", 64),
-            (c"gfx90a:sramecc+:xnack-", 64),
-            (c"gfx942", 64),
-            (c"gfx1030", 32),
-            (c"gfx1100", 32),
-            (c"gfx1201", 32),
-        ] {
-            let gpu = SimulatedGpu { architecture: name.to_owned(), compute_units: 1 };
-            assert_eq!(gpu.warp_size(), lanes, "{name:?}");
-        }
-    }
-}

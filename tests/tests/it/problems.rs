@@ -100,6 +100,7 @@ fn unreadable_problems_are_reported_with_position_and_hint() {
         "hint: sizes, strides, dilations and groups are from 1",
     );
     refused(&["resnet51"], "failed to find the network `resnet51`", "hint: `resnet50` is there");
+    refused(&["gpt"], "failed to find the network `gpt`", "lists all; --problems FILE");
     refused(&[], "required", "--list");
     refused(&["--problems", "list.txt", "--batch", "2"], "required", "NETWORK");
     refused(&["resnet50", "--batch", "0"], "invalid value '0'", "--help");

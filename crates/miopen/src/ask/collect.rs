@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use gfxpack_harvest::LineError;
 use gfxpack_model::KernelKey;
 
-use super::options::Uses;
+use super::Uses;
 use super::plan::{Phase, Task};
 use super::session::Session;
 use crate::failure::Failure;
@@ -101,8 +101,7 @@ impl<'a> AnswerCollector<'a> {
         self.note_records(phase, problem, &answer);
         for (key, lookups) in answer.keys {
             // A kernel that is withheld is asked for all the same.
-            let steps = lookups.asked.iter().chain(&lookups.missed);
-            let mut uses = steps.map(|step| uses_of(step)).fold(Uses::NONE, Uses::or);
+            let mut uses = lookups.asked.or(lookups.missed);
             if uses.hit {
                 self.hits.entry(problem).or_default().insert(key.kernel_name.clone());
             }
@@ -201,7 +200,7 @@ pub(crate) fn failures_of(phase: &Phase, answer: &ProbeAnswer) -> BTreeSet<Failu
             failures.insert(Failure::NothingAsked);
         }
     }
-    if answer.keys.values().any(|lookups| !lookups.missed.is_empty()) {
+    if answer.keys.values().any(|lookups| lookups.missed != Uses::NONE) {
         failures.retain(|failure| {
             use Failure::{Compiled, Driver, Exited, Killed, Refused};
             !matches!(failure, Compiled(_) | Driver(_) | Exited(_) | Killed(_) | Refused { .. })
@@ -219,15 +218,4 @@ fn directions(problem: &Problem) -> BTreeSet<String> {
         .filter(|(wanted, _)| *wanted)
         .map(|(_, letter)| letter.to_owned())
         .collect()
-}
-
-/// The uses that a step of the probe belongs to.
-pub(crate) fn uses_of(step: &str) -> Uses {
-    match step {
-        "search" => Uses { search: true, ..Uses::NONE },
-        "immediate" => Uses { immediate: true, ..Uses::NONE },
-        "hit" => Uses { hit: true, ..Uses::NONE },
-        // Kernels that are needed whatever a program does.
-        _ => Uses::ALL,
-    }
 }

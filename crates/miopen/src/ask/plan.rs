@@ -1,7 +1,7 @@
 //! The requests to the probe, planned before it is started: phases, one for each setup of the
 //! library, and their tasks.
 
-use super::options::Uses;
+use super::Uses;
 use crate::probe::{Answers, Solvers, Step, worded};
 use crate::problem::{Convolution, Directions, Problem};
 

@@ -8,9 +8,9 @@ use gfxpack_model::{Error, Result};
 use gfxpack_stock_library::{DeviceFault, Library};
 use tempfile::TempDir;
 
-use super::options::{AskOptions, Uses};
 use super::plan::{Phase, SMALL, Task};
 use super::pool::{Connection, Pool, in_parallel};
+use super::{AskOptions, Uses};
 use crate::driver::Driver;
 use crate::failure::Failure;
 use crate::library::{MIOPEN, NOT_SUPPORTED};

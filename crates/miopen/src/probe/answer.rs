@@ -5,6 +5,7 @@ use std::io::{self, BufRead};
 
 use gfxpack_model::{KernelKey, probe_line};
 
+use crate::ask::Uses;
 use crate::failure::Failure;
 
 /// A step of a problem.
@@ -41,12 +42,12 @@ impl Step {
 /// The parts of an answer about one key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct KeyLookups {
-    /// Names of steps that asked for it and got it from the stand-in.
-    pub(crate) asked: BTreeSet<String>,
-    /// Steps in which a database contained it.
-    pub(crate) found: BTreeSet<String>,
-    /// Steps in which no database contained it.
-    pub(crate) missed: BTreeSet<String>,
+    /// Uses that asked for it and got it from the stand-in.
+    pub(crate) asked: Uses,
+    /// Uses in which a database contained it.
+    pub(crate) found: Uses,
+    /// Uses in which no database contained it.
+    pub(crate) missed: Uses,
     pub(crate) functions: BTreeSet<String>,
     /// Functions that its object lacks.
     pub(crate) lacks: BTreeSet<String>,
@@ -81,7 +82,7 @@ impl ProbeAnswer {
         let mut reading = Reading {
             answer: Self::default(),
             keys: Vec::new(),
-            step: String::new(),
+            uses: Uses::NONE,
             direction: String::new(),
         };
         let mut line = Vec::new();
@@ -124,7 +125,7 @@ struct Reading {
     answer: ProbeAnswer,
     /// By the probe's numbers.
     keys: Vec<(KernelKey, KeyLookups)>,
-    step: String,
+    uses: Uses,
     direction: String,
 }
 
@@ -132,7 +133,13 @@ impl Reading {
     fn take(&mut self, fields: &[&str]) -> Option<()> {
         match *fields {
             ["step", name, direction] => {
-                name.clone_into(&mut self.step);
+                self.uses = match name {
+                    "search" => Uses { search: true, ..Uses::NONE },
+                    "immediate" => Uses { immediate: true, ..Uses::NONE },
+                    "hit" => Uses { hit: true, ..Uses::NONE },
+                    // Kernels that are needed whatever a program does.
+                    _ => Uses::ALL,
+                };
                 direction.clone_into(&mut self.direction);
             }
             ["key", number, name, arguments] => {
@@ -144,14 +151,14 @@ impl Reading {
                 self.keys.push((key, KeyLookups::default()));
             }
             [how @ ("asked" | "found" | "missed"), number] => {
-                let step = self.step.clone();
+                let own = self.uses;
                 let lookups = self.key(number)?;
-                let steps = match how {
+                let uses = match how {
                     "asked" => &mut lookups.asked,
                     "found" => &mut lookups.found,
                     _ => &mut lookups.missed,
                 };
-                steps.insert(step);
+                *uses = uses.or(own);
             }
             // Of an object that was not looked up.
             ["function" | "lacks", "-", _] => {}
@@ -213,7 +220,7 @@ mod tests {
         let keys: Vec<_> = answer.keys.iter().collect();
         assert_eq!(keys.len(), 2);
         assert_eq!(keys[0].0.kernel_args, " -DA=\\1 ");
-        assert_eq!(keys[0].1.asked, ["immediate", "search"].map(str::to_owned).into());
+        assert_eq!(keys[0].1.asked, Uses { hit: false, ..Uses::ALL });
         assert_eq!(keys[0].1.functions, ["f".to_owned()].into());
         assert_eq!(keys[1].1.lacks, ["g".to_owned()].into());
         let [call, status, direction] = ["miopenFind", "7", "F"].map(str::to_owned);

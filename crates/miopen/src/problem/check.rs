@@ -2,7 +2,7 @@
 
 use gfxpack_harvest::LineError;
 
-use super::values::{Convolution, Directions};
+use super::values::Convolution;
 
 /// Largest size: C's `int` in MIOpenDriver and in most of MIOpen's functions.
 pub const MAX_SIZE: u64 = i32::MAX as u64;
@@ -35,16 +35,8 @@ impl Convolution {
     ///
     /// # Errors
     /// A size out of range, a filter larger than the padded input, channels that do not divide into
-    /// the groups, a tensor of 2^63 bytes, or no direction.
+    /// the groups, or a tensor of 2^63 bytes.
     pub fn check(&self) -> Result<(), LineError> {
-        if !matches!(self.spatial_dims, 2 | 3) {
-            return Err(range("spatial_dim", self.spatial_dims.into()));
-        }
-        let Directions { forward, backward_data, backward_weights } = self.directions;
-        if !(forward || backward_data || backward_weights) {
-            let hint = "choose forward, backward data or backward weights";
-            return Err(refused("it has no direction".to_owned(), hint));
-        }
         let axes = |names: [&'static str; 3], values: [u64; 3]| names.into_iter().zip(values);
         let positive = [
             ("batchsize", self.batch),

@@ -6,7 +6,6 @@ use gfxpack_harvest::LineError;
 use gfxpack_harvest::log::DriverCommand;
 
 use super::values::{Convolution, DataType, Directions, Layout, Problem};
-use super::{bad_option, bad_words};
 
 /// The program's name, in any directory.
 const DRIVER: &str = DriverCommand::PROGRAM;
@@ -249,6 +248,17 @@ impl<'a> Given<'a> {
             _ => Ok(()),
         }
     }
+}
+
+/// The error of a word in place of an option.
+fn bad_option(option: &str, what: &str) -> LineError {
+    let hint = "`MIOpenDriver conv --help` lists the options; each has a value";
+    bad_words(&format!("`{option}`"), what, hint)
+}
+
+/// The error of words that MIOpenDriver does not know, or that are not supported here.
+fn bad_words(words: &str, what: &str, hint: &'static str) -> LineError {
+    LineError { why: format!("failed to read {words}: {what}").into(), hint }
 }
 
 fn bad(option: &str, value: &str, expected: &str) -> LineError {

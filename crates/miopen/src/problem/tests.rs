@@ -135,18 +135,6 @@ fn a_filter_larger_than_its_padded_input_is_refused() {
 }
 
 #[test]
-fn a_problem_without_direction_is_refused() {
-    let Ok(Problem::Convolution(mut convolution)) = "conv".parse() else { panic!("defaults") };
-    assert_eq!(convolution.check(), Ok(()));
-    convolution.directions.forward = false;
-    convolution.directions.backward_data = false;
-    assert_eq!(convolution.check(), Ok(()));
-    convolution.directions.backward_weights = false;
-    let error = convolution.check().unwrap_err().to_string();
-    assert_eq!(error, "failed to accept the problem: it has no direction");
-}
-
-#[test]
 fn unknown_options_are_refused() {
     refused("", "failed to read the problem: it is empty");
     refused("MIOpenDriver", "failed to read the problem: it is empty");

@@ -1,7 +1,6 @@
 //! Tests of the public interface: writing, reading, verifying and merging files; files with any
 //! damaged byte, and files by other programs; plans and logs as text.
 
-mod cache_paths;
 mod damage;
 mod logs;
 mod merge;

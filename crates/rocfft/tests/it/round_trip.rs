@@ -1,8 +1,7 @@
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 use std::path::Path;
 
-use gfxpack_rocfft::{CacheKey, Reader, RowError, check_row, verify, write};
+use gfxpack_rocfft::{CacheKey, CachePaths, Reader, RowError, check_row, verify, write};
 
 use crate::support::{code, elf, key, rows, write_all};
 
@@ -50,28 +49,6 @@ fn equal_rows_give_equal_bytes() {
     write_all(&at("empty.db"), &[]);
     assert_eq!(read(&at("empty.db")), []);
     assert!(verify(&at("empty.db"), None).unwrap().is_sound());
-}
-
-#[test]
-fn a_new_file_keeps_the_permissions_of_the_replaced_one() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("rocfft_kernel_cache.db");
-    for rights in [0o600, 0o444] {
-        fs::write(&path, "old").unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(rights)).unwrap();
-        write_all(&path, &rows());
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, rights);
-        fs::remove_file(&path).unwrap();
-    }
-}
-
-#[test]
-fn leftovers_of_a_killed_writer_are_removed() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("rocfft_kernel_cache.db");
-    fs::write(dir.path().join(".rocfft_kernel_cache.db.killed.tmp"), "half").unwrap();
-    write_all(&path, &rows());
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
 }
 
 #[test]
@@ -157,4 +134,21 @@ fn a_file_written_by_rocfft_is_read_and_its_bad_rows_reported() {
     ];
     assert_eq!(found, expected, "{:?}", report.findings);
     assert_eq!(report.rows, 5);
+}
+
+#[test]
+fn the_library_s_directory_is_searched_unless_a_variable_names_a_file() {
+    let dir = Path::new("/usr/lib/x86_64-linux-gnu");
+    let paths = CachePaths::new(dir, "shared.db", None, Some(Path::new("")));
+    let expected = ["shared.db", "rocfft/shared.db"];
+    assert_eq!(
+        paths,
+        CachePaths { user: None, system: expected.map(|file| dir.join(file)).into() }
+    );
+    let (user, system) = (Path::new("/x/fft.db"), Path::new("/y/fft.db"));
+    let paths = CachePaths::new(dir, "gfx906.db", Some(user), Some(system));
+    assert_eq!(paths, CachePaths { user: Some(user.into()), system: vec![system.into()] });
+    let memory = CachePaths::new(dir, "gfx1201.db", Some(":memory:".as_ref()), None);
+    assert_eq!(memory.user, None);
+    assert_eq!(memory.system[1], dir.join("rocfft/gfx1201.db"));
 }
