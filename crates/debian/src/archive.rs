@@ -65,22 +65,6 @@ pub trait Progress {
     }
 }
 
-/// Debian's name for this machine's processor.
-///
-/// Source: dpkg, cputable.
-fn architecture() -> Result<&'static str, DebianError> {
-    match std::env::consts::ARCH {
-        "x86_64" => Ok("amd64"),
-        "aarch64" => Ok("arm64"),
-        "riscv64" => Ok("riscv64"),
-        "powerpc64" if cfg!(target_endian = "little") => Ok("ppc64el"),
-        other => Err(DebianError::Other(Error::internal(
-            format!("Debian has no packages for `{other}`"),
-            "give a library that is here, as --miopen PATH",
-        ))),
-    }
-}
-
 /// Debian's archive, accessed through a mirror and a cache.
 pub struct Archive<'a> {
     dir: PathBuf,
@@ -100,13 +84,23 @@ impl<'a> Archive<'a> {
 
     /// Debian's name for the processor that packages are for.
     ///
+    /// Source: dpkg, cputable.
+    ///
     /// # Errors
-    /// If Debian has no packages for this machine's
-    /// processor.
+    /// If Debian has no packages for this machine's processor.
     pub fn architecture(&self) -> Result<&str, DebianError> {
-        match &self.options.architecture {
-            Some(architecture) => Ok(architecture),
-            None => architecture(),
+        if let Some(architecture) = &self.options.architecture {
+            return Ok(architecture);
+        }
+        match std::env::consts::ARCH {
+            "x86_64" => Ok("amd64"),
+            "aarch64" => Ok("arm64"),
+            "riscv64" => Ok("riscv64"),
+            "powerpc64" if cfg!(target_endian = "little") => Ok("ppc64el"),
+            other => Err(DebianError::Other(Error::internal(
+                format!("Debian has no packages for `{other}`"),
+                "give a library that is here, as --miopen PATH",
+            ))),
         }
     }
 
@@ -363,8 +357,8 @@ impl<'a> Archive<'a> {
         Ok(dir.join(name))
     }
 
-    /// Locks the cache, so that other processes do not download the same files.
-    /// The lock ends with the returned file.
+    /// Locks the cache, so that other processes do not download the same files, and removes
+    /// leftovers of killed runs. The lock ends with the returned file.
     fn lock(&self) -> Result<File, DebianError> {
         fs::create_dir_all(&self.dir).map_err(DebianError::io("write", &self.dir))?;
         let path = self.dir.join("lock");
@@ -374,17 +368,12 @@ impl<'a> Archive<'a> {
             self.progress.note("waiting for another gfxpack that fetches packages");
             file.lock().map_err(DebianError::io("lock", &path))?;
         }
-        self.sweep();
-        Ok(file)
-    }
-
-    /// Removes leftovers of killed runs. The caller holds the lock.
-    fn sweep(&self) {
         for left in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             if left.file_name().to_string_lossy().starts_with("new-") {
                 let _ = fs::remove_dir_all(left.path());
             }
         }
+        Ok(file)
     }
 }
 

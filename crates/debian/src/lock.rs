@@ -45,7 +45,7 @@ impl Lock {
     /// Reads a file that was written with [`Self::text`].
     ///
     /// # Errors
-    /// [`DebianError::Lock`] if the file can't be read or is not a lock.
+    /// If the file can't be read or is not a lock.
     pub fn read(path: &Path) -> Result<Self, DebianError> {
         let read = || {
             let mut text = String::new();
@@ -71,7 +71,7 @@ impl Lock {
     /// The text of the file, beginning with `comment`.
     ///
     /// # Errors
-    /// [`DebianError::Lock`] if a value can't be written as TOML.
+    /// If a value can't be written as TOML.
     pub fn text(&self, comment: &str) -> Result<String, DebianError> {
         let text = toml::to_string(self)
             .map_err(|error| unreadable(Path::new("packages"), &error.to_string()))?;

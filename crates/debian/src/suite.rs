@@ -1,20 +1,19 @@
 //! A suite of the archive and the packages that it lists.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek};
+use std::io::{BufReader, Seek};
 use std::sync::Arc;
 
 use gfxpack_model::{Digest, Error};
-use liblzma::stream::{CONCATENATED, Stream};
+use gfxpack_package::deb822::{self, Paragraph};
+use gfxpack_package::read::unpacked;
 
 use crate::error::DebianError;
 use crate::lock::Pin;
 use crate::version::{self, Relation};
-use gfxpack_package::deb822::{self, Paragraph};
 
 /// Maximum size of the uncompressed list, in bytes; sid's has 60 MB.
 const LIST_MAX: u64 = 4 << 30;
-const MEMORY_MAX: u64 = 1 << 30;
 
 /// A package in a suite's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,10 +48,8 @@ impl Suite {
         let format = |reason: String| DebianError::format(&self.url, reason);
         let mut file = &*self.list;
         file.rewind().map_err(|error| format(error.to_string()))?;
-        let stream = Stream::new_stream_decoder(MEMORY_MAX, CONCATENATED);
-        let stream = stream.map_err(|error| format(error.to_string()))?;
         let file = BufReader::with_capacity(256 << 10, file);
-        let text = liblzma::bufread::XzDecoder::new_stream(file, stream).take(LIST_MAX);
+        let text = unpacked("xz", file, LIST_MAX).map_err(|error| format(error.to_string()))?;
         let mut found = Vec::new();
         let mut damaged = None;
         let read = deb822::paragraphs(BufReader::with_capacity(256 << 10, text), |paragraph| {
@@ -75,8 +72,7 @@ impl Suite {
     /// The newest version of a package, or the given version.
     ///
     /// # Errors
-    /// [`DebianError::NoPackage`] with the versions that exist, and like
-    /// [`Self::packages`].
+    /// If there is none, with the versions that exist; and like [`Self::packages`].
     pub fn package(&self, name: &str, version: Option<&str>) -> Result<Package, DebianError> {
         let all = self.packages(&|listed| listed == name)?;
         let versions: Vec<String> = all.iter().map(|it| it.pin.version.clone()).collect();

@@ -10,7 +10,7 @@ use md5::{Digest as _, Md5};
 
 use crate::encode::one_block;
 use crate::error::RowError;
-use crate::opened::{MAX_RATIO, WorkBudget};
+use crate::open::{MAX_RATIO, WorkBudget};
 use crate::schema::MAX_OBJECT_BYTES;
 
 /// `uncompressed_size` of a row that passed [`claimed_size`]; 0 = stored raw.
@@ -20,10 +20,6 @@ pub(crate) struct ClaimedSize(u64);
 impl ClaimedSize {
     pub(crate) fn bytes(self) -> u64 {
         self.0
-    }
-
-    pub(crate) fn is_raw(self) -> bool {
-        self.0 == 0
     }
 
     /// Whether the size is implausible: hardly any code object compresses so
@@ -42,7 +38,6 @@ const BLOCK_DIGIT: usize = 3;
 /// Checks the sizes of a row before it is decoded, and counts them against
 /// `work`. If the size is implausible, the object must begin as a code object
 /// does; to see this, one block of bzip2 is decoded.
-///
 pub(crate) fn claimed_size(
     blob: &[u8],
     uncompressed_size: i64,
@@ -71,7 +66,7 @@ pub(crate) fn claimed_size(
 /// claim and by the bytes that come out, whatever the blob.
 pub(crate) fn unpack(blob: &[u8], claimed_size: ClaimedSize) -> Result<Cow<'_, [u8]>, RowError> {
     let ClaimedSize(declared) = claimed_size;
-    if claimed_size.is_raw() {
+    if declared == 0 {
         return Ok(Cow::Borrowed(blob));
     }
     match decode(blob, declared, block_digit(blob, declared)) {

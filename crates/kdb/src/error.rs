@@ -98,47 +98,68 @@ pub struct ReadError {
     pub(crate) fault: Fault,
 }
 
-/// What is wrong with a file.
-#[derive(Debug)]
+/// What is wrong with a file. Most messages end a sentence that begins with `failed to read kdb` and
+/// the path.
+#[derive(Debug, thiserror::Error)]
 #[cfg_attr(not(feature = "tools"), expect(dead_code, reason = "of whole files"))]
 pub(crate) enum Fault {
-    Io(io::Error),
+    #[error("")]
+    Io(#[source] io::Error),
+    #[error(": it is no regular file")]
     NotAFile,
-    /// Its bytes.
+    #[error(": {0} bytes are less than {MIN_FILE_BYTES}")]
     TooSmall(u64),
+    #[error(": it is no SQLite 3 file")]
     NotSqlite,
     /// SQLite's word for the mode found.
+    #[error(": its journal mode is `{0}`, not `delete`")]
     JournalMode(&'static str),
     /// Bytes of the file and its log, and the limit: it can be read only from a copy, since another
     /// program has it open in WAL mode or it seems damaged.
+    #[error(": its {0} bytes are too many to copy, the limit is {1}")]
     TooLargeToCopy(u64, u64),
     /// During every attempt to copy it.
+    #[error(": it keeps changing")]
     KeepsChanging,
     /// The first error of an operation that then succeeded: the file is not damaged.
-    Transient(Box<ReadError>),
+    #[error("")]
+    Transient(#[source] Box<ReadError>),
     /// Its rollback journal.
+    #[error(": `{}` has what a program did not finish to write", .0.display())]
     Unfinished(PathBuf),
+    #[error(" to its end: interrupted")]
     Interrupted,
     /// A program was killed while it wrote to the file, and only who may change it can undo that.
+    #[error(": a write to it was cut short and is not undone yet")]
     HotJournal,
     /// The first column missing.
+    #[error(": column `{0}` of kern_db is missing")]
     OtherTable(&'static str),
     /// A view or virtual table, which could compute anything.
+    #[error(": its schema has `{0}`, which is no plain table")]
     Statement(String),
     /// So that its rows can't be read in order.
+    #[error(": kern_db has no unique index on its keys")]
     NoIndex,
     /// The index has the key out of order or twice.
+    #[error(" in key order: kernel `{0}` is out of order")]
     Order(Box<KernelKey>),
-    Sqlite(rusqlite::Error),
+    #[error("")]
+    Sqlite(#[source] rusqlite::Error),
+    #[error(": its rows have no end, or hold far more than it does")]
     Runaway,
     /// The row's key, as far as it could be read.
-    Row(Box<KernelKey>, RowError),
+    #[error("")]
+    Row(Box<KernelKey>, #[source] RowError),
     /// SQLite's error of a write.
-    Write(rusqlite::Error),
+    #[error("")]
+    Write(#[source] rusqlite::Error),
     /// The row that was just written can't be read back: the file is damaged in a
     /// way that writing did not detect.
+    #[error("")]
     ReadBack(Box<KernelKey>),
     /// A key or code object that no kdb accepts.
+    #[error("")]
     Input(Box<Error>),
 }
 
@@ -295,49 +316,15 @@ impl fmt::Display for ReadError {
         let path = self.path.display();
         match &self.fault {
             Fault::Transient(_) => {
-                return write!(f, "a read of kdb `{path}` failed once and then succeeded");
+                write!(f, "a read of kdb `{path}` failed once and then succeeded")
             }
-            Fault::Interrupted => {
-                return write!(f, "failed to read kdb `{path}` to its end: interrupted");
-            }
-            Fault::Order(key) => {
-                let what = "in key order: kernel";
-                return write!(f, "failed to read kdb `{path}` {what} `{key}` is out of order");
-            }
-            Fault::Row(key, _) => {
-                return write!(f, "failed to read kernel `{key}` of kdb `{path}`");
-            }
-            Fault::Write(_) => return write!(f, "failed to write kdb `{path}`"),
+            Fault::Row(key, _) => write!(f, "failed to read kernel `{key}` of kdb `{path}`"),
+            Fault::Write(_) => write!(f, "failed to write kdb `{path}`"),
             Fault::ReadBack(key) => {
-                return write!(
-                    f,
-                    "failed to find kernel `{key}` in kdb `{path}` after it was written"
-                );
+                write!(f, "failed to find kernel `{key}` in kdb `{path}` after it was written")
             }
-            Fault::Input(error) => return error.fmt(f),
-            _ => write!(f, "failed to read kdb `{path}`")?,
-        }
-        match &self.fault {
-            Fault::NotAFile => f.write_str(": it is no regular file"),
-            Fault::TooSmall(size) => write!(f, ": {size} bytes are less than {MIN_FILE_BYTES}"),
-            Fault::NotSqlite => f.write_str(": it is no SQLite 3 file"),
-            Fault::JournalMode(mode) => write!(f, ": its journal mode is `{mode}`, not `delete`"),
-            Fault::TooLargeToCopy(size, limit) => {
-                write!(f, ": its {size} bytes are too many to copy, the limit is {limit}")
-            }
-            Fault::KeepsChanging => f.write_str(": it keeps changing"),
-            Fault::Unfinished(journal) => {
-                let journal = journal.display();
-                write!(f, ": `{journal}` has what a program did not finish to write")
-            }
-            Fault::HotJournal => f.write_str(": a write to it was cut short and is not undone yet"),
-            Fault::OtherTable(column) => write!(f, ": column `{column}` of kern_db is missing"),
-            Fault::Statement(statement) => {
-                write!(f, ": its schema has `{statement}`, which is no plain table")
-            }
-            Fault::NoIndex => f.write_str(": kern_db has no unique index on its keys"),
-            Fault::Runaway => f.write_str(": its rows have no end, or hold far more than it does"),
-            _ => Ok(()),
+            Fault::Input(error) => error.fmt(f),
+            fault => write!(f, "failed to read kdb `{path}`{fault}"),
         }
     }
 }
@@ -345,12 +332,8 @@ impl fmt::Display for ReadError {
 impl std::error::Error for ReadError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.fault {
-            Fault::Io(source) => Some(source),
-            Fault::Transient(source) => Some(source.as_ref()),
-            Fault::Sqlite(source) | Fault::Write(source) => Some(source),
-            Fault::Row(_, source) => Some(source),
             Fault::Input(error) => error.source(),
-            _ => None,
+            fault => std::error::Error::source(fault),
         }
     }
 }

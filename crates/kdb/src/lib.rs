@@ -45,7 +45,6 @@ mod info;
 #[cfg(feature = "tools")]
 mod merge;
 mod open;
-mod opened;
 #[cfg(feature = "tools")]
 mod parallel;
 mod read;
@@ -77,4 +76,4 @@ pub use verify::{
     verify,
 };
 #[cfg(feature = "tools")]
-pub use write::{Row, WriteOptions, sink::Written, write};
+pub use write::{Row, WriteOptions, Written, write};

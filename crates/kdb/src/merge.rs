@@ -15,7 +15,7 @@ use crate::error::{Fault, ReadError, RowError};
 use crate::parallel;
 use crate::read::StoredBlob;
 use crate::schema::check_key;
-use crate::write::sink::{Sink, Written};
+use crate::write::{Sink, Written};
 
 /// Bytes of code objects in memory at a time.
 const WINDOW_BYTES: u64 = 64 << 20;

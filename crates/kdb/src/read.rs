@@ -10,11 +10,8 @@ use rusqlite::Connection;
 use crate::codec::{self, ClaimedSize};
 use crate::error::{Fault, ReadError, RowError};
 use crate::header::{Header, Journal};
-use crate::open::{self, Probe};
-use crate::opened::Opened;
-use crate::opened::WorkBudget;
-use crate::row;
-use crate::row::{RowInfo, key, key_text, row_info, shown_key};
+use crate::open::{self, Opened, WorkBudget};
+use crate::row::{self, RowInfo, key, key_text, row_info, shown_key};
 use crate::schema::{
     IN_ORDER, MAX_OBJECT_BYTES, SELECT_ALL, SELECT_ENTRIES, SELECT_KEYS, SELECT_ONE, TABLE,
     key_index, missing_column,
@@ -78,7 +75,7 @@ impl Reader {
     }
 
     fn open_file(path: &Path, wal: bool) -> Result<Self, ReadError> {
-        let Probe { header, bytes } = open::probe(path)?;
+        let (header, bytes) = open::probe(path)?;
         let at_rest = wal && header.journal == Journal::Wal && filled_log(path).is_none();
         if header.journal != Journal::Delete && !at_rest {
             return Err(Fault::JournalMode(header.journal.name()).of(path));

@@ -72,24 +72,13 @@ pub(crate) fn text<'a>(
     }
 }
 
-/// The bytes of a column.
-pub(crate) fn blob<'a>(
-    row: &'a Row<'_>,
-    index: usize,
-    column: &'static str,
-) -> Result<&'a [u8], RowError> {
-    match value(row, index) {
-        ValueRef::Blob(bytes) => Ok(bytes),
-        other => Err(mistyped(column, other)),
-    }
-}
-
 /// `kernel_blob` of a row whose third column is the blob, or NULL if it exceeds
 /// [`MAX_OBJECT_BYTES`], and whose sixth column is its size.
 pub(crate) fn kernel_blob<'a>(row: &'a Row<'_>) -> Result<&'a [u8], RowError> {
     match (value(row, 2), value(row, 5)) {
         (ValueRef::Null, ValueRef::Integer(size)) => Err(RowError::Size(size)),
-        _ => blob(row, 2, "kernel_blob"),
+        (ValueRef::Blob(bytes), _) => Ok(bytes),
+        (other, _) => Err(mistyped("kernel_blob", other)),
     }
 }
 

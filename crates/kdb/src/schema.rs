@@ -7,8 +7,7 @@ use gfxpack_model::{Error, KernelKey, Result};
 use rusqlite::Connection;
 
 use crate::error::{Fault, ReadError};
-use crate::open::sqlite_error;
-use crate::opened::WorkBudget;
+use crate::open::{WorkBudget, sqlite_error};
 
 /// MIOpen treats a smaller file as absent, since it assumes a Git LFS pointer.
 ///

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
 use md5::{Digest, Md5};
 
-use crate::compress::{Compression, gzipped};
+use crate::compress::{Compression, finish, gzipped};
 use crate::contents::{Contents, Item};
 use crate::output::{Hashing, Output};
 use crate::tarball::Tarball;
@@ -41,8 +41,7 @@ pub(crate) fn write(
             None => tarball.directory(&format!("{}/", &path[1..]))?,
         }
     }
-    tarball.finish()?.finish()?;
-    Ok(())
+    finish(tarball.finish()?).map(drop)
 }
 
 /// The text of `.PKGINFO`.

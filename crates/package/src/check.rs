@@ -114,7 +114,6 @@ pub(crate) fn spec(spec: &PackageSpec, format: Format) -> Result {
     }
 }
 
-/// What users say of a package must not add fields to it.
 /// The error of a version, or a revision, that breaks the format's rules.
 pub(crate) fn wrong_version(format: Format, part: &str, value: &str) -> Error {
     let message = format!("failed to give a {} package the {part} `{value}`", format.name());
@@ -157,6 +156,7 @@ fn version_hint(format: Format, part: &str) -> &'static str {
     }
 }
 
+/// What users say of a package must not add fields to it.
 fn fields(spec: &PackageSpec) -> Result {
     let must = |holds: bool, field: &str, value: &str, reason| {
         if holds {

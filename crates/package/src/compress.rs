@@ -122,7 +122,7 @@ impl Compression {
                 Codec::Zst(encoder)
             }
         };
-        Ok(Encoder(BufWriter::with_capacity(PIECE, codec)))
+        Ok(BufWriter::with_capacity(PIECE, codec))
     }
 }
 
@@ -142,7 +142,7 @@ pub fn compressed(bytes: &[u8], compression: Compression) -> io::Result<Vec<u8>>
     compression.check().map_err(io::Error::other)?;
     let mut encoder = compression.encoder(Vec::new(), 1)?;
     encoder.write_all(bytes)?;
-    encoder.finish()
+    finish(encoder)
 }
 
 /// The multi-threaded encoder, even for one thread: the other one gives different
@@ -200,10 +200,10 @@ fn builder_memory(level: u32, threads: u32) -> u64 {
 /// called less often. It makes blocks of its own.
 const PIECE: usize = 128 << 10;
 
-/// A running compressor.
-pub(crate) struct Encoder<W: Write>(BufWriter<Codec<W>>);
+/// A running compressor, which [`finish`] ends.
+pub(crate) type Encoder<W> = BufWriter<Codec<W>>;
 
-enum Codec<W: Write> {
+pub(crate) enum Codec<W: Write> {
     Xz(liblzma::write::XzEncoder<W>),
     Gz(Gzip<W>),
     Zst(zstd::stream::write::Encoder<'static, W>),
@@ -224,24 +224,12 @@ impl<W: Write> Write for Codec<W> {
     }
 }
 
-impl<W: Write> Encoder<W> {
-    /// Ends the stream, and returns the underlying writer.
-    pub(crate) fn finish(self) -> io::Result<W> {
-        match self.0.into_inner().map_err(IntoInnerError::into_error)? {
-            Codec::Xz(encoder) => encoder.finish(),
-            Codec::Gz(encoder) => encoder.finish(),
-            Codec::Zst(encoder) => encoder.finish(),
-        }
-    }
-}
-
-impl<W: Write> Write for Encoder<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+/// Ends the stream, and returns the underlying writer.
+pub(crate) fn finish<W: Write>(encoder: Encoder<W>) -> io::Result<W> {
+    match encoder.into_inner().map_err(IntoInnerError::into_error)? {
+        Codec::Xz(encoder) => encoder.finish(),
+        Codec::Gz(encoder) => encoder.finish(),
+        Codec::Zst(encoder) => encoder.finish(),
     }
 }
 
@@ -267,7 +255,7 @@ mod tests {
         for chunk in sample(size).chunks(piece) {
             encoder.write_all(chunk).expect("memory takes it");
         }
-        encoder.finish().expect("the stream ends")
+        finish(encoder).expect("the stream ends")
     }
 
     #[test]

@@ -82,19 +82,17 @@ fn descriptor(media_type: &str, sha256: &str, size: u64) -> Value {
 }
 
 /// The only platform that ROCm supports.
-fn platform() -> (&'static str, &'static str) {
-    ("amd64", "linux")
-}
+const ARCHITECTURE: &str = "amd64";
+const OS: &str = "linux";
 
 /// Source: OCI image specification 1.1, config.md.
 fn config(spec: &PackageSpec, diff_id: &str) -> Value {
     let created = rfc3339(spec.source_date_epoch);
-    let (architecture, os) = platform();
     json!({
         "created": created,
         "author": spec.maintainer,
-        "architecture": architecture,
-        "os": os,
+        "architecture": ARCHITECTURE,
+        "os": OS,
         "config": { "Labels": annotations(spec) },
         "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{diff_id}")] },
         "history": [{ "created": created, "created_by": "gfxpack", "comment": spec.summary }],
@@ -112,9 +110,8 @@ fn manifest(spec: &PackageSpec, config: &Blob, layer: &Value) -> Value {
 }
 
 fn index(spec: &PackageSpec, manifest: &Blob) -> Value {
-    let (architecture, os) = platform();
     let mut descriptor = manifest.descriptor.clone();
-    descriptor["platform"] = json!({ "architecture": architecture, "os": os });
+    descriptor["platform"] = json!({ "architecture": ARCHITECTURE, "os": OS });
     descriptor["annotations"] = json!({ "org.opencontainers.image.ref.name": tag(spec) });
     json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [descriptor] })
 }

@@ -13,7 +13,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
-use crate::compress::Compression;
+use crate::compress::{Compression, finish};
 use crate::error::writing;
 
 /// A file that was written.
@@ -294,7 +294,7 @@ impl Packed {
                 let mut out = Hashing::new(compression.encoder(&mut packed, threads)?);
                 let written = write(&mut out)?;
                 let (encoder, plain, _) = out.finish();
-                encoder.finish()?;
+                finish(encoder)?;
                 (written, Some(plain))
             }
         };

@@ -19,8 +19,7 @@ use std::path::Path;
 use gfxpack_model::{Error, Result};
 
 use archive::Limited;
-pub use archive::Metered;
-pub(crate) use archive::unpacked;
+pub use archive::{Metered, unpacked};
 pub use deb::deb_files;
 pub(crate) use deb::deb_member;
 use outcome::{Outcome, Stop};

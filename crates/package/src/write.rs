@@ -6,6 +6,7 @@ use std::path::Path;
 use gfxpack_model::Result;
 use gfxpack_model::package::PackageSpec;
 
+use crate::compress::finish;
 use crate::contents::Contents;
 use crate::error::writing;
 use crate::format::Format;
@@ -87,7 +88,7 @@ impl Format {
             Self::Arch => arch::write(spec, &contents, output, compression, threads),
             Self::Tar { .. } | Self::Wheel => {
                 let out = compression.encoder(output, threads)?;
-                tarball::files(out, spec, &contents)?.finish().map(drop)
+                finish(tarball::files(out, spec, &contents)?).map(drop)
             }
         }
     }

@@ -26,20 +26,15 @@ pub(crate) fn call(body: impl FnOnce() -> Result<Status, Failure>) -> Status {
         let status = failure.status();
         let last = (c_text(in_full(&failure)), c_text(failure.hint()));
         // When a thread ends, its thread-local variables may be gone.
-        LAST.try_with(|directory| directory.replace(Some(last))).ok();
+        LAST.try_with(|place| place.replace(Some(last))).ok();
         status
     })
 }
 
-/// Runs a call that returns a value and no status; returns `otherwise` after a
-/// panic.
-pub(crate) fn answer<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(answer) => answer,
-        Err(payload) => {
-            message(payload);
-            otherwise
-        }
+/// Runs a call that returns nothing, and ends after a panic.
+pub(crate) fn run(body: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(body)) {
+        message(payload);
     }
 }
 
@@ -69,38 +64,12 @@ pub(crate) unsafe fn hand_out<T>(
 /// # Safety
 /// `handle` is null, or came from [`hand_out`] and is not used again.
 pub(crate) unsafe fn take_back<T>(handle: *mut T) {
-    answer((), || {
+    run(|| {
         if !handle.is_null() {
             // SAFETY: it came from `Box::into_raw`, as the caller promises.
             drop(unsafe { Box::from_raw(handle) });
         }
     });
-}
-
-/// The target of a handle or out pointer, or the failure that it is null.
-///
-/// # Safety
-/// `handle` is null, or points to a value that lives for `'a` and is not
-/// written to.
-pub(crate) unsafe fn borrow<'a, T>(
-    handle: *const T,
-    argument: &'static str,
-) -> Result<&'a T, Failure> {
-    // SAFETY: as the caller promises.
-    unsafe { handle.as_ref() }.ok_or(Failure::Null(argument))
-}
-
-/// As [`borrow`], but mutable.
-///
-/// # Safety
-/// `handle` is null, or points to a value that lives for `'a` and that nobody
-/// else uses.
-pub(crate) unsafe fn borrow_mut<'a, T>(
-    handle: *mut T,
-    argument: &'static str,
-) -> Result<&'a mut T, Failure> {
-    // SAFETY: as the caller promises.
-    unsafe { handle.as_mut() }.ok_or(Failure::Null(argument))
 }
 
 fn message(payload: Box<dyn Any + Send>) -> String {
@@ -134,10 +103,8 @@ pub extern "C" fn gfxpack_last_error_hint() -> *const c_char {
 }
 
 fn last(which: impl FnOnce(&(CString, CString)) -> &CString) -> *const c_char {
-    answer(std::ptr::null(), || {
-        let found = LAST.try_with(|directory| pointer(directory.borrow().as_ref().map(which)));
-        found.unwrap_or(std::ptr::null())
-    })
+    let found = LAST.try_with(|last| pointer(last.borrow().as_ref().map(which)));
+    found.unwrap_or(std::ptr::null())
 }
 
 #[cfg(test)]
@@ -160,7 +127,7 @@ mod tests {
         assert_eq!(status, Status::Internal);
         let message = text(gfxpack_last_error());
         assert_eq!(message.as_deref(), Some("failed inside of the library: on purpose"));
-        assert_eq!(answer(7, || panic!("again")), 7);
+        run(|| panic!("again"));
         let odd = call(|| std::panic::panic_any(7));
         assert_eq!(odd, Status::Internal);
     }

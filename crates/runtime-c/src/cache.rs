@@ -2,17 +2,16 @@
 #![expect(unsafe_code, reason = "exports functions that take handles, texts and a callback")]
 
 use std::ffi::{CString, c_char, c_void};
-use std::ptr::null;
 
 use gfxpack_runtime::{KernelCache, KernelKey};
 
-use crate::boundary::{answer, borrow, hand_out, take_back};
+use crate::boundary::{hand_out, run, take_back};
 use crate::failure::Failure;
 use crate::layer::Layer;
 use crate::lookup::Lookup;
 use crate::options::Options;
 use crate::status::Status;
-use crate::text::{c_path, required};
+use crate::text::{c_path, pointer, required};
 
 /// Finds kernels, and keeps compiled ones.
 ///
@@ -86,7 +85,7 @@ pub unsafe extern "C" fn gfxpack_cache_open(
     // SAFETY: null, or live and valid for writes, as the documentation requires.
     unsafe {
         hand_out(out, || {
-            let options = borrow(options, "options")?;
+            let options = options.as_ref().ok_or(Failure::Null("options"))?;
             Ok((Cache::from(KernelCache::open(options.config())), Status::Ok))
         })
     }
@@ -105,29 +104,25 @@ pub unsafe extern "C" fn gfxpack_cache_free(cache: *mut Cache) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_cache_file_count(cache: *const Cache) -> usize {
     // SAFETY: null or a live handle, as the documentation requires.
-    answer(0, || unsafe { cache.as_ref() }.map_or(0, |it| it.files.len()))
+    unsafe { cache.as_ref() }.map_or(0, |it| it.files.len())
 }
 
 /// The path of one of these files, in the order of the search, counted from 0;
 /// null past the last one. Owned by the cache. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_cache_file(cache: *const Cache, index: usize) -> *const c_char {
-    answer(null(), || {
-        // SAFETY: null or a live handle, as the documentation requires.
-        let file = unsafe { cache.as_ref() }.and_then(|it| it.files.get(index));
-        file.map_or(null(), |(_, path)| path.as_ptr())
-    })
+    // SAFETY: null or a live handle, as the documentation requires.
+    let file = unsafe { cache.as_ref() }.and_then(|it| it.files.get(index));
+    pointer(file.map(|(_, path)| path))
 }
 
 /// Whether such a file is an installed kdb or the user's; GFXPACK_LAYER_NONE
 /// past the last one. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_cache_file_layer(cache: *const Cache, index: usize) -> Layer {
-    answer(Layer::None, || {
-        // SAFETY: null or a live handle, as the documentation requires.
-        let file = unsafe { cache.as_ref() }.and_then(|it| it.files.get(index));
-        file.map_or(Layer::None, |(layer, _)| *layer)
-    })
+    // SAFETY: null or a live handle, as the documentation requires.
+    let file = unsafe { cache.as_ref() }.and_then(|it| it.files.get(index));
+    file.map_or(Layer::None, |(layer, _)| *layer)
 }
 
 /// Looks up a kernel.
@@ -150,8 +145,9 @@ pub unsafe extern "C" fn gfxpack_get(
     unsafe {
         hand_out(out, || {
             let key = key(kernel_name, kernel_args)?;
-            let lookup = Lookup::from(borrow(cache, "cache")?.cache.get(&key));
-            let status = if lookup.is_hit() { Status::Ok } else { Status::Miss };
+            let cache = cache.as_ref().ok_or(Failure::Null("cache"))?;
+            let lookup = Lookup::from(cache.cache.get(&key));
+            let status = if lookup.code_object.is_some() { Status::Ok } else { Status::Miss };
             Ok((lookup, status))
         })
     }
@@ -179,7 +175,7 @@ pub unsafe extern "C" fn gfxpack_get_or_compile(
         hand_out(out, || {
             let key = key(kernel_name, kernel_args)?;
             let compile = compile.ok_or(Failure::Null("compile"))?;
-            let cache = borrow(cache, "cache")?;
+            let cache = cache.as_ref().ok_or(Failure::Null("cache"))?;
             let kernel = cache.cache.get_or_compile(&key, || {
                 let mut compiled = Compiled::default();
                 let code = compile(user_data, kernel_name, kernel_args, &raw mut compiled);
@@ -200,7 +196,7 @@ pub unsafe extern "C" fn gfxpack_compiled_set(
     data: *const u8,
     size: usize,
 ) {
-    answer((), || {
+    run(|| {
         // SAFETY: null or from the compiler's call, as the documentation requires.
         let compiled = unsafe { compiled.as_mut() };
         let possible = !data.is_null() && isize::try_from(size).is_ok();
@@ -217,7 +213,7 @@ pub unsafe extern "C" fn gfxpack_compiled_set(
 /// thread on which the compiler was called may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_compiled_fail(compiled: *mut Compiled, text: *const c_char) {
-    answer((), || {
+    run(|| {
         // SAFETY: null or from the compiler's call, and a text, as the documentation requires.
         let (compiled, text) = unsafe { (compiled.as_mut(), crate::text::path(text)) };
         if let (Some(compiled), Some(text)) = (compiled, text) {

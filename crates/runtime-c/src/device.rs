@@ -7,7 +7,7 @@ use std::ptr::null;
 use gfxpack_runtime::Environment;
 use gfxpack_runtime::device::{self, Detection, HipLibrary, Inputs, Source};
 
-use crate::boundary::{answer, hand_out, take_back};
+use crate::boundary::{hand_out, take_back};
 use crate::status::Status;
 use crate::text::{c_text, path, pointer};
 
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn gfxpack_devices_free(devices: *mut Devices) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_devices_count(devices: *const Devices) -> usize {
     // SAFETY: null or a live handle, as the documentation requires.
-    answer(0, || unsafe { devices.as_ref() }.map_or(0, |it| it.devices.len()))
+    unsafe { devices.as_ref() }.map_or(0, |it| it.devices.len())
 }
 
 /// One of the GPUs, counted from 0, in the order of HIP's device numbers if HIP
@@ -133,11 +133,9 @@ pub unsafe extern "C" fn gfxpack_devices_get(
     devices: *const Devices,
     index: usize,
 ) -> *const Device {
-    answer(null(), || {
-        // SAFETY: null or a live handle, as the documentation requires.
-        let found = unsafe { devices.as_ref() }.map(|it| it.devices.as_slice());
-        found.and_then(|found| found.get(index)).map_or(null(), std::ptr::from_ref)
-    })
+    // SAFETY: null or a live handle, as the documentation requires.
+    let found = unsafe { devices.as_ref() }.and_then(|it| it.devices.get(index));
+    found.map_or(null(), std::ptr::from_ref)
 }
 
 /// The HIP runtime library that was used, "libamdhip64.so.6 (6.3.42134)"; null
@@ -145,7 +143,7 @@ pub unsafe extern "C" fn gfxpack_devices_get(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_devices_hip(devices: *const Devices) -> *const c_char {
     // SAFETY: null or a live handle, as the documentation requires.
-    answer(null(), || pointer(unsafe { devices.as_ref() }.and_then(|it| it.hip.as_ref())))
+    pointer(unsafe { devices.as_ref() }.and_then(|it| it.hip.as_ref()))
 }
 
 /// A sentence about a source that could not be used or was overridden, counted
@@ -157,7 +155,7 @@ pub unsafe extern "C" fn gfxpack_devices_note(
     index: usize,
 ) -> *const c_char {
     // SAFETY: null or a live handle, as the documentation requires.
-    answer(null(), || pointer(unsafe { devices.as_ref() }.and_then(|it| it.notes.get(index))))
+    pointer(unsafe { devices.as_ref() }.and_then(|it| it.notes.get(index)))
 }
 
 /// The target for gfxpack_options_new(): "gfx90a:sramecc+:xnack-@104"; null for
@@ -165,7 +163,7 @@ pub unsafe extern "C" fn gfxpack_devices_note(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_device_target(device: *const Device) -> *const c_char {
     // SAFETY: null or part of live devices, as the documentation requires.
-    answer(null(), || pointer(unsafe { device.as_ref() }.map(|it| &it.target)))
+    pointer(unsafe { device.as_ref() }.map(|it| &it.target))
 }
 
 /// Compute units as MIOpen counts them: from gfx10 on, work-group processors of
@@ -173,7 +171,7 @@ pub unsafe extern "C" fn gfxpack_device_target(device: *const Device) -> *const 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_device_compute_units(device: *const Device) -> u32 {
     // SAFETY: null or part of live devices, as the documentation requires.
-    answer(0, || unsafe { device.as_ref() }.map_or(0, |it| it.compute_units))
+    unsafe { device.as_ref() }.map_or(0, |it| it.compute_units)
 }
 
 /// Where the target and the compute units were found; GFXPACK_SOURCE_UNKNOWN
@@ -181,8 +179,7 @@ pub unsafe extern "C" fn gfxpack_device_compute_units(device: *const Device) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_device_source(device: *const Device) -> DeviceSource {
     // SAFETY: null or part of live devices, as the documentation requires.
-    let device = || unsafe { device.as_ref() };
-    answer(DeviceSource::Unknown, || device().map_or(DeviceSource::Unknown, |it| it.source))
+    unsafe { device.as_ref() }.map_or(DeviceSource::Unknown, |it| it.source)
 }
 
 /// The product name; null if unknown. Owned by the gfxpack_devices. Any thread
@@ -190,7 +187,7 @@ pub unsafe extern "C" fn gfxpack_device_source(device: *const Device) -> DeviceS
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_device_name(device: *const Device) -> *const c_char {
     // SAFETY: null or part of live devices, as the documentation requires.
-    answer(null(), || pointer(unsafe { device.as_ref() }.and_then(|it| it.name.as_ref())))
+    pointer(unsafe { device.as_ref() }.and_then(|it| it.name.as_ref()))
 }
 
 /// Its address on the PCI bus, "0000:03:00.0"; null if unknown. Owned by the
@@ -198,5 +195,5 @@ pub unsafe extern "C" fn gfxpack_device_name(device: *const Device) -> *const c_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_device_pci(device: *const Device) -> *const c_char {
     // SAFETY: null or part of live devices, as the documentation requires.
-    answer(null(), || pointer(unsafe { device.as_ref() }.and_then(|it| it.pci.as_ref())))
+    pointer(unsafe { device.as_ref() }.and_then(|it| it.pci.as_ref()))
 }

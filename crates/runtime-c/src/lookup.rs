@@ -8,7 +8,7 @@ use std::ptr::null;
 
 use gfxpack_runtime::{CodeObject, Kernel, Origin, in_full};
 
-use crate::boundary::{answer, take_back};
+use crate::boundary::take_back;
 use crate::layer::Layer;
 use crate::miss::Miss;
 use crate::text::{c_path, c_text, pointer};
@@ -23,7 +23,7 @@ use crate::text::{c_path, c_text, pointer};
 pub struct Lookup {
     layer: Layer,
     file: Option<CString>,
-    code_object: Option<CodeObject>,
+    pub(crate) code_object: Option<CodeObject>,
     not_stored: Option<CString>,
     misses: Vec<Miss>,
 }
@@ -34,10 +34,6 @@ const _: () = {
 };
 
 impl Lookup {
-    pub(crate) fn is_hit(&self) -> bool {
-        self.code_object.is_some()
-    }
-
     fn new(layer: Layer, file: Option<&Path>, misses: Vec<gfxpack_runtime::Miss>) -> Self {
         let misses = misses.into_iter().map(Miss::from).collect();
         let file = file.map(c_path);
@@ -89,16 +85,14 @@ pub unsafe extern "C" fn gfxpack_lookup_free(lookup: *mut Lookup) {
 /// call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_lookup_data(lookup: *const Lookup, size: *mut usize) -> *const u8 {
-    answer(null(), || {
-        // SAFETY: null or a live handle, as the documentation requires.
-        let bytes = unsafe { lookup.as_ref() }.and_then(|it| it.code_object.as_deref());
-        if !size.is_null() {
-            // SAFETY: not null, so it may be written to, as the documentation requires; it need
-            // not be initialised.
-            unsafe { size.write(bytes.map_or(0, <[u8]>::len)) };
-        }
-        bytes.map_or(null(), <[u8]>::as_ptr)
-    })
+    // SAFETY: null or a live handle, as the documentation requires.
+    let bytes = unsafe { lookup.as_ref() }.and_then(|it| it.code_object.as_deref());
+    if !size.is_null() {
+        // SAFETY: not null, so it may be written to, as the documentation requires; it need not be
+        // initialised.
+        unsafe { size.write(bytes.map_or(0, <[u8]>::len)) };
+    }
+    bytes.map_or(null(), <[u8]>::as_ptr)
 }
 
 /// Where the kernel came from; GFXPACK_LAYER_NONE for a miss or null. Any
@@ -106,7 +100,7 @@ pub unsafe extern "C" fn gfxpack_lookup_data(lookup: *const Lookup, size: *mut u
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_lookup_layer(lookup: *const Lookup) -> Layer {
     // SAFETY: null or a live handle, as the documentation requires.
-    answer(Layer::None, || unsafe { lookup.as_ref() }.map_or(Layer::None, |it| it.layer))
+    unsafe { lookup.as_ref() }.map_or(Layer::None, |it| it.layer)
 }
 
 /// The kdb that the kernel came from; null if it came from no file. Owned by
@@ -114,7 +108,7 @@ pub unsafe extern "C" fn gfxpack_lookup_layer(lookup: *const Lookup) -> Layer {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_lookup_file(lookup: *const Lookup) -> *const c_char {
     // SAFETY: null or a live handle, as the documentation requires.
-    answer(null(), || pointer(unsafe { lookup.as_ref() }.and_then(|it| it.file.as_ref())))
+    pointer(unsafe { lookup.as_ref() }.and_then(|it| it.file.as_ref()))
 }
 
 /// Why a compiled kernel was not saved, in one line; null if it was saved, or
@@ -123,7 +117,7 @@ pub unsafe extern "C" fn gfxpack_lookup_file(lookup: *const Lookup) -> *const c_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_lookup_not_stored(lookup: *const Lookup) -> *const c_char {
     // SAFETY: null or a live handle, as the documentation requires.
-    answer(null(), || pointer(unsafe { lookup.as_ref() }.and_then(|it| it.not_stored.as_ref())))
+    pointer(unsafe { lookup.as_ref() }.and_then(|it| it.not_stored.as_ref()))
 }
 
 /// Number of kdbs that were searched in vain; 0 for null. Any thread may call
@@ -131,16 +125,14 @@ pub unsafe extern "C" fn gfxpack_lookup_not_stored(lookup: *const Lookup) -> *co
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_lookup_miss_count(lookup: *const Lookup) -> usize {
     // SAFETY: null or a live handle, as the documentation requires.
-    answer(0, || unsafe { lookup.as_ref() }.map_or(0, |it| it.misses.len()))
+    unsafe { lookup.as_ref() }.map_or(0, |it| it.misses.len())
 }
 
 /// One of these misses, in the order of the search, counted from 0; null past
 /// the last one. Owned by the lookup. Any thread may call this.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_lookup_miss(lookup: *const Lookup, index: usize) -> *const Miss {
-    answer(null(), || {
-        // SAFETY: null or a live handle, as the documentation requires.
-        let misses = unsafe { lookup.as_ref() }.map(|it| it.misses.as_slice());
-        misses.and_then(|misses| misses.get(index)).map_or(null(), std::ptr::from_ref)
-    })
+    // SAFETY: null or a live handle, as the documentation requires.
+    let miss = unsafe { lookup.as_ref() }.and_then(|it| it.misses.get(index));
+    miss.map_or(null(), std::ptr::from_ref)
 }

@@ -2,13 +2,11 @@
 #![expect(unsafe_code, reason = "exports functions that take handles")]
 
 use std::ffi::{CString, c_char};
-use std::sync::OnceLock;
 
 use gfxpack_runtime::{MissReason as Reason, in_full};
 
-use crate::boundary::answer;
 use crate::layer::Layer;
-use crate::text::{c_path, c_text};
+use crate::text::{c_path, c_text, pointer};
 
 /// Why a kdb had no usable kernel. The first two reasons are no faults.
 #[repr(i32)]
@@ -43,22 +41,16 @@ pub enum MissReason {
 /// never changes: any number of threads may use it.
 #[derive(Debug)]
 pub struct Miss {
-    miss: gfxpack_runtime::Miss,
-    // Created on demand, since most callers don't ask for them.
-    file: OnceLock<CString>,
-    text: OnceLock<CString>,
-    hint: OnceLock<CString>,
+    layer: Layer,
+    reason: MissReason,
+    file: CString,
+    text: CString,
+    hint: CString,
 }
 
 impl From<gfxpack_runtime::Miss> for Miss {
     fn from(miss: gfxpack_runtime::Miss) -> Self {
-        Self { miss, file: OnceLock::new(), text: OnceLock::new(), hint: OnceLock::new() }
-    }
-}
-
-impl Miss {
-    fn reason(&self) -> MissReason {
-        match &self.miss.reason {
+        let reason = match &miss.reason {
             Reason::NoFile => MissReason::NoFile,
             Reason::NoKernel => MissReason::NoKernel,
             reason @ Reason::Unreadable(_) if reason.name() == "busy" => MissReason::Busy,
@@ -69,7 +61,9 @@ impl Miss {
             Reason::NoCodeObject(_) => MissReason::NoCodeObject,
             Reason::OtherTarget(_) => MissReason::OtherTarget,
             _ => MissReason::Other,
-        }
+        };
+        let (text, hint) = (c_text(in_full(&miss.reason)), c_text(miss.reason.hint()));
+        Self { layer: miss.layer.into(), reason, file: c_path(&miss.file), text, hint }
     }
 }
 
@@ -78,7 +72,7 @@ impl Miss {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_miss_layer(miss: *const Miss) -> Layer {
     // SAFETY: null or part of a live lookup, as the documentation requires.
-    answer(Layer::None, || unsafe { miss.as_ref() }.map_or(Layer::None, |it| it.miss.layer.into()))
+    unsafe { miss.as_ref() }.map_or(Layer::None, |it| it.layer)
 }
 
 /// Why it had no usable kernel; GFXPACK_REASON_OTHER for null. Any thread may
@@ -86,8 +80,7 @@ pub unsafe extern "C" fn gfxpack_miss_layer(miss: *const Miss) -> Layer {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_miss_reason(miss: *const Miss) -> MissReason {
     // SAFETY: null or part of a live lookup, as the documentation requires.
-    let miss = || unsafe { miss.as_ref() };
-    answer(MissReason::Other, || miss().map_or(MissReason::Other, Miss::reason))
+    unsafe { miss.as_ref() }.map_or(MissReason::Other, |it| it.reason)
 }
 
 /// The kdb's absolute path; null for null. Owned by the lookup. Any thread may
@@ -95,7 +88,7 @@ pub unsafe extern "C" fn gfxpack_miss_reason(miss: *const Miss) -> MissReason {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_miss_file(miss: *const Miss) -> *const c_char {
     // SAFETY: null or part of a live lookup, as the documentation requires.
-    text(unsafe { miss.as_ref() }, |it| it.file.get_or_init(|| c_path(&it.miss.file)))
+    pointer(unsafe { miss.as_ref() }.map(|it| &it.file))
 }
 
 /// Why it had no usable kernel, in one line of text; null for null. Owned by
@@ -103,7 +96,7 @@ pub unsafe extern "C" fn gfxpack_miss_file(miss: *const Miss) -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_miss_text(miss: *const Miss) -> *const c_char {
     // SAFETY: null or part of a live lookup, as the documentation requires.
-    text(unsafe { miss.as_ref() }, |it| it.text.get_or_init(|| c_text(in_full(&it.miss.reason))))
+    pointer(unsafe { miss.as_ref() }.map(|it| &it.text))
 }
 
 /// What the user can do about it, in one line; null for null. Owned by the
@@ -111,9 +104,5 @@ pub unsafe extern "C" fn gfxpack_miss_text(miss: *const Miss) -> *const c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_miss_hint(miss: *const Miss) -> *const c_char {
     // SAFETY: null or part of a live lookup, as the documentation requires.
-    text(unsafe { miss.as_ref() }, |it| it.hint.get_or_init(|| c_text(it.miss.reason.hint())))
-}
-
-fn text(miss: Option<&Miss>, text: impl FnOnce(&Miss) -> &CString) -> *const c_char {
-    answer(std::ptr::null(), || miss.map_or(std::ptr::null(), |miss| text(miss).as_ptr()))
+    pointer(unsafe { miss.as_ref() }.map(|it| &it.hint))
 }

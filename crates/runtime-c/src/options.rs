@@ -10,7 +10,7 @@ use gfxpack_runtime::{
     UserDirectory, WarningSink,
 };
 
-use crate::boundary::{borrow_mut, call, hand_out, take_back};
+use crate::boundary::{call, hand_out, take_back};
 use crate::failure::Failure;
 use crate::status::Status;
 use crate::text::{path, required};
@@ -22,15 +22,14 @@ use crate::warning::{WarningFn, sink};
 /// caches keep copies of what they need. One thread at a time may use it.
 #[derive(Debug)]
 pub struct Options {
-    target: Target,
-    order: LookupOrder,
+    /// Without what the environment says when a cache is opened.
+    config: Config,
     directory_options: DirectoryOptions,
-    /// Used instead of the environment and `directory_options`.
-    directories: Option<KdbDirectories>,
-    flags: [bool; 3],
-    limits: gfxpack_runtime::Limits,
+    /// Whether the directories are those of `config`, not those of the environment and
+    /// `directory_options`.
+    has_directories: bool,
     log_level: Option<u8>,
-    warnings: WarningSink,
+    warns: bool,
 }
 
 /// Which layer is searched first.
@@ -101,40 +100,27 @@ pub enum Limit {
 impl Options {
     fn new(target: Target) -> Self {
         Self {
-            target,
-            order: LookupOrder::default(),
+            config: Config::new(target, directories(None, None)),
             directory_options: DirectoryOptions::default(),
-            directories: None,
-            flags: [false, false, true],
-            limits: gfxpack_runtime::Limits::default(),
+            has_directories: false,
             log_level: None,
-            warnings: WarningSink::Stderr,
+            warns: true,
         }
-    }
-
-    fn flag(&self, flag: Flag) -> bool {
-        self.flags[flag as usize]
     }
 
     /// The configuration for the cache, with the present environment.
     pub(crate) fn config(&self) -> Config {
         let environment = Environment::read();
-        let directories = match &self.directories {
-            Some(directories) => {
-                let mut directories = directories.clone();
-                directories.temp_dir = environment.temp_dir();
-                directories
-            }
-            None => KdbDirectories::resolve(&environment, &self.directory_options),
-        };
-        let mut config = Config::new(self.target.clone(), directories);
-        config.order = self.order;
-        config.limits = self.limits.clone();
+        let mut config = self.config.clone();
+        if self.has_directories {
+            config.directories.temp_dir = environment.temp_dir();
+        } else {
+            config.directories = KdbDirectories::resolve(&environment, &self.directory_options);
+        }
         config.log_level = self.log_level.map_or(environment.log_level(), LogLevel::new);
-        config.keep_hits = self.flag(Flag::KeepHits);
-        config.look_only = self.flag(Flag::LookOnly);
-        config.warnings =
-            if self.flag(Flag::Warn) { self.warnings.clone() } else { WarningSink::Silent };
+        if !self.warns {
+            config.warnings = WarningSink::Silent;
+        }
         config
     }
 }
@@ -171,7 +157,7 @@ pub unsafe extern "C" fn gfxpack_options_free(options: *mut Options) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gfxpack_options_set_order(options: *mut Options, order: i32) -> Status {
     set(options, |options| {
-        options.order = match order {
+        options.config.order = match order {
             0 => LookupOrder::SystemFirst,
             1 => LookupOrder::UserFirst,
             _ => return Err(unknown("order", order)),
@@ -226,11 +212,8 @@ pub unsafe extern "C" fn gfxpack_options_set_places(
                 return Err(Failure::Relative(argument));
             }
         }
-        let why = "the program gives no directory for it".to_owned();
-        let user = user.map_or(UserDirectory::Memory { why }, UserDirectory::Dir);
-        let mut directories = KdbDirectories::new(system.iter().collect::<Vec<&PathBuf>>(), user);
-        directories.system_disabled = system.is_none();
-        options.directories = Some(directories);
+        options.config.directories = directories(system, user);
+        options.has_directories = true;
         Ok(())
     })
 }
@@ -243,8 +226,12 @@ pub unsafe extern "C" fn gfxpack_options_set_flag(
     on: bool,
 ) -> Status {
     set(options, |options| {
-        let index = usize::try_from(flag).map_err(|_| unknown("flag", flag))?;
-        *options.flags.get_mut(index).ok_or_else(|| unknown("flag", flag))? = on;
+        match flag {
+            0 => options.config.keep_hits = on,
+            1 => options.config.look_only = on,
+            2 => options.warns = on,
+            _ => return Err(unknown("flag", flag)),
+        }
         Ok(())
     })
 }
@@ -257,7 +244,7 @@ pub unsafe extern "C" fn gfxpack_options_set_limit(
     value: u64,
 ) -> Status {
     set(options, |options| {
-        let limits = &mut options.limits;
+        let limits = &mut options.config.limits;
         match limit {
             0 => limits.user_cache_bytes = value,
             1 => limits.memory_bytes = value,
@@ -292,7 +279,7 @@ pub unsafe extern "C" fn gfxpack_options_set_warning_callback(
     user_data: *mut c_void,
 ) -> Status {
     set(options, |options| {
-        options.warnings = sink(callback, user_data);
+        options.config.warnings = sink(callback, user_data);
         Ok(())
     })
 }
@@ -300,9 +287,18 @@ pub unsafe extern "C" fn gfxpack_options_set_warning_callback(
 fn set(options: *mut Options, change: impl FnOnce(&mut Options) -> Result<(), Failure>) -> Status {
     call(|| {
         // SAFETY: null or a live handle that only one thread uses, as the documentation requires.
-        change(unsafe { borrow_mut(options, "options") }?)?;
+        change(unsafe { options.as_mut() }.ok_or(Failure::Null("options"))?)?;
         Ok(Status::Ok)
     })
+}
+
+fn directories(system: Option<PathBuf>, user: Option<PathBuf>) -> KdbDirectories {
+    let why = "the program gives no directory for it".to_owned();
+    let user = user.map_or(UserDirectory::Memory { why }, UserDirectory::Dir);
+    let system_disabled = system.is_none();
+    let mut directories = KdbDirectories::new(system, user);
+    directories.system_disabled = system_disabled;
+    directories
 }
 
 fn unknown(argument: &'static str, value: i32) -> Failure {

@@ -14,8 +14,8 @@ use crate::process;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Environment {
     values: BTreeMap<&'static str, OsString>,
-    /// `HSA_OVERRIDE_GFX_VERSION_<node>`, by KFD node.
-    node_overrides: BTreeMap<u32, String>,
+    /// `HSA_OVERRIDE_GFX_VERSION_<node>`: the versions that single KFD nodes are treated as.
+    pub(crate) node_overrides: BTreeMap<u32, String>,
     /// Whether the program has rights that its caller lacks.
     privileged: bool,
 }
@@ -228,13 +228,6 @@ impl Environment {
     pub fn expand_user(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         path.strip_prefix("~").map_or_else(|_| path.to_owned(), |rest| self.home().join(rest))
-    }
-
-    /// `HSA_OVERRIDE_GFX_VERSION_<node>`: the versions that single KFD nodes are treated as.
-    ///
-    /// Source: ROCm/ROCR-Runtime, `topology_sysfs_get_node_props`.
-    pub(crate) fn node_overrides(&self) -> &BTreeMap<u32, String> {
-        &self.node_overrides
     }
 
     pub(crate) fn value(&self, name: &str) -> Option<&OsStr> {

@@ -90,17 +90,12 @@ pub fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 #[cfg(test)]
 mod tests {
-    use gfxpack_kdb::{ReadError, Row, WriteOptions, write};
-
     use super::*;
-
-    fn key(name: &str, args: &str) -> KernelKey {
-        KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() }
-    }
 
     #[track_caller]
     fn check(name: &str, args: &str, expected: Option<&str>) {
-        let advice = advice(&key(name, args), &"gfx906@60".parse().unwrap());
+        let key = KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() };
+        let advice = advice(&key, &"gfx906@60".parse().unwrap());
         match (advice, expected) {
             (None, None) => {}
             (Some(advice), Some(part)) if advice.contains(part) => {}
@@ -115,29 +110,5 @@ mod tests {
         check("conv.cl.o", " -DA -mcpu=gfx90a", Some("are for gfx90a"));
         check("conv.cl", " -DA -mcpu=gfx906", Some("does not end in `.o`"));
         check("conv.mlir.o", " -DA", None);
-    }
-
-    #[test]
-    fn kdbs_beside_the_searched_ones_are_found() {
-        let root = tempfile::tempdir().unwrap();
-        let wanted = key("conv.cl.o", " -DA -mcpu=gfx906");
-        let kdb = |file: &str, key: &KernelKey| {
-            let path = root.path().join(file);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            let rows = [Row { key, size: 1 }];
-            write(&path, &rows, &WriteOptions::default(), |_| Ok::<_, ReadError>(vec![1])).unwrap();
-            path
-        };
-        let asked = kdb("system/gfx906_60.kdb", &wanted);
-        let wide = kdb("system/gfx906_64.kdb", &wanted);
-        kdb("system/gfx90a_104.kdb", &wanted);
-        kdb("system/gfx906.kdb", &key("conv.cl.o", " -DB -mcpu=gfx906"));
-        kdb("system/notes.txt", &wanted);
-        let older = kdb("user/2.0/gfx906_60.ukdb", &wanted);
-        let user = root.path().join("user/3.0/gfx906_60.ukdb");
-        let asked = [(Layer::System, asked), (Layer::User, user)];
-        let found = unasked_kdbs(&wanted, &"gfx906@60".parse().unwrap(), &asked);
-        let files: Vec<PathBuf> = found.into_iter().map(|other| other.file).collect();
-        assert_eq!(files, [wide, older]);
     }
 }

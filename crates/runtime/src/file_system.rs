@@ -8,42 +8,23 @@ use std::path::Path;
 
 use rustix::fs::{Access, AtFlags, CWD, accessat, statfs};
 
-/// Identifies a file, and optionally its version.
+/// Identifies a file by device and inode; with its version, also by size and by the seconds and
+/// nanoseconds of its last modification and change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FileIdentity {
-    device: u64,
-    inode: u64,
-    /// `None` for files that change while they are in use.
-    version: Option<Version>,
-}
-
-/// Changes whenever the file's content does. Times are seconds and nanoseconds
-/// since the epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Version {
-    size: u64,
-    modified: (i64, i64),
-    /// Last change of content, name or permissions; it can't be set back.
-    changed: (i64, i64),
-}
+pub(crate) struct FileIdentity([u64; 2], Option<(u64, [i64; 4])>);
 
 impl FileIdentity {
     /// Identifies the file that `path` leads to, with its version.
     pub(crate) fn with_content(path: &Path) -> io::Result<Self> {
-        let metadata = fs::metadata(path)?;
-        let version = Version {
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        };
-        Ok(Self { device: metadata.dev(), inode: metadata.ino(), version: Some(version) })
+        let it = fs::metadata(path)?;
+        let times = [it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec()];
+        Ok(Self([it.dev(), it.ino()], Some((it.size(), times))))
     }
 
-    /// Identifies the file itself, without its version and without following a
-    /// link.
+    /// Identifies the file itself, which changes while it is in use, without following a link.
     pub(crate) fn of_link(path: &Path) -> io::Result<Self> {
         let metadata = fs::symlink_metadata(path)?;
-        Ok(Self { device: metadata.dev(), inode: metadata.ino(), version: None })
+        Ok(Self([metadata.dev(), metadata.ino()], None))
     }
 }
 
@@ -82,16 +63,13 @@ fn name(kind: u32) -> Option<&'static str> {
 /// written to.
 pub(crate) fn is_writable(directory: &Path) -> bool {
     let existing = existing(directory);
-    existing.is_dir() && may_write(existing, Access::WRITE_OK | Access::EXEC_OK)
+    let access = Access::WRITE_OK | Access::EXEC_OK;
+    existing.is_dir() && accessat(CWD, existing, access, AtFlags::EACCESS).is_ok()
 }
 
 /// Whether an existing file may be written to.
 pub(crate) fn is_writable_file(file: &Path) -> bool {
-    may_write(file, Access::WRITE_OK)
-}
-
-fn may_write(path: &Path, access: Access) -> bool {
-    accessat(CWD, path, access, AtFlags::EACCESS).is_ok()
+    accessat(CWD, file, Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
 /// The path, or its nearest existing ancestor.

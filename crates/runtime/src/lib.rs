@@ -33,7 +33,6 @@
 
 mod cache;
 mod cache_version;
-mod clock;
 mod compile_once;
 mod config;
 mod connection_pool;

@@ -50,76 +50,43 @@ impl NearestKeys {
         files: impl IntoIterator<Item = &'a Path>,
         wanted: usize,
     ) -> Self {
-        let mut search = Search {
-            key,
-            wanted,
-            keys: BTreeSet::new(),
-            of_that_name: 0,
-            names: BTreeSet::new(),
-            last_name: String::new(),
-        };
+        let mut of_that_name = 0;
+        // By distance: arguments and the file, and names of other kernels.
+        let mut keys: BTreeSet<(usize, String, PathBuf)> = BTreeSet::new();
+        let mut names: BTreeSet<(usize, String)> = BTreeSet::new();
         for file in files {
-            search.file(file);
-        }
-        search.finish()
-    }
-}
-
-struct Search<'a> {
-    key: &'a KernelKey,
-    wanted: usize,
-    /// Distance, arguments and file; the nearest first.
-    keys: BTreeSet<(usize, String, PathBuf)>,
-    of_that_name: u64,
-    /// Distance and name of other kernels.
-    names: BTreeSet<(usize, String)>,
-    /// The name of the last row: rows with one name follow one another.
-    last_name: String,
-}
-
-impl Search<'_> {
-    fn file(&mut self, file: &Path) {
-        let Ok(reader) = Reader::open(file) else { return };
-        self.last_name.clear();
-        // Rows before an error count; the lookup itself reports the error.
-        reader
-            .for_each_key(|key| {
-                self.row(key, file);
+            let Ok(reader) = Reader::open(file) else { continue };
+            // Rows with one name follow one another.
+            let mut last_name = String::new();
+            // Rows before an error count; the lookup itself reports the error.
+            let _ = reader.for_each_key(|KernelKey { kernel_name, kernel_args }| {
+                if kernel_name == key.kernel_name {
+                    of_that_name += 1;
+                    let distance = edit_distance::distance(&key.kernel_args, &kernel_args);
+                    if let Some(distance) = distance
+                        && !keys.iter().any(|(_, args, _)| *args == kernel_args)
+                    {
+                        keys.insert((distance, kernel_args, file.to_owned()));
+                        keep_smallest(&mut keys, wanted);
+                    }
+                } else if kernel_name != last_name {
+                    if let Some(distance) = edit_distance::letters(&key.kernel_name, &kernel_name) {
+                        names.insert((distance, kernel_name.clone()));
+                        keep_smallest(&mut names, MAX_NAMES);
+                    }
+                    last_name = kernel_name;
+                }
                 Ok::<(), ReadError>(())
-            })
-            .ok();
-    }
-
-    fn row(&mut self, key: KernelKey, file: &Path) {
-        let KernelKey { kernel_name, kernel_args } = key;
-        if kernel_name == self.key.kernel_name {
-            self.of_that_name += 1;
-            let Some(distance) = edit_distance::distance(&self.key.kernel_args, &kernel_args)
-            else {
-                return;
-            };
-            if !self.keys.iter().any(|(_, args, _)| *args == kernel_args) {
-                self.keys.insert((distance, kernel_args, file.to_owned()));
-                keep_smallest(&mut self.keys, self.wanted);
-            }
-        } else if kernel_name != self.last_name {
-            if let Some(distance) = edit_distance::letters(&self.key.kernel_name, &kernel_name) {
-                self.names.insert((distance, kernel_name.clone()));
-                keep_smallest(&mut self.names, MAX_NAMES);
-            }
-            self.last_name = kernel_name;
+            });
         }
-    }
-
-    fn finish(self) -> NearestKeys {
         let nearest = |(differing_words, kernel_args, file): (usize, String, PathBuf)| {
-            let (asked, stored) = edit_distance::marked(&self.key.kernel_args, &kernel_args);
+            let (asked, stored) = edit_distance::marked(&key.kernel_args, &kernel_args);
             NearestKey { differing_words, kernel_args, file, asked, stored }
         };
-        NearestKeys {
-            of_that_name: self.of_that_name,
-            keys: self.keys.into_iter().map(nearest).collect(),
-            names: self.names.into_iter().map(|(_, name)| name).collect(),
+        Self {
+            of_that_name,
+            keys: keys.into_iter().map(nearest).collect(),
+            names: names.into_iter().map(|(_, name)| name).collect(),
         }
     }
 }
@@ -127,53 +94,5 @@ impl Search<'_> {
 fn keep_smallest<T: Ord>(set: &mut BTreeSet<T>, wanted: usize) {
     while set.len() > wanted {
         set.pop_last();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use gfxpack_kdb::{Row, WriteOptions, write};
-
-    use super::*;
-
-    fn kdb(dir: &Path, file: &str, keys: &[(&str, &str)]) -> PathBuf {
-        let key = |(name, args): &(&str, &str)| KernelKey {
-            kernel_name: (*name).to_owned(),
-            kernel_args: (*args).to_owned(),
-        };
-        let keys: Vec<KernelKey> = keys.iter().map(key).collect();
-        let rows: Vec<Row<'_>> = keys.iter().map(|key| Row { key, size: 1 }).collect();
-        let path = dir.join(file);
-        write(&path, &rows, &WriteOptions::default(), |_| Ok::<_, ReadError>(vec![1])).unwrap();
-        path
-    }
-
-    #[test]
-    fn the_nearest_keys_come_first_without_duplicates() {
-        let dir = tempfile::tempdir().unwrap();
-        let rows = [("conv.cl.o", " -DA=1"), ("conv.cl.o", " -DA=1 -DB=3"), ("gemm.s.o", " -DA=1")];
-        let first = kdb(dir.path(), "gfx906_60.kdb", &rows);
-        let second = kdb(dir.path(), "gfx906.kdb", &rows[1..]);
-        let none = dir.path().join("none.kdb");
-        let files = [none.as_path(), &first, &second];
-        let key = |name: &str| KernelKey {
-            kernel_name: name.to_owned(),
-            kernel_args: " -DA=1 -DB=2 -DC".to_owned(),
-        };
-
-        let found = NearestKeys::search(&key("conv.cl.o"), files, 5);
-        assert_eq!(found.of_that_name, 3);
-        let keys: Vec<(usize, &str, &Path)> = found
-            .keys
-            .iter()
-            .map(|key| (key.differing_words, key.stored.as_str(), key.file.as_path()))
-            .collect();
-        assert_eq!(keys, [(2, " -DA=1", &*first), (2, " -DA=1 {-DB=3}", &*first)]);
-        assert_eq!(found.keys[1].asked, " -DA=1 {-DB=2} {-DC}");
-        assert_eq!(found.names, ["gemm.s.o"]);
-
-        let found = NearestKeys::search(&key("conv.s.o"), files, 1);
-        assert_eq!((found.of_that_name, found.keys.len()), (0, 0));
-        assert_eq!(found.names, ["conv.cl.o", "gemm.s.o"]);
     }
 }

@@ -9,7 +9,9 @@ use crate::support::hip_stand_in::{HipStandIn, check_layout};
 use crate::support::project::{Project, Run, binary, command, finish, tool};
 use gfxpack_runtime::device::{Detection, HipLibrary, Inputs, detect};
 use gfxpack_runtime::hip::{Hip, HipError};
-use gfxpack_runtime::{Config, KdbDirectories, KernelCache, KernelKey, UserDirectory, WarningSink};
+use gfxpack_runtime::{
+    Config, Environment, KdbDirectories, KernelCache, KernelKey, UserDirectory, WarningSink,
+};
 
 /// Runs `gfxpack detect` with the library where the loader looks first, and a
 /// sysfs without devices.
@@ -237,8 +239,8 @@ fn a_missing_kdb_is_named_after_the_device_to_the_letter() {
     };
     assert_eq!(warnings(&detect(&nowhere())), [""; 0]);
     let mut named = nowhere();
-    named.device_arch = Some("gfx906".to_owned());
-    named.device_cu = Some("60".to_owned());
+    let variables = [("MIOPEN_DEVICE_ARCH", "gfx906"), ("MIOPEN_DEVICE_CU", "60")];
+    named.environment = Environment::from_pairs(variables);
     assert_eq!(warnings(&detect(&named)), [gfx906.as_str()]);
 }
 

@@ -4,7 +4,7 @@
 use gfxpack_model::KernelKey;
 use rusqlite::Connection;
 
-use crate::opened::Opened;
+use crate::open::Opened;
 use crate::user::transaction::{self, WRITE};
 
 /// A separate table: MIOpen uses only kern_db and tolerates others. A row

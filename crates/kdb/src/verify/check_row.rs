@@ -7,7 +7,7 @@ use gfxpack_model::{KernelKey, KeyError, Target, TargetId};
 
 use crate::codec::{self, ClaimedSize};
 use crate::error::RowError;
-use crate::opened::WorkBudget;
+use crate::open::WorkBudget;
 use crate::row::{self, MAX_SHOWN_BYTES};
 use crate::schema::MAX_KEY_BYTES;
 use crate::verify::report::{Finding, FindingClass};

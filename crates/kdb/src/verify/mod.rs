@@ -11,9 +11,7 @@ use rusqlite::Connection;
 
 use crate::error::{Fault, ReadError};
 use crate::header::Journal;
-use crate::open::{self, Probe};
-use crate::opened::Opened;
-use crate::opened::WorkBudget;
+use crate::open::{self, Opened, WorkBudget};
 use crate::parallel;
 use crate::schema::{
     COLUMNS, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, TABLE, key_index, missing_column,
@@ -51,7 +49,7 @@ pub fn verify(
 ) -> Result<Report, ReadError> {
     let target = expected.cloned().or_else(|| target_of_kdb(path));
     let mut run = Verification { path, options, report: Report { target, ..Report::default() } };
-    let Probe { header, bytes } = match open::probe(path) {
+    let (header, bytes) = match open::probe(path) {
         Ok(probe) => probe,
         Err(error @ ReadError { fault: Fault::Io(_) | Fault::NotAFile, .. }) => return Err(error),
         Err(error) => return Ok(run.end_with(error)),

@@ -103,7 +103,7 @@ impl Stored {
     }
 
     fn copy(&self) -> Result<KdbSnapshot, ReadError> {
-        KdbSnapshot::take(&self.path, self.directory.path(), 0)
+        KdbSnapshot::take(&self.path, self.directory.path())
     }
 }
 

@@ -17,7 +17,10 @@ const EXTENSION_MAX: u64 = 1 << 20;
 
 /// The uncompressed stream, by name of the codec, or `tar` for none. Reading fails
 /// after `max` bytes.
-pub(crate) fn unpacked<'a>(
+///
+/// # Errors
+/// If the codec is unknown or can't start.
+pub fn unpacked<'a>(
     codec: &str,
     packed: impl BufRead + 'a,
     max: u64,

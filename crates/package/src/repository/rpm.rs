@@ -27,10 +27,6 @@ pub(super) fn is_there(dir: &Path) -> bool {
 /// The path at which zypper looks for the public key.
 const KEY_FILE: &str = "repodata/repomd.xml.key";
 
-/// The directory that createrepo_c writes to until it is done. While it exists,
-/// another createrepo_c refuses to start.
-const UNDERWAY: &str = ".repodata";
-
 /// Updates the index; returns the packages in it, by their paths relative to
 /// `dir`. Packages whose size and time are unchanged are not read again. With a
 /// `lock` on the directory, leftovers of a killed run are removed.
@@ -43,33 +39,24 @@ pub(super) fn index(
     let revision = epoch.to_string();
     let arguments = ["--quiet", "--update", "--no-database", "--set-timestamp-to-revision"];
     let arguments = [&arguments[..], &["--revision", &revision, "."]].concat();
-    let underway = dir.join(UNDERWAY);
     no_link(dir, Path::new("repodata"))?;
-    match lock {
-        Some(lock) => {
-            match std::fs::remove_dir_all(&underway) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::io("remove", &underway)(error));
-                }
-                _ => {}
+    if let Some(lock) = lock {
+        // createrepo_c writes there until it is done. Another one refuses to start meanwhile.
+        let underway = dir.join(".repodata");
+        match std::fs::remove_dir_all(&underway) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &underway)(error));
             }
-            // If only gfxpack is killed, createrepo_c continues, so it must hold
-            // the lock too.
-            rustix::io::fcntl_setfd(lock, FdFlags::empty()).ok();
-            let done = CREATEREPO.output(&arguments, dir, &[]);
-            rustix::io::fcntl_setfd(lock, FdFlags::CLOEXEC).ok();
-            done?;
+            _ => {}
         }
-        None if underway.exists() => {
-            return Err(Error::usage(
-                format!("failed to index `{}`: `{UNDERWAY}` exists", dir.display()),
-                "let the createrepo_c that runs there end; if none does, remove that directory",
-            ));
-        }
-        None => {
-            CREATEREPO.output(&arguments, dir, &[])?;
-        }
+        // If only gfxpack is killed, createrepo_c continues, so it must hold the lock too.
+        rustix::io::fcntl_setfd(lock, FdFlags::empty()).ok();
     }
+    let done = CREATEREPO.output(&arguments, dir, &[]);
+    if let Some(lock) = lock {
+        rustix::io::fcntl_setfd(lock, FdFlags::CLOEXEC).ok();
+    }
+    done?;
     let index = dir.join("repodata/repomd.xml");
     let (signature, key) = (dir.join("repodata/repomd.xml.asc"), dir.join(KEY_FILE));
     match signer {

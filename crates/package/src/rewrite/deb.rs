@@ -9,6 +9,7 @@ use gfxpack_model::Result;
 
 use super::archive::{self, Changes};
 use super::{Follows, Kind, Package, Rewriter, compression, cut_short, plain};
+use crate::compress::finish;
 use crate::deb::write_members;
 use crate::deb822::Paragraph;
 use crate::output::{Output, Packed};
@@ -111,7 +112,7 @@ impl Deb {
             encoder.write_all(&bytes)?;
         }
         encoder.write_all(&[0; 1024])?;
-        Ok((compression.extension(), encoder.finish()?))
+        Ok((compression.extension(), finish(encoder)?))
     }
 
     fn changed_control(&self, changes: &Changes) -> String {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::{Digest, Result};
 
 use super::listed::{Wanted, check_file, optional, read, within};
+use crate::deb822::Paragraph;
 use crate::finding::Finding;
 use crate::signing::{Keyring, clear_signed};
 
@@ -119,18 +120,15 @@ fn stanzas(
 ) -> Vec<String> {
     let mut findings = Vec::new();
     for stanza in packages.split("\n\n").filter(|stanza| !stanza.trim().is_empty()) {
-        let field = |name: &str| {
-            let line = stanza.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
-            line.unwrap_or_default().trim().to_owned()
-        };
+        let field = |name: &str| Paragraph(stanza).line(name).unwrap_or_default();
         let name = field("Filename");
-        let Some(path) = within(dir, &name) else {
+        let Some(path) = within(dir, name) else {
             findings.push(format!("`{name}` leads out of the repository"));
             continue;
         };
         if listed.insert(path.clone()) && wanted(&path) {
             let size = field("Size").parse().ok();
-            findings.extend(check_file(&path, &name, size, &field("SHA256"), "the index"));
+            findings.extend(check_file(&path, name, size, field("SHA256"), "the index"));
         }
     }
     findings

@@ -1,7 +1,7 @@
 //! Reads the kernel driver's topology: one directory per CPU and GPU.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gfxpack_model::TargetId;
 use gfxpack_model::processors::PROCESSORS;
@@ -9,7 +9,6 @@ use gfxpack_model::processors::PROCESSORS;
 use super::kinds::{Device, Source};
 use super::name;
 use super::overrides::Driver;
-use super::sysfs::{attribute, entries};
 
 /// The GPUs below `class/kfd`, by node number.
 ///
@@ -17,7 +16,7 @@ use super::sysfs::{attribute, entries};
 /// ROCm/ROCR-Runtime, libhsakmt, topology.c.
 pub(super) fn devices(sysfs: &Path, driver: &Driver, notes: &mut Vec<String>) -> Vec<Device> {
     let nodes = sysfs.join("class/kfd/kfd/topology/nodes");
-    let mut nodes: Vec<(u32, std::path::PathBuf)> = entries(&nodes)
+    let mut nodes: Vec<(u32, PathBuf)> = entries(&nodes)
         .into_iter()
         .filter_map(|(name, path)| Some((name.parse().ok()?, path)))
         .collect();
@@ -103,4 +102,27 @@ fn device(
 pub(super) fn by_pci_id(id: u16) -> Option<TargetId> {
     let processor = PROCESSORS.iter().find(|processor| processor.pci_ids.contains(&id))?;
     Some(TargetId::new(processor.name))
+}
+
+/// The text of a small file of sysfs, without its final newline.
+pub(super) fn attribute(path: &Path) -> std::io::Result<String> {
+    use std::io::Read;
+    /// Larger than any file of sysfs, which is a page at most.
+    const LIMIT: u64 = 1 << 16;
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(LIMIT).read_to_string(&mut text)?;
+    text.truncate(text.trim_end().len());
+    Ok(text)
+}
+
+/// The entries of a directory of sysfs by name; empty if it can't be read.
+pub(super) fn entries(directory: &Path) -> Vec<(String, PathBuf)> {
+    let mut entries: Vec<(String, PathBuf)> = std::fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+        .collect();
+    entries.sort();
+    entries
 }

@@ -2,22 +2,66 @@
 //! is tried first, then the kernel driver, then the PCI bus; the environment
 //! overrides all of them.
 
-mod inputs;
 mod kfd;
 pub(crate) mod kinds;
 pub(crate) mod name;
 mod overrides;
 mod pci;
-mod sysfs;
+
+use std::path::PathBuf;
 
 use gfxpack_model::in_full;
 
+use crate::environment::Environment;
 use crate::hip::{Hip, HipError, LIBRARY_NAMES};
 
-pub use inputs::{HipLibrary, Inputs};
 pub use kinds::{Detection, Device, Source};
 pub use name::parse_name;
 use overrides::{Driver, Overrides};
+
+/// Which HIP runtime library to use.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HipLibrary {
+    /// The loaded library, or the one that the dynamic loader finds; see
+    /// [`Hip::installed`](crate::hip::Hip::installed).
+    #[default]
+    Installed,
+    /// This file.
+    File(PathBuf),
+    /// None: only the kernel driver and the PCI bus are used.
+    None,
+}
+
+/// All inputs of a detection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inputs {
+    /// The variables that override what the hardware says.
+    pub environment: Environment,
+    /// Which HIP runtime library to use.
+    pub hip: HipLibrary,
+    /// Root of sysfs: `/sys`, or a copy from another machine.
+    pub sysfs: PathBuf,
+}
+
+impl Inputs {
+    /// The inputs for this machine's hardware and these variables.
+    #[must_use]
+    pub fn from_environment(environment: &Environment) -> Self {
+        Self {
+            environment: environment.clone(),
+            hip: HipLibrary::Installed,
+            sysfs: PathBuf::from("/sys"),
+        }
+    }
+}
+
+impl Default for Inputs {
+    /// No variable set, this machine's sysfs, the installed HIP runtime.
+    fn default() -> Self {
+        Self::from_environment(&Environment::default())
+    }
+}
 
 /// Finds the GPUs, from the first of HIP, KFD and PCI that has any.
 ///
@@ -27,7 +71,7 @@ use overrides::{Driver, Overrides};
 #[must_use]
 pub fn detect(inputs: &Inputs) -> Detection {
     let mut detection = Detection::default();
-    let overrides = Overrides::read(inputs, &mut detection.notes);
+    let overrides = Overrides::read(&inputs.environment, &mut detection.notes);
     if let Overrides { target_id: Some(target_id), compute_units: Some(count) } = &overrides {
         // The environment gives everything; the hardware is not needed.
         detection.devices.push(Device {
@@ -45,7 +89,7 @@ pub fn detect(inputs: &Inputs) -> Detection {
     }
     from_hip(&inputs.hip, &mut detection);
     if detection.devices.is_empty() {
-        let driver = Driver::read(inputs, &mut detection.notes);
+        let driver = Driver::read(&inputs.environment, &mut detection.notes);
         detection.devices = kfd::devices(&inputs.sysfs, &driver, &mut detection.notes);
         if detection.devices.is_empty() {
             detection.devices = pci::devices(&inputs.sysfs, &driver, &mut detection.notes);

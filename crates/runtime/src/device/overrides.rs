@@ -5,27 +5,29 @@ use std::collections::BTreeMap;
 
 use gfxpack_model::{TargetId, processors};
 
-use super::inputs::Inputs;
 use super::kinds::{Detection, Device, Source};
 use super::name::{self, parse_name};
+use crate::environment::Environment;
 
 /// MIOpen's own overrides.
+///
+/// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::Init`, `Handle::GetMaxComputeUnits`.
 pub(super) struct Overrides {
     pub(super) target_id: Option<TargetId>,
     pub(super) compute_units: Option<u32>,
 }
 
 impl Overrides {
-    pub(super) fn read(inputs: &Inputs, notes: &mut Vec<String>) -> Self {
-        let set = |value: &Option<String>| value.clone().filter(|text| !text.is_empty());
-        let target_id = set(&inputs.device_arch).and_then(|text| {
+    pub(super) fn read(environment: &Environment, notes: &mut Vec<String>) -> Self {
+        let set = |name| environment.value(name).map(|value| value.to_string_lossy());
+        let target_id = set("MIOPEN_DEVICE_ARCH").and_then(|text| {
             let parsed = parse_name(&text);
             if parsed.is_none() {
                 notes.push(format!("MIOPEN_DEVICE_ARCH `{text}` names no gfx processor; ignored"));
             }
             parsed
         });
-        let compute_units = set(&inputs.device_cu).and_then(|text| {
+        let compute_units = set("MIOPEN_DEVICE_CU").and_then(|text| {
             let parsed = text.parse().ok();
             if !parsed.is_some_and(|count| (0..=name::MAX_COMPUTE_UNITS).contains(&count)) {
                 notes.push(format!(
@@ -80,7 +82,9 @@ impl Overrides {
     }
 }
 
-/// The overrides by ROCm's driver library.
+/// The overrides by ROCm's driver library, which the HIP runtime obeys itself.
+///
+/// Source: ROCm/ROCR-Runtime, `topology_sysfs_get_node_props`.
 pub(super) struct Driver {
     gfx_version: Option<TargetId>,
     /// By KFD node.
@@ -89,7 +93,7 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn read(inputs: &Inputs, notes: &mut Vec<String>) -> Self {
+    pub(super) fn read(environment: &Environment, notes: &mut Vec<String>) -> Self {
         let mut read = |name: &str, text: &str, whom: &str| {
             let parsed = name::from_dotted_version(text);
             notes.push(match &parsed {
@@ -99,13 +103,14 @@ impl Driver {
             parsed
         };
         let all = "HSA_OVERRIDE_GFX_VERSION";
-        let version = inputs.hsa_override_gfx_version.as_deref().filter(|text| !text.is_empty());
-        let gfx_version = version.and_then(|text| read(all, text, "every device"));
-        let of_node = inputs.hsa_override_gfx_version_of_node.iter().filter_map(|(node, text)| {
+        let version = environment.value(all).map(|value| value.to_string_lossy());
+        let gfx_version = version.and_then(|text| read(all, &text, "every device"));
+        let of_node = environment.node_overrides.iter().filter_map(|(node, text)| {
             Some((*node, read(&format!("{all}_{node}"), text, &format!("KFD node {node}"))?))
         });
         let of_node = of_node.collect();
-        Self { gfx_version, of_node, xnack: inputs.hsa_xnack.as_deref() == Some("1") }
+        let xnack = environment.value("HSA_XNACK").is_some_and(|value| value == "1");
+        Self { gfx_version, of_node, xnack }
     }
 
     /// The device that ROCm would report for this hardware, if that or what it is to be taken for is

@@ -4,10 +4,9 @@ use std::path::Path;
 
 use gfxpack_model::processors;
 
-use super::kfd;
+use super::kfd::{self, attribute, entries};
 use super::kinds::{Device, Source};
 use super::overrides::Driver;
-use super::sysfs::{attribute, entries};
 
 /// AMD's vendor ID for GPUs (once ATI's); its CPUs have another.
 const VENDOR: u16 = 0x1002;

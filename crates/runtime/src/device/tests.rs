@@ -4,7 +4,6 @@
 use std::fs;
 
 use super::*;
-use crate::environment::Environment;
 
 /// A temporary sysfs tree.
 struct Sysfs(tempfile::TempDir);
@@ -30,8 +29,9 @@ impl Sysfs {
         }
     }
 
-    fn inputs(&self) -> Inputs {
-        Inputs { sysfs: self.0.path().to_owned(), hip: HipLibrary::None, ..Inputs::default() }
+    fn inputs(&self, variables: &[(&str, &str)]) -> Inputs {
+        let environment = Environment::from_pairs(variables.iter().copied());
+        Inputs { environment, sysfs: self.0.path().to_owned(), hip: HipLibrary::None }
     }
 
     #[track_caller]
@@ -61,13 +61,11 @@ fn a_node_is_taken_for_what_its_own_variable_says() {
     sysfs.node(0, CPU);
     sysfs.node(1, RX6900XT);
     sysfs.node(2, RX6900XT);
-    let environment = Environment::from_pairs([
+    let inputs = sysfs.inputs(&[
         ("HSA_OVERRIDE_GFX_VERSION", "11.0.0"),
         ("HSA_OVERRIDE_GFX_VERSION_2", "10.3.1"),
         ("HSA_OVERRIDE_GFX_VERSION_x", "9.0.0"),
     ]);
-    let read = Inputs::from_environment(&environment);
-    let inputs = Inputs { sysfs: sysfs.inputs().sysfs, hip: HipLibrary::None, ..read };
     let detection = sysfs.check(&inputs, &["gfx1100@40 kfd", "gfx1031@40 kfd"]);
     assert!(detection.notes.iter().any(|note| note.contains("KFD node 2 for gfx1031")));
 }
@@ -75,9 +73,9 @@ fn a_node_is_taken_for_what_its_own_variable_says() {
 #[test]
 fn a_machine_without_gpus_is_not_an_error() {
     let sysfs = Sysfs::new();
-    let detection = sysfs.check(&sysfs.inputs(), &[]);
+    let detection = sysfs.check(&sysfs.inputs(&[]), &[]);
     assert_eq!(detection.notes.len(), 1, "{:?}", detection.notes);
-    let gone = Inputs { sysfs: "/nonexistent".into(), ..sysfs.inputs() };
+    let gone = Inputs { sysfs: "/nonexistent".into(), ..sysfs.inputs(&[]) };
     sysfs.check(&gone, &[]);
 }
 
@@ -91,7 +89,7 @@ fn the_drivers_topology_gives_processor_compute_units_and_pci_address() {
     // The bus is not read if the driver reports devices.
     sysfs.pci("0000:03:00.0", "0x1002", "0x73bf", "0x030000");
     let expected = ["gfx90a@104 kfd", "gfx942@304 kfd", "gfx1030@40 kfd"];
-    let detection = sysfs.check(&sysfs.inputs(), &expected);
+    let detection = sysfs.check(&sysfs.inputs(&[]), &expected);
     assert_eq!(detection.devices[0].pci.as_deref(), Some("0000:c7:00.0"));
     assert_eq!(detection.devices[1].pci, None);
     assert!(detection.notes.is_empty(), "{:?}", detection.notes);
@@ -111,7 +109,7 @@ fn an_invalid_driver_node_is_a_note() {
     fs::write(sysfs.0.path().join("class/kfd/kfd/topology/nodes/3/properties"), [0xff, 0xfe])
         .unwrap();
     fs::create_dir_all(sysfs.0.path().join("class/kfd/kfd/topology/nodes/5/properties")).unwrap();
-    let detection = sysfs.check(&sysfs.inputs(), &[]);
+    let detection = sysfs.check(&sysfs.inputs(&[]), &[]);
     for node in [1, 2, 3, 4, 5] {
         let noted = detection.notes.iter().any(|note| note.contains(&format!("KFD node {node} ")));
         assert!(noted, "{node}: {:?}", detection.notes);
@@ -124,14 +122,14 @@ fn an_invalid_driver_node_is_a_note() {
     ] {
         sysfs.node(number, text);
     }
-    sysfs.check(&sysfs.inputs(), &["gfx906 kfd", "gfx906 kfd", "gfx906 kfd"]);
+    sysfs.check(&sysfs.inputs(&[]), &["gfx906 kfd", "gfx906 kfd", "gfx906 kfd"]);
 }
 
 #[test]
 fn the_device_id_identifies_gpus_of_old_drivers() {
     let sysfs = Sysfs::new();
     sysfs.node(1, "simd_count 240\nsimd_per_cu 4\ndevice_id 26287\n");
-    sysfs.check(&sysfs.inputs(), &["gfx906@60 kfd"]);
+    sysfs.check(&sysfs.inputs(&[]), &["gfx906@60 kfd"]);
 }
 
 #[test]
@@ -140,8 +138,7 @@ fn overrides_of_the_driver_library_work_as_in_the_runtime() {
     // A Radeon RX 6700 XT, gfx1031, treated as gfx1030; then as gfx906, with
     // units instead of pairs.
     sysfs.node(1, "simd_count 80\nsimd_per_cu 2\ngfx_target_version 100301\n");
-    let with =
-        |text: &str| Inputs { hsa_override_gfx_version: Some(text.to_owned()), ..sysfs.inputs() };
+    let with = |text: &str| sysfs.inputs(&[("HSA_OVERRIDE_GFX_VERSION", text)]);
     sysfs.check(&with("10.3.0"), &["gfx1030@20 kfd"]);
     sysfs.check(&with("9.0.6"), &["gfx906@40 kfd"]);
     let refused = sysfs.check(&with("gfx1030"), &["gfx1031@20 kfd"]);
@@ -154,7 +151,7 @@ fn xnack_is_on_if_requested_and_supported() {
     let sysfs = Sysfs::new();
     sysfs.node(1, MI210);
     sysfs.node(2, RX6900XT);
-    let inputs = Inputs { hsa_xnack: Some("1".to_owned()), ..sysfs.inputs() };
+    let inputs = sysfs.inputs(&[("HSA_XNACK", "1")]);
     let detection = sysfs.check(&inputs, &["gfx90a:xnack+@104 kfd", "gfx1030@40 kfd"]);
     assert_eq!(detection.devices[0].target().kdb_file_name(), "gfx90a_xnack68.kdb");
 }
@@ -168,7 +165,7 @@ fn the_pci_bus_gives_only_the_processor() {
     sysfs.pci("0000:05:00.0", "0x1002", "0x74a1", "0x120000");
     sysfs.pci("0000:07:00.0", "0x1002", "0xffff", "0x038000");
     sysfs.pci("0000:09:00.0", "0x1002", "nonsense", "0x030000");
-    let detection = sysfs.check(&sysfs.inputs(), &["gfx1030 pci", "gfx942 pci"]);
+    let detection = sysfs.check(&sysfs.inputs(&[]), &["gfx1030 pci", "gfx942 pci"]);
     assert_eq!(detection.devices[0].pci.as_deref(), Some("0000:03:00.0"));
     assert!(detection.devices[0].name.as_deref().unwrap().contains("6900"));
     assert_eq!(detection.devices[0].targets().len(), 1);
@@ -179,10 +176,8 @@ fn the_pci_bus_gives_only_the_processor() {
 fn miopens_overrides_take_precedence() {
     let sysfs = Sysfs::new();
     sysfs.node(1, MI210);
-    let with = |arch: &str, count: &str| Inputs {
-        device_arch: Some(arch.to_owned()),
-        device_cu: Some(count.to_owned()),
-        ..sysfs.inputs()
+    let with = |arch: &str, count: &str| {
+        sysfs.inputs(&[("MIOPEN_DEVICE_ARCH", arch), ("MIOPEN_DEVICE_CU", count)])
     };
     let whole = sysfs
         .check(&with("gfx906:sramecc+:xnack-", "60"), &["gfx906:sramecc+:xnack-@60 environment"]);
@@ -194,8 +189,7 @@ fn miopens_overrides_take_precedence() {
     assert_eq!(refused.notes.len(), 2, "{:?}", refused.notes);
 
     let empty = Sysfs::new();
-    let inputs = Inputs { device_arch: Some("gfx906".to_owned()), ..empty.inputs() };
-    empty.check(&inputs, &["gfx906 environment"]);
+    empty.check(&empty.inputs(&[("MIOPEN_DEVICE_ARCH", "gfx906")]), &["gfx906 environment"]);
 }
 
 #[test]
@@ -205,7 +199,7 @@ fn a_file_that_is_not_a_library_is_a_note() {
     sysfs.write("libamdhip64.so.6", "no library");
     for name in ["libamdhip64.so.6", "absent.so"] {
         let hip = HipLibrary::File(sysfs.0.path().join(name));
-        let detection = sysfs.check(&Inputs { hip, ..sysfs.inputs() }, &["gfx90a@104 kfd"]);
+        let detection = sysfs.check(&Inputs { hip, ..sysfs.inputs(&[]) }, &["gfx90a@104 kfd"]);
         assert!(detection.notes[0].contains(name), "{:?}", detection.notes);
         assert_eq!(detection.hip, None);
     }

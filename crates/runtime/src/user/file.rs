@@ -4,14 +4,13 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use gfxpack_kdb::{KdbSnapshot, ReadError, Reader, UserKdb, UserOptions};
 use gfxpack_model::KernelKey;
 use gfxpack_model::digest::Hasher;
 
 use super::waiting::BusyHistory;
-use crate::clock;
 use crate::connection_pool::Pool;
 use crate::file_system::{self, FileIdentity};
 use crate::key_lock::KeyLock;
@@ -21,6 +20,12 @@ use crate::trust::{self, GroupWrite, Untrusted};
 
 /// How many uses are written in one transaction.
 const NOTED_TOGETHER: usize = 256;
+
+/// Seconds since the epoch, for the times of last use. No output depends on it.
+#[expect(clippy::disallowed_methods, reason = "the least recently used kernel goes first")]
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
 
 /// One user's kdb, which may appear, change and disappear at any time.
 pub(crate) struct UserFile {
@@ -139,7 +144,7 @@ impl UserFile {
         let Connection::Write(mut kdb) = connection else { return Some(connection) };
         if !self.options.look_only {
             let mut used = lock(&self.used);
-            used.insert(key.clone(), clock::now());
+            used.insert(key.clone(), now());
             if used.len() >= NOTED_TOGETHER {
                 let together: Vec<(KernelKey, u64)> = used.drain().collect();
                 drop(used);

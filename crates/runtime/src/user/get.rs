@@ -1,4 +1,5 @@
-//! Looks a kernel up in the user's kdb.
+//! Looks a kernel up in the user's kdb, or in a private copy while another program has it open in
+//! WAL mode.
 
 use std::io;
 use std::path::Path;
@@ -12,6 +13,7 @@ use super::file::{Connection, UserFile};
 use super::waiting::{Access, WaitBudget};
 use crate::file_system::FileIdentity;
 use crate::miss::MissReason;
+use crate::mutex::lock;
 use crate::sqlite_gate;
 
 impl UserFile {
@@ -84,6 +86,37 @@ impl UserFile {
             self.give(file, connection);
         }
         Ok(found)
+    }
+
+    /// Looks the key up in the copy. `None` if there is none of the current file.
+    ///
+    /// # Errors
+    /// If the copy has no kernel for the key, or can't be read.
+    fn ask_snapshot(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, MissReason> {
+        let mut copy = lock(&self.copy);
+        if copy.is_none() {
+            return Ok(None);
+        }
+        let Some(_inside) = self.gate.enter_shared() else { return Ok(None) };
+        copy.take_if(|copy| !copy.is_current());
+        let Some(copy) = copy.as_ref() else { return Ok(None) };
+        copy.get(key).map_err(MissReason::of)?.map(Some).ok_or(MissReason::NoKernel)
+    }
+
+    /// Makes a copy, unless another thread just did, and looks the key up in
+    /// it.
+    fn ask_new_snapshot(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, UserError> {
+        let mut copy = lock(&self.copy);
+        let path = self.check()?.join(&self.name);
+        let Some(_alone) = self.gate.enter_exclusive() else {
+            return Err(ReadError::io(&path, io::ErrorKind::TimedOut.into()).into());
+        };
+        copy.take_if(|copy| !copy.is_current());
+        if copy.is_none() {
+            *copy = Some(KdbSnapshot::take(&path, &self.temp_dir)?);
+        }
+        let found = copy.as_ref().map(|copy| copy.get(key)).transpose()?;
+        Ok(found.flatten())
     }
 }
 

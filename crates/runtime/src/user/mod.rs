@@ -4,7 +4,6 @@ mod damage;
 mod error;
 mod file;
 mod get;
-mod snapshot;
 mod store;
 mod waiting;
 

@@ -8,9 +8,8 @@ use gfxpack_model::KernelKey;
 
 use super::damage::DamageCheck;
 use super::error::UserError;
-use super::file::{Connection, UserFile};
+use super::file::{Connection, UserFile, now};
 use super::waiting::{Access, WaitBudget};
-use crate::clock;
 use crate::file_system::FileIdentity;
 use crate::miss::MissReason;
 use crate::mutex::lock;
@@ -126,7 +125,7 @@ impl UserFile {
             return Err(UserError::ReadOnly(path.to_owned()));
         };
         let used: Vec<(KernelKey, u64)> = lock(&self.used).drain().collect();
-        if let Err(error) = kdb.store(key, code_object, clock::now(), &used) {
+        if let Err(error) = kdb.store(key, code_object, now(), &used) {
             self.note_later(used);
             return Err(UserError::Write(error));
         }

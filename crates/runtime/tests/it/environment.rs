@@ -2,34 +2,16 @@
 //! variable.
 
 use gfxpack_runtime::Environment;
-use proptest::prelude::*;
-
-fn disabled(value: &str) -> bool {
-    Environment::from_pairs([("MIOPEN_DISABLE_CACHE", value)]).disable_cache()
-}
 
 #[test]
 fn true_and_false_are_spelled_as_in_miopen() {
+    let disabled =
+        |value: &str| Environment::from_pairs([("MIOPEN_DISABLE_CACHE", value)]).disable_cache();
     for word in ["1", "enable", "enabled", "yes", "on", "true", "TRUE", "Yes", "oN"] {
         assert!(disabled(word), "{word}");
     }
     for word in ["0", "disable", "disabled", "no", "off", "false", "", "2", "y", "t", " 1", "01"] {
         assert!(!disabled(word), "{word}");
-    }
-}
-
-proptest! {
-    #[test]
-    fn only_miopens_spellings_of_true_are_true(word in "\\PC{0,9}") {
-        let words = ["1", "enable", "enabled", "yes", "on", "true"];
-        prop_assert_eq!(disabled(&word), words.contains(&word.to_ascii_lowercase().as_str()));
-    }
-
-    #[test]
-    fn warnings_are_hidden_from_1_to_3_only(level in "[0-9a-z -]{0,4}") {
-        let environment = Environment::from_pairs([("MIOPEN_LOG_LEVEL", level.clone())]);
-        let hidden = matches!(level.trim().parse::<u32>(), Ok(1..=3));
-        prop_assert_eq!(environment.log_level().shows_warnings(), !hidden);
     }
 }
 

@@ -101,20 +101,6 @@ fn a_failed_store_does_not_lose_a_use() {
 }
 
 #[test]
-fn a_lowered_limit_shrinks_the_file() {
-    let machine = Machine::new(0);
-    let cache = limited(&machine, 4 << 20);
-    (0..60).for_each(|number| store(&cache, number));
-    drop(cache);
-    assert!(std::fs::metadata(machine.ukdb()).unwrap().len() > 1 << 20);
-    let cache = limited(&machine, 1 << 18);
-    store(&cache, 100);
-    assert!(std::fs::metadata(machine.ukdb()).unwrap().len() <= 1 << 18);
-    assert!(has(&cache, 100));
-    assert_whole(&machine.ukdb());
-}
-
-#[test]
 fn a_kernel_larger_than_the_limit_stays_in_memory() {
     let machine = Machine::new(0);
     let cache = limited(&machine, 10_000);

@@ -137,23 +137,6 @@ fn a_compiler_may_request_its_own_key() {
 }
 
 #[test]
-fn code_for_another_device_is_not_returned() {
-    let machine = two_files();
-    let wide = machine.system.join("gfx906.kdb");
-    let damage = |bytes: Vec<u8>, reason: &str| {
-        write_kdb(&machine.kdb(), &[(key(BOTH), bytes)]);
-        check(&machine.open().cache, &key(BOTH), Some((&wide, 2)), &[reason]);
-    };
-    damage(code_object(GFX90A, 1), "system other-target");
-    let mut xnack = code_object(GFX906, 1);
-    // XNACK on: 3 in bits 8 and 9 of the flags. The file's name does not say
-    // so.
-    xnack[49] = 3;
-    damage(xnack, "system other-target");
-    damage(b"text that is no code object".to_vec(), "system no-code-object");
-}
-
-#[test]
 fn compiled_bytes_are_always_returned_but_stored_only_if_they_are_code() {
     let machine = Machine::new(0);
     let cache = machine.open().cache;

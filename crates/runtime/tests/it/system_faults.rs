@@ -150,11 +150,16 @@ fn a_pipe_without_a_writer_does_not_block() {
 
 #[test]
 fn code_for_another_device_is_a_miss() {
-    let other = |path: &Path| write_kdb(path, &[(numbered(0), code_object(GFX90A, 1))]);
-    let text = check(other, "other-target", WrongTarget);
+    let check = |bytes: Vec<u8>, reason| {
+        check(|path| write_kdb(path, &[(numbered(0), bytes)]), reason, WrongTarget)
+    };
+    let text = check(code_object(GFX90A, 1), "other-target");
     assert!(text.contains("gfx90a"), "{text}");
-    let text = |path: &Path| write_kdb(path, &[(numbered(0), b"no code object".to_vec())]);
-    check(text, "no-code-object", WrongTarget);
+    let mut xnack = code_object(GFX906, 1);
+    // XNACK on: 3 in bits 8 and 9 of the flags. The file's name does not say so.
+    xnack[49] = 3;
+    check(xnack, "other-target");
+    check(b"no code object".to_vec(), "no-code-object");
 }
 
 #[test]

@@ -285,40 +285,28 @@ fn a_removed_directory_is_created_again() {
 fn a_file_that_stays_locked_causes_one_wait() {
     const KERNELS: usize = 60;
     let machine = machine();
-    let other = rusqlite::Connection::open(machine.ukdb()).unwrap();
-    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let mut holder = OtherProgram::start(&machine.ukdb());
+    holder.execute("BEGIN EXCLUSIVE");
     let (mut config, warnings) = machine.config();
     config.limits.busy_wait = Duration::from_secs(1);
     let cache = Cache::open((config, warnings));
     let began = Instant::now();
     for number in 0..KERNELS {
-        assert_eq!(reasons(&cache.kernel(number).misses)[2], "user busy");
+        let kernel = cache.kernel(number);
+        assert_eq!(kernel.origin, Origin::Compiled);
+        assert_eq!(reasons(&kernel.misses)[2], "user busy");
+        assert!(matches!(kernel.not_stored, Some(NotStored::Failed(_))));
     }
+    assert_eq!(cache.kernel(0).origin, Origin::Memory);
+    assert_eq!(cache.warnings.classes(), [Busy], "once, though it is not stored either");
     // Three waits for each kernel would take three minutes, and one for each a
     // minute.
     let took = began.elapsed();
     assert!(took < Duration::from_secs(40), "{took:?}");
     assert!(took >= Duration::from_secs(1), "one call waited: {took:?}");
-    other.execute_batch("COMMIT").unwrap();
-    assert_eq!(cache.kernel(KERNELS).origin, Origin::Compiled);
-    assert_eq!(cache.kernel(KERNELS).origin, Origin::User(machine.ukdb()), "it was stored");
-}
-
-#[test]
-fn a_file_that_another_program_keeps_locked_is_a_miss() {
-    let machine = machine();
-    let mut holder = OtherProgram::start(&machine.ukdb());
-    holder.execute("BEGIN EXCLUSIVE");
-    let (mut config, warnings) = machine.config();
-    config.limits.busy_wait = Duration::from_millis(20);
-    let cache = Cache::open((config, warnings));
-    let kernel = cache.kernel(0);
-    assert_eq!(kernel.origin, Origin::Compiled);
-    assert_eq!(reasons(&kernel.misses)[2], "user busy");
-    assert!(matches!(kernel.not_stored, Some(NotStored::Failed(_))));
-    assert_eq!(cache.kernel(0).origin, Origin::Memory);
-    assert_eq!(cache.warnings.classes(), [Busy], "once, though it is not stored either");
     holder.execute("COMMIT");
     holder.close();
+    assert_eq!(cache.kernel(KERNELS).origin, Origin::Compiled);
+    assert_eq!(cache.kernel(KERNELS).origin, Origin::User(machine.ukdb()), "it was stored");
     assert_eq!(machine.open().kernel(0).origin, Origin::User(machine.ukdb()), "nothing is moved");
 }
