@@ -245,7 +245,7 @@ impl Executor<'_> {
         results: &mut Results<'_>,
         on_event: OnEvent<'_>,
     ) -> Result<(), Error> {
-        let Self { plan, sources, toolchains, options, .. } = *self;
+        let Self { plan, sources, options, .. } = *self;
         let (cancel, file_system) = (&self.cancel.child(), declarer.file_system());
         let work = ScratchDir::in_cache(&options.cache_dir)
             .map_err(Error::io("create", options.cache_dir.join("work")))?;
@@ -260,7 +260,6 @@ impl Executor<'_> {
         let context = BuildContext {
             plan,
             sources,
-            toolchains,
             cancel,
             time_limit: options.time_limit,
             declarer,

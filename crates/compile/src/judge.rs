@@ -40,11 +40,8 @@ pub(crate) fn judge(
         Ok(records) => records,
         Err(reason) => return Judged::Unknown(reason.to_string()),
     };
-    let accesses = records.iter().flat_map(|record| &record.accesses);
-    let mut refused = accesses
-        .filter(|access| access.operation.writes() && access.is_refused() && !access.is_harmless());
-    if let Some(access) = refused.next() {
-        return Judged::Failed(FailureKind::Writes(access.path.clone()));
+    if let Some(path) = records.iter().find_map(|record| record.refused_write()) {
+        return Judged::Failed(FailureKind::Writes(path.to_owned()));
     }
     let (Some(inputs), Some(direct)) = (inputs, context.declarer.direct(job)) else {
         return Judged::Unknown("the driver does not tell its commands".to_owned());
@@ -97,7 +94,7 @@ impl JudgedRun<'_> {
     /// A program that no digest covers: one of a job's commands, or a compiler, linker or library
     /// that ran.
     fn unknown_program(&self, direct: &Direct) -> Option<PathBuf> {
-        let toolchain = &self.context.toolchains[self.job.toolchain.0];
+        let toolchain = self.context.declarer.toolchain(self.job.toolchain);
         let known: HashSet<&Path> = toolchain.files().iter().map(PathBuf::as_path).collect();
         let file_system = self.context.declarer.file_system();
         let is_known =

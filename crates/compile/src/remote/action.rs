@@ -149,7 +149,7 @@ impl<'a> InputTree<'a> {
         let mut tree = Self {
             context,
             inputs,
-            toolchain: &context.toolchains[job.toolchain.0],
+            toolchain: context.declarer.toolchain(job.toolchain),
             files: BTreeMap::new(),
             directories: BTreeSet::from([format!("{SOURCE_DIR}/{SCRATCH}")]),
         };

@@ -11,7 +11,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <mntent.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,8 +34,6 @@ int __open_2(const char *, int);
 int __open64_2(const char *, int);
 int __openat_2(int, const char *, int);
 int __openat64_2(int, const char *, int);
-struct open_how;
-int openat2(int, const char *, const struct open_how *, size_t);
 int __xstat(int, const char *, struct stat *);
 int __xstat64(int, const char *, struct stat64 *);
 int __lxstat(int, const char *, struct stat *);
@@ -92,11 +89,7 @@ static int open_refused(int dir, const char *path, uint32_t flags) {
 }
 
 static int look_at(int dir, const char *path, struct stat *file, int flags) {
-#ifdef SYS_newfstatat
     return (int)RAW(SYS_newfstatat, dir, path, file, flags, 0);
-#else
-    return NEXT(fstatat)(dir, path, file, flags);
-#endif
 }
 
 static int open_at(int dir, const char *path, int flags, mode_t mode) {
@@ -138,28 +131,6 @@ PUBLIC int creat(const char *path, mode_t mode) {
 PUBLIC int creat64(const char *path, mode_t mode) {
     return creat(path, mode);
 }
-
-#ifdef SYS_openat2
-PUBLIC int openat2(int dir, const char *path, const struct open_how *how, size_t size) {
-    const uint64_t *words = (const uint64_t *)how;
-    uint32_t flags = size >= sizeof *words ? (uint32_t)words[0] : 0;
-    /* Its rules may lead a path elsewhere. */
-    int has_rules = size >= 3 * sizeof *words && words[2] != 0;
-    if (open_refused(dir, path, flags))
-        return -1;
-    if (has_rules && bounds() != NULL && (writes(flags) || sees_list() != NULL)) {
-        errno = EACCES;
-        lack(LACK_UNTOLD);
-        return -1;
-    }
-    if (has_rules && enter()) {
-        lack(LACK_UNTOLD);
-        leave();
-    }
-    RECORDED(int, -1, 0, enter(), RAW(SYS_openat2, dir, path, how, size, 0), .kind = KIND_OPEN, .argument = flags,
-             .dir = dir, .first = path, .file = result)
-}
-#endif
 
 /* The flags of `open` for a stream's mode. */
 static uint32_t flags_of(const char *mode) {
@@ -206,8 +177,8 @@ TEMPORARY(mkostemps, (char *path, int suffix, int flags), (path, suffix, flags))
 TEMPORARY(mkostemps64, (char *path, int suffix, int flags), (path, suffix, flags))
 
 PUBLIC char *mkdtemp(char *path) {
-    RECORDED(char *, NULL, refused(&EVENT(.kind = KIND_MAKE, .first = path), REACH_NAME), enter(),
-             NEXT(mkdtemp)(path), .kind = KIND_MAKE, .first = path)
+    RECORDED(char *, NULL, refused(&EVENT(.kind = KIND_CHANGE, .first = path), REACH_NAME), enter(),
+             NEXT(mkdtemp)(path), .kind = KIND_CHANGE, .first = path)
 }
 
 /* Looking. */
@@ -323,49 +294,6 @@ PUBLIC DIR *fdopendir(int file) {
              .file = result == NULL ? -1 : file)
 }
 
-/* The system's function, with its choice and order of entries. */
-#define SCAN(name, parameters, arguments, dir_)                                                    \
-    PUBLIC int name parameters {                                                                   \
-        struct stat file;                                                                          \
-        SEEING(int, -1, dir_, SIGHT_ALL, NEXT(name) arguments, .kind = KIND_LIST, .dir = dir_, .first = path,\
-               .stat = result >= 0 && look_at(dir_, path, &file, 0) == 0 ? &file : NULL)           \
-    }
-typedef int choose(const struct dirent *);
-typedef int choose64(const struct dirent64 *);
-typedef int order(const struct dirent **, const struct dirent **);
-typedef int order64(const struct dirent64 **, const struct dirent64 **);
-SCAN(scandir, (const char *path, struct dirent ***list, choose *choose, order *order),
-     (path, list, choose, order), AT_FDCWD)
-SCAN(scandir64, (const char *path, struct dirent64 ***list, choose64 *choose, order64 *order),
-     (path, list, choose, order), AT_FDCWD)
-SCAN(scandirat, (int dir, const char *path, struct dirent ***list, choose *choose, order *order),
-     (dir, path, list, choose, order), dir)
-SCAN(scandirat64,
-     (int dir, const char *path, struct dirent64 ***list, choose64 *choose, order64 *order),
-     (dir, path, list, choose, order), dir)
-
-/* glob accesses files through the functions of this file. */
-static void *glob_open(const char *path) { return opendir(path); }
-static void glob_close(void *dir) { closedir(dir); }
-
-#define GLOB(suffix)                                                                               \
-    static struct dirent##suffix *glob_read##suffix(void *dir) { return readdir##suffix(dir); }    \
-    PUBLIC int glob##suffix(const char *restrict text, int flags,                                  \
-                            int (*failed)(const char *, int), glob##suffix##_t *restrict found) {  \
-        if ((flags & GLOB_ALTDIRFUNC) != 0)                                                        \
-            return NEXT(glob##suffix)(text, flags, failed, found);                                 \
-        found->gl_opendir = glob_open;                                                             \
-        found->gl_readdir = glob_read##suffix;                                                     \
-        found->gl_closedir = glob_close;                                                           \
-        found->gl_stat = stat##suffix;                                                             \
-        found->gl_lstat = lstat##suffix;                                                           \
-        int result = NEXT(glob##suffix)(text, flags | GLOB_ALTDIRFUNC, failed, found);             \
-        found->gl_flags &= ~GLOB_ALTDIRFUNC;                                                       \
-        return result;                                                                             \
-    }
-GLOB()
-GLOB(64)
-
 #define FILE_SYSTEM(name, type)                                                                    \
     PUBLIC int name(const char *restrict path, struct type *restrict out) {                        \
         SEEING(int, -1, AT_FDCWD, SIGHT_ABOVE, NEXT(name)(path, out), .kind = KIND_STATFS, .first = path)\
@@ -378,7 +306,7 @@ FILE_SYSTEM(statvfs64, statvfs64)
 /* Changing. */
 
 static int unlink_at(int dir, const char *path, int flags) {
-    WRITE(int, REACH_NAME, SYS_unlinkat, dir, path, flags, 0, 0, .kind = KIND_REMOVE, .dir = dir, .first = path)
+    WRITE(int, REACH_NAME, SYS_unlinkat, dir, path, flags, 0, 0, .kind = KIND_CHANGE, .dir = dir, .first = path)
 }
 
 PUBLIC int unlink(const char *path) { return unlink_at(AT_FDCWD, path, 0); }
@@ -386,18 +314,32 @@ PUBLIC int rmdir(const char *path) { return unlink_at(AT_FDCWD, path, AT_REMOVED
 PUBLIC int unlinkat(int dir, const char *path, int flags) { return unlink_at(dir, path, flags); }
 
 PUBLIC int remove(const char *path) {
-    RECORDED(int, -1, refused(&EVENT(.kind = KIND_REMOVE, .first = path), REACH_NAME), enter(), NEXT(remove)(path),
-             .kind = KIND_REMOVE, .first = path)
+    RECORDED(int, -1, refused(&EVENT(.kind = KIND_CHANGE, .first = path), REACH_NAME), enter(), NEXT(remove)(path),
+             .kind = KIND_CHANGE, .first = path)
+}
+
+/* A call that concerns two names. Writing to a file by one name changes it under all names. */
+static int change_both(long number, int from, const char *old, int to, const char *new, unsigned flags) {
+    if (refused(&EVENT(.kind = KIND_CHANGE, .dir = from, .first = old), REACH_NAME) ||
+        refused(&EVENT(.kind = KIND_CHANGE, .dir = to, .first = new), REACH_NAME))
+        return -1;
+    int on = enter();
+    int result = (int)RAW(number, from, old, to, new, flags);
+    if (on) {
+        int error = result < 0 ? errno : 0;
+        put(&EVENT(.kind = KIND_CHANGE, .error = error, .dir = from, .first = old));
+        put(&EVENT(.kind = KIND_CHANGE, .error = error, .dir = to, .first = new));
+        leave();
+    }
+    return result;
 }
 
 PUBLIC int renameat(int from, const char *old, int to, const char *new) {
-    WRITE(int, REACH_NAME, SYS_renameat2, from, old, to, new, 0, .kind = KIND_RENAME, .dir = from, .first = old,
-         .second_dir = to, .second = new)
+    return change_both(SYS_renameat2, from, old, to, new, 0);
 }
 
 PUBLIC int renameat2(int from, const char *old, int to, const char *new, unsigned flags) {
-    WRITE(int, REACH_NAME, SYS_renameat2, from, old, to, new, flags, .kind = KIND_RENAME, .dir = from,
-         .first = old, .second_dir = to, .second = new)
+    return change_both(SYS_renameat2, from, old, to, new, flags);
 }
 
 PUBLIC int rename(const char *old, const char *new) {
@@ -405,18 +347,15 @@ PUBLIC int rename(const char *old, const char *new) {
 }
 
 PUBLIC int linkat(int from, const char *old, int to, const char *new, int flags) {
-    WRITE(int, REACH_NAME, SYS_linkat, from, old, to, new, flags, .kind = KIND_LINK, .dir = to, .first = new,
-         .second_dir = from, .second = old)
+    return change_both(SYS_linkat, from, old, to, new, (unsigned)flags);
 }
 
 PUBLIC int link(const char *old, const char *new) {
     return linkat(AT_FDCWD, old, AT_FDCWD, new, 0);
 }
 
-/* The link's target is no path of this process. */
 PUBLIC int symlinkat(const char *text, int dir, const char *path) {
-    WRITE(int, REACH_NAME, SYS_symlinkat, text, dir, path, 0, 0, .kind = KIND_SYMLINK, .dir = dir, .first = path,
-         .second = text, .second_length = strlen(text))
+    WRITE(int, REACH_NAME, SYS_symlinkat, text, dir, path, 0, 0, .kind = KIND_CHANGE, .dir = dir, .first = path)
 }
 
 PUBLIC int symlink(const char *text, const char *path) {
@@ -424,7 +363,7 @@ PUBLIC int symlink(const char *text, const char *path) {
 }
 
 PUBLIC int mkdirat(int dir, const char *path, mode_t mode) {
-    WRITE(int, REACH_NAME, SYS_mkdirat, dir, path, mode, 0, 0, .kind = KIND_MAKE, .dir = dir, .first = path)
+    WRITE(int, REACH_NAME, SYS_mkdirat, dir, path, mode, 0, 0, .kind = KIND_CHANGE, .dir = dir, .first = path)
 }
 
 PUBLIC int mkdir(const char *path, mode_t mode) {
@@ -432,7 +371,7 @@ PUBLIC int mkdir(const char *path, mode_t mode) {
 }
 
 PUBLIC int mknodat(int dir, const char *path, mode_t mode, dev_t device) {
-    WRITE(int, REACH_NAME, SYS_mknodat, dir, path, mode, device, 0, .kind = KIND_MAKE, .dir = dir, .first = path)
+    WRITE(int, REACH_NAME, SYS_mknodat, dir, path, mode, device, 0, .kind = KIND_CHANGE, .dir = dir, .first = path)
 }
 
 PUBLIC int mknod(const char *path, mode_t mode, dev_t device) {
@@ -514,7 +453,7 @@ PUBLIC int bind(int socket, const struct sockaddr *address, socklen_t length) {
         memcpy(name, local->sun_path, length - before);
     if (name[0] == 0)
         return NEXT(bind)(socket, address, length);
-    WRITE(int, REACH_NAME, SYS_bind, socket, address, length, 0, 0, .kind = KIND_MAKE, .first = name)
+    WRITE(int, REACH_NAME, SYS_bind, socket, address, length, 0, 0, .kind = KIND_CHANGE, .first = name)
 }
 
 #endif

@@ -121,12 +121,7 @@ static void put_file(struct entry *entry, const struct event *event) {
         entry->changed = nanoseconds(file->st_ctim.tv_sec, file->st_ctim.tv_nsec);
     } else if (event->file >= 0) {
         struct stat file;
-#ifdef SYS_newfstatat
-        long status = RAW(SYS_newfstatat, event->file, "", &file, AT_EMPTY_PATH, 0);
-#else
-        long status = fstat(event->file, &file);
-#endif
-        if (status == 0) {
+        if (RAW(SYS_newfstatat, event->file, "", &file, AT_EMPTY_PATH, 0) == 0) {
             struct event known = {.stat = &file};
             put_file(entry, &known);
         } else {
@@ -145,10 +140,8 @@ void put(const struct event *event) {
     const char *first = place(event->dir, event->first, spaces[0], sizeof spaces[0]);
     const char *second = event->second;
     size_t first_length = first != NULL ? strlen(first) : 0, second_length = event->second_length;
-    if (second_length == 0 && second != NULL) {
-        second = place(event->second_dir, second, spaces[1], sizeof spaces[1]);
+    if (second_length == 0 && second != NULL)
         second_length = strlen(second);
-    }
     if (second == NULL && event->file >= 0 && event->kind == KIND_OPEN) {
         second_length = path_of(event->file, spaces[1], sizeof spaces[1]);
         second = spaces[1];

@@ -108,13 +108,8 @@ enum kind {
     KIND_LIST,
     KIND_STATFS,
 
-    /* Changes of a path. */
-    KIND_REMOVE = 64,
-    KIND_RENAME, /* second: the new name */
-    KIND_LINK,   /* first: the new name; second: the old one */
-    KIND_MAKE,   /* a directory or a special file */
-    KIND_CHANGE, /* its mode, owner, times or length */
-    KIND_SYMLINK, /* first: the new name; second: the target */
+    /* A change of a path: it is made, removed or renamed, or its mode, owner, times or length. */
+    KIND_CHANGE = 64,
 };
 
 enum class {
@@ -146,8 +141,8 @@ struct event {
     uint32_t argument;
     /* The process, if it may not be the one that announced itself last. */
     uint32_t pid;
-    /* The directories that relative paths start at. */
-    int dir, second_dir;
+    /* The directory that a relative path starts at. */
+    int dir;
     const char *first, *second;
     /* The length of the second; 0 if it ends with a zero. */
     size_t second_length;
@@ -159,7 +154,7 @@ struct event {
 
 /* Given fields override the defaults. */
 #pragma GCC diagnostic ignored "-Woverride-init"
-#define EVENT(...) (struct event){.dir = AT_FDCWD, .second_dir = AT_FDCWD, .file = -1, __VA_ARGS__}
+#define EVENT(...) (struct event){.dir = AT_FDCWD, .file = -1, __VA_ARGS__}
 
 /* Starts recording into a file, for a forked process with the given arguments. With NULL, the
  * environment decides. */

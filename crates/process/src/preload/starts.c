@@ -3,9 +3,11 @@
 #include "record.h"
 
 #if GFXPACK_WATCHES
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <glob.h>
 #include <limits.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -285,6 +287,27 @@ UNTOLD(int, nftw, enter_untold, (const char *path, __nftw_func_t visit, int dept
        (path, visit, depth, flags))
 UNTOLD(int, nftw64, enter_untold, (const char *path, __nftw64_func_t visit, int depth, int flags),
        (path, visit, depth, flags))
+typedef int choose(const struct dirent *);
+typedef int choose64(const struct dirent64 *);
+typedef int order(const struct dirent **, const struct dirent **);
+typedef int order64(const struct dirent64 **, const struct dirent64 **);
+UNTOLD(int, scandir, enter_untold, (const char *path, struct dirent ***list, choose *choose, order *order),
+       (path, list, choose, order))
+UNTOLD(int, scandir64, enter_untold,
+       (const char *path, struct dirent64 ***list, choose64 *choose, order64 *order),
+       (path, list, choose, order))
+UNTOLD(int, scandirat, enter_untold,
+       (int dir, const char *path, struct dirent ***list, choose *choose, order *order),
+       (dir, path, list, choose, order))
+UNTOLD(int, scandirat64, enter_untold,
+       (int dir, const char *path, struct dirent64 ***list, choose64 *choose, order64 *order),
+       (dir, path, list, choose, order))
+UNTOLD(int, glob, enter_untold,
+       (const char *restrict text, int flags, int (*failed)(const char *, int), glob_t *restrict found),
+       (text, flags, failed, found))
+UNTOLD(int, glob64, enter_untold,
+       (const char *restrict text, int flags, int (*failed)(const char *, int), glob64_t *restrict found),
+       (text, flags, failed, found))
 UNTOLD(FILE *, tmpfile, enter_untold, (void), ())
 UNTOLD(FILE *, tmpfile64, enter_untold, (void), ())
 UNTOLD(int, chroot, enter_start, (const char *path), (path))
@@ -299,6 +322,18 @@ UNTOLD(int, shm_unlink, enter_untold, (const char *name), (name))
 UNTOLD(int, inotify_add_watch, enter_untold, (int file, const char *path, uint32_t mask), (file, path, mask))
 UNTOLD(int, open_by_handle_at, enter_untold, (int file, struct file_handle *handle, int flags),
        (file, handle, flags))
+
+#ifdef SYS_openat2
+struct open_how;
+/* Not every C library has it. */
+PUBLIC int openat2(int dir, const char *path, const struct open_how *how, size_t size) {
+    if (enter_untold()) {
+        untold("openat2");
+        leave();
+    }
+    return (int)RAW(SYS_openat2, dir, path, how, size, 0);
+}
+#endif
 
 /* System calls that bypass the C library's functions. Those that start programs are always
  * unrepresentable; if accesses are recorded, so are all others that may concern files. */

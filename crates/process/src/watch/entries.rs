@@ -54,7 +54,7 @@ impl Record {
         let heap_was_short = lacks & LACK_HEAP != 0;
         match lacks & !LACK_HEAP {
             0 => Ok(Self { heap_was_short, ..reader.finish()? }),
-            LACK_UNTOLD => Err(WatchError::NotRecordable("a rule of openat2".to_owned())),
+            LACK_UNTOLD => Err(WatchError::NotRecordable("the state of an open file".to_owned())),
             _ => Err(WatchError::UnrecordedPath),
         }
     }
@@ -268,7 +268,7 @@ impl Reader {
             }
             8 | 10 => self.start(entry),
             9 => Err(WatchError::NotRecordable(String::from_utf8_lossy(entry.first).into_owned())),
-            32..=39 | 64..=69 => self.access(entry),
+            32..=39 | 64 => self.access(entry),
             _ => Err(entry.damaged()),
         }
     }
@@ -365,7 +365,6 @@ impl Reader {
         let found = entry.error.is_none();
         let absolute = |path: PathBuf| absolute(&state.directory, &path, entry);
         let second = entry.maybe_path(entry.second)?;
-        let needed = || second.clone().ok_or_else(|| entry.damaged());
         let operation = match entry.kind {
             32 if found && (entry.file.is_none() || second.is_none()) => {
                 return Err(entry.damaged());
@@ -378,12 +377,7 @@ impl Reader {
             37 => Operation::Realpath(second),
             38 => Operation::List,
             39 => Operation::FileSystem,
-            64 => Operation::Remove,
-            65 => Operation::Rename(absolute(needed()?)?),
-            66 => Operation::Link(absolute(needed()?)?),
-            67 => Operation::Make,
-            68 => Operation::Change,
-            69 => Operation::Symlink(needed()?),
+            64 => Operation::Change,
             _ => return Err(entry.damaged()),
         };
         // The system answers an empty path like an absent one.

@@ -138,17 +138,7 @@ pub enum Operation {
     FileSystem,
     /// Executed as a program.
     Execute,
-    /// Removed.
-    Remove,
-    /// Renamed to this path.
-    Rename(PathBuf),
-    /// Created as another name of this file.
-    Link(PathBuf),
-    /// Created as a symbolic link with this target.
-    Symlink(PathBuf),
-    /// Created.
-    Make,
-    /// Mode, owner, times or length changed.
+    /// Created, removed, renamed or changed otherwise.
     Change,
 }
 
@@ -161,20 +151,8 @@ impl Operation {
         const WRITING: u32 = 0o3 | 0o100 | 0o1000; // O_ACCMODE, O_CREAT, O_TRUNC
         match self {
             Self::Open { flags, .. } => flags & WRITING != 0,
-            Self::Remove
-            | Self::Rename(_)
-            | Self::Link(_)
-            | Self::Symlink(_)
-            | Self::Make
-            | Self::Change => true,
-            Self::Stat
-            | Self::Lstat
-            | Self::Access(_)
-            | Self::Readlink(_)
-            | Self::Realpath(_)
-            | Self::List
-            | Self::FileSystem
-            | Self::Execute => false,
+            Self::Change => true,
+            _ => false,
         }
     }
 }
@@ -193,14 +171,6 @@ pub struct FileAccess {
 }
 
 impl FileAccess {
-    /// Whether writing to the path changes no file.
-    #[must_use]
-    pub fn is_harmless(&self) -> bool {
-        self.path == Path::new("/dev/null")
-            // Every bash tries this, and may have no terminal.
-            || self.path == Path::new("/dev/tty") && self.error.is_some()
-    }
-
     /// Whether it was not allowed.
     #[must_use]
     pub fn is_refused(&self) -> bool {
@@ -239,6 +209,17 @@ pub const SHORT_HEAP: &str = "a limit of memory (`ulimit -v` or `-d`) left no ro
     gives equal sources equal bytes: raise it to build what can be kept";
 
 impl Record {
+    /// The first path that the run tried to write and may not.
+    #[must_use]
+    pub fn refused_write(&self) -> Option<&Path> {
+        // Every bash tries the terminal, and may have none.
+        let is_harmless = |path: &Path| ["/dev/null", "/dev/tty"].map(Path::new).contains(&path);
+        let is_refused = |access: &&FileAccess| {
+            access.operation.writes() && access.is_refused() && !is_harmless(&access.path)
+        };
+        self.accesses.iter().find(is_refused).map(|access| access.path.as_path())
+    }
+
     /// The regular files that were opened, by the paths used to open them.
     pub fn read(&self) -> impl Iterator<Item = PathBuf> {
         const REGULAR: u32 = 0o100_000;
