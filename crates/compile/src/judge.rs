@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_launch::{self as launch, CompilerRun, Direct, TemplateValues, depfile_paths};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::ProgramEnd;
-use gfxpack_process::watch::{ProcessClass, Record, SHORT_HEAP, WatchError};
+use gfxpack_process::watch::{Record, SHORT_HEAP, WatchError, compiles};
 
 use crate::context::BuildContext;
 use crate::declare::Inputs;
@@ -101,7 +101,7 @@ impl JudgedRun<'_> {
             |file: &Path| known.contains(file) || known.contains(&*file_system.real(file));
         let compilers = self.records.iter().flat_map(|record| &record.processes);
         let ran = compilers
-            .filter(|process| process.class != ProcessClass::Other)
+            .filter(|process| process.compiles)
             .flat_map(|process| process.libraries.iter().chain([&process.program]));
         let mut all = ran.map(PathBuf::as_path).chain(direct.1.programs());
         all.find(|file| !is_known(file)).map(Path::to_owned)
@@ -120,11 +120,9 @@ impl JudgedRun<'_> {
         };
         let listed = commands.list.iter().map(|command| command.fill(&values));
         // Programs besides compilers and linkers do not count.
-        let counts =
-            |args: &Vec<OsString>| ProcessClass::from_arguments(args) != ProcessClass::Other;
-        let listed: Vec<Vec<OsString>> = listed.filter(counts).collect();
+        let listed: Vec<Vec<OsString>> = listed.filter(|args| compiles(args)).collect();
         let ran = records.iter().flat_map(|record| &record.processes);
-        let ran: Vec<_> = ran.filter(|process| process.class != ProcessClass::Other).collect();
+        let ran: Vec<_> = ran.filter(|process| process.compiles).collect();
         let scratch = paths.scratch.as_os_str().as_encoded_bytes();
         let is_own = |arg: &OsString| arg.as_encoded_bytes().starts_with(scratch);
         let same = |(listed, ran): (&OsString, &OsString)| {

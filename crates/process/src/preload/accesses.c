@@ -53,19 +53,17 @@ extern void __chk_fail(void) __attribute__((noreturn));
         return failure;                                                                            \
     int on = enters;                                                                               \
     type result = (type)(call);                                                                    \
-    if (on) {                                                                                      \
+    if (on)                                                                                        \
         put(&EVENT(.error = result == failure ? errno : 0, __VA_ARGS__));                          \
-        leave();                                                                                   \
-    }                                                                                              \
     return result;
 
 /* The same for a path that may not be visible. */
 #define SEEING(type, failure, dir, least, call, ...)                                               \
-    RECORDED(type, failure, hidden(dir, path, least), names(path) && enter(), call, __VA_ARGS__)
+    RECORDED(type, failure, hidden(dir, path, least), names(path) && tells(), call, __VA_ARGS__)
 
 /* The same for a system call that writes. */
 #define WRITE(type, reach, number, a, b, c, d, e, ...)                                             \
-    RECORDED(type, -1, refused(&EVENT(__VA_ARGS__), reach), enter(), RAW(number, a, b, c, d, e), __VA_ARGS__)
+    RECORDED(type, -1, refused(&EVENT(__VA_ARGS__), reach), tells(), RAW(number, a, b, c, d, e), __VA_ARGS__)
 
 /* Whether a path is given. Headers declare that it is never NULL. */
 static int names(const char *volatile path) {
@@ -99,7 +97,7 @@ static int open_at(int dir, const char *path, int flags, mode_t mode) {
     if (sight == SIGHT_ABOVE ||
         (sight == SIGHT_NAME && look_at(dir, path, &is, 0) == 0 && S_ISDIR(is.st_mode)))
         flags |= O_PATH;
-    RECORDED(int, -1, open_refused(dir, path, (uint32_t)flags), enter(), RAW(SYS_openat, dir, path, flags, mode, 0),
+    RECORDED(int, -1, open_refused(dir, path, (uint32_t)flags), tells(), RAW(SYS_openat, dir, path, flags, mode, 0),
              .kind = KIND_OPEN, .argument = (uint32_t)flags, .dir = dir, .first = path, .file = result)
 }
 
@@ -139,7 +137,7 @@ static uint32_t flags_of(const char *mode) {
 }
 
 #define OPENED(call)                                                                               \
-    RECORDED(FILE *, NULL, open_refused(AT_FDCWD, path, flags_of(mode)), enter(), call, .kind = KIND_OPEN,\
+    RECORDED(FILE *, NULL, open_refused(AT_FDCWD, path, flags_of(mode)), tells(), call, .kind = KIND_OPEN,\
              .argument = flags_of(mode), .first = path, .file = result == NULL ? -1 : fileno(result))
 #define STREAM(name)                                                                               \
     PUBLIC FILE *name(const char *path, const char *mode) { OPENED(NEXT(name)(path, mode)) }
@@ -148,10 +146,8 @@ static uint32_t flags_of(const char *mode) {
         if (path != NULL) {                                                                        \
             OPENED(NEXT(name)(path, mode, old))                                                    \
         }                                                                                          \
-        if (enter()) {                                                                             \
+        if (tells())                                                                               \
             lack(LACK_UNTOLD);                                                                     \
-            leave();                                                                               \
-        }                                                                                          \
         return NEXT(name)(path, mode, old);                                                        \
     }
 STREAM(fopen)
@@ -163,7 +159,7 @@ STREAM_AGAIN(freopen64)
 /* A function that chooses the file's name. */
 #define TEMPORARY(name, parameters, arguments)                                                     \
     PUBLIC int name parameters {                                                                   \
-        RECORDED(int, -1, open_refused(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL), enter(),        \
+        RECORDED(int, -1, open_refused(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL), tells(),        \
                  NEXT(name) arguments, .kind = KIND_OPEN, .first = path, .file = result,           \
                  .argument = O_RDWR | O_CREAT | O_EXCL)                                            \
     }
@@ -177,7 +173,7 @@ TEMPORARY(mkostemps, (char *path, int suffix, int flags), (path, suffix, flags))
 TEMPORARY(mkostemps64, (char *path, int suffix, int flags), (path, suffix, flags))
 
 PUBLIC char *mkdtemp(char *path) {
-    RECORDED(char *, NULL, refused(&EVENT(.kind = KIND_CHANGE, .first = path), REACH_NAME), enter(),
+    RECORDED(char *, NULL, refused(&EVENT(.kind = KIND_CHANGE, .first = path), REACH_NAME), tells(),
              NEXT(mkdtemp)(path), .kind = KIND_CHANGE, .first = path)
 }
 
@@ -187,7 +183,7 @@ PUBLIC char *mkdtemp(char *path) {
 #define NAMES(path, flags) (names(path) && (path[0] != 0 || ((flags) & AT_EMPTY_PATH) == 0))
 
 static int stat_at(int dir, const char *path, struct stat *file, int flags) {
-    RECORDED(int, -1, hidden(dir, path, SIGHT_ABOVE), NAMES(path, flags) && enter(), look_at(dir, path, file, flags),
+    RECORDED(int, -1, hidden(dir, path, SIGHT_ABOVE), NAMES(path, flags) && tells(), look_at(dir, path, file, flags),
              .kind = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? KIND_LSTAT : KIND_STAT, .dir = dir, .first = path,
              .stat = result == 0 ? file : NULL)
 }
@@ -222,7 +218,7 @@ STATS(64)
 #ifdef SYS_statx
 PUBLIC int statx(int dir, const char *restrict path, int flags, unsigned mask,
                  struct statx *restrict file) {
-    RECORDED(int, -1, hidden(dir, path, SIGHT_ABOVE), NAMES(path, flags) && enter(),
+    RECORDED(int, -1, hidden(dir, path, SIGHT_ABOVE), NAMES(path, flags) && tells(),
              RAW(SYS_statx, dir, path, flags, mask, file), .dir = dir, .first = path,
              .kind = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? KIND_LSTAT : KIND_STAT)
 }
@@ -290,7 +286,7 @@ PUBLIC DIR *opendir(const char *path) {
 }
 
 PUBLIC DIR *fdopendir(int file) {
-    RECORDED(DIR *, NULL, 0, enter(), NEXT(fdopendir)(file), .kind = KIND_LIST, .dir = file, .first = "",
+    RECORDED(DIR *, NULL, 0, tells(), NEXT(fdopendir)(file), .kind = KIND_LIST, .dir = file, .first = "",
              .file = result == NULL ? -1 : file)
 }
 
@@ -314,7 +310,7 @@ PUBLIC int rmdir(const char *path) { return unlink_at(AT_FDCWD, path, AT_REMOVED
 PUBLIC int unlinkat(int dir, const char *path, int flags) { return unlink_at(dir, path, flags); }
 
 PUBLIC int remove(const char *path) {
-    RECORDED(int, -1, refused(&EVENT(.kind = KIND_CHANGE, .first = path), REACH_NAME), enter(), NEXT(remove)(path),
+    RECORDED(int, -1, refused(&EVENT(.kind = KIND_CHANGE, .first = path), REACH_NAME), tells(), NEXT(remove)(path),
              .kind = KIND_CHANGE, .first = path)
 }
 
@@ -323,13 +319,12 @@ static int change_both(long number, int from, const char *old, int to, const cha
     if (refused(&EVENT(.kind = KIND_CHANGE, .dir = from, .first = old), REACH_NAME) ||
         refused(&EVENT(.kind = KIND_CHANGE, .dir = to, .first = new), REACH_NAME))
         return -1;
-    int on = enter();
+    int on = tells();
     int result = (int)RAW(number, from, old, to, new, flags);
     if (on) {
         int error = result < 0 ? errno : 0;
         put(&EVENT(.kind = KIND_CHANGE, .error = error, .dir = from, .first = old));
         put(&EVENT(.kind = KIND_CHANGE, .error = error, .dir = to, .first = new));
-        leave();
     }
     return result;
 }
@@ -400,7 +395,7 @@ PUBLIC int mkfifoat(int dir, const char *path, mode_t mode) {
 #define CHANGE(name, parameters, arguments, dir_, reach)                                           \
     PUBLIC int name parameters {                                                                   \
         const char *named = names(path) ? path : "";                                               \
-        RECORDED(int, -1, refused(&EVENT(.kind = KIND_CHANGE, .dir = dir_, .first = named), reach), enter(),\
+        RECORDED(int, -1, refused(&EVENT(.kind = KIND_CHANGE, .dir = dir_, .first = named), reach), tells(),\
                  NEXT(name) arguments, .kind = KIND_CHANGE, .dir = dir_, .first = named)           \
     }
 #define REACH(flags) (((flags) & AT_SYMLINK_NOFOLLOW) != 0 ? REACH_NAME : REACH_FILE)

@@ -126,10 +126,8 @@ int refused(const struct event *event, enum reach reach) {
     refusal.error = EACCES;
     if (refusal.first == NULL)
         refusal.first = "";
-    if (enter_start()) {
+    if (tells_starts())
         put(&refusal);
-        leave();
-    }
     errno = EACCES;
     return 1;
 }
@@ -149,10 +147,8 @@ int is_endless(const struct event *event) {
         return 0;
     struct event refusal = *event;
     refusal.error = EACCES;
-    if (enter()) {
+    if (tells())
         put(&refusal);
-        leave();
-    }
     errno = EACCES;
     return 1;
 }

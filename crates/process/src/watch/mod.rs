@@ -41,7 +41,7 @@ pub use judgement::tidy_path;
 pub use landlock::{confined, landlock_abi, switch_off_landlock};
 pub use path_states::{PathState, PathStates};
 pub use record::{
-    FileAccess, FileStat, Operation, Process, ProcessClass, Record, SHORT_HEAP, WatchError,
+    FileAccess, FileStat, Operation, Process, Record, SHORT_HEAP, WatchError, compiles,
 };
 pub use visible::Visible;
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 
 use super::*;
-use crate::watch::{PathStates, Process, ProcessClass};
+use crate::watch::{PathStates, Process};
 use crate::{FileDigests, Identity};
 
 /// A time long after all files of a test were created.
@@ -47,7 +47,7 @@ impl Fixture {
             pid: 1,
             program: fs::canonicalize(PROGRAM).unwrap(),
             arguments: vec!["sh".into()],
-            class: ProcessClass::Other,
+            compiles: false,
             libraries: Vec::new(),
         };
         let record = Record {
