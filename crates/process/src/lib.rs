@@ -31,7 +31,7 @@ pub use cache_file::{
     write_atomic_with, write_sealed,
 };
 pub use file_digest::{FileDigests, Identity, Timestamp};
-pub use file_error::{is_not_found, scratch_error, temporary_dir, temporary_dir_error};
+pub use file_error::{is_not_found, scratch_error, temporary_dir};
 pub use foreground::Foreground;
 pub use memory::{available_memory, default_jobs, kill_children, resident_of_jobs};
 pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};

@@ -28,7 +28,7 @@ use gfxpack_plan::plan::{Job, StagedFile};
 use gfxpack_process::preload;
 use gfxpack_toolchain::Toolchain;
 
-use super::workers::{Action, Content, InputFile, InputRoot};
+use super::{Action, Content, InputFile, InputRoot};
 use crate::context::BuildContext;
 use crate::declare::Inputs;
 use crate::nearby_files::is_include_root;

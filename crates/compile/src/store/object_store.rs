@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use rustix::fs::{Access, FlockOperation, access, flock};
 
 use super::entry::{Entry, ObjectInfo, ObjectPurpose, read_entry, read_info};
-use super::paths::{
+use super::{
     EVICTABLE_DIRS, KEY_DIRS, LOCK, TEMP, VERSION, is_gone, object_path, refusal_path, sweep,
 };
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::{Entry, ObjectInfo, ObjectPurpose};
 use super::object_store::ObjectStore;
-use super::paths::refusal_path;
+use super::refusal_path;
 use crate::job::{Failure, FailureKind};
 
 /// This version of gfxpack; another one may judge differently.
