@@ -46,7 +46,7 @@ pub(crate) fn judge(
     let (Some(inputs), Some(direct)) = (inputs, context.declarer.direct(job)) else {
         return Judged::Unknown("the driver does not tell its commands".to_owned());
     };
-    if inputs.may_read_twice() {
+    if !inputs.twice.is_empty() {
         let listed = fs::read(paths.deps_file).unwrap_or_default();
         let listed: HashSet<PathBuf> = depfile_paths(&listed).into_iter().collect();
         let outside = listed.iter().filter(|path| path.is_absolute());

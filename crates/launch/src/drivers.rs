@@ -70,7 +70,7 @@ pub struct Drivers<'a> {
     kept: PathBuf,
     /// Whether new answers are written.
     keeps: bool,
-    file_system: &'a FileSystemCache<'a>,
+    pub(crate) file_system: &'a FileSystemCache<'a>,
     cancel: &'a Cancel,
     /// A scratch directory, which a later build removes if this one is killed.
     scratch: OnceLock<Option<ScratchDir>>,
@@ -79,7 +79,7 @@ pub struct Drivers<'a> {
     known: Slots<CommandKey>,
     /// Of drivers that are asked for every job, by the job's digest.
     exact: Slots<Digest>,
-    sources: &'a dyn SourceFiles,
+    pub(crate) sources: &'a dyn SourceFiles,
 }
 
 /// A driver's commands, if they were understood, and its file accesses.

@@ -222,13 +222,9 @@ impl<'a> InputTree<'a> {
         let libraries = format!("../{SENT}/lib");
         let args = [&*loader, "--inhibit-cache", "--library-path", &libraries];
         let args = [&args[..], &["--preload", PRELOAD_FROM_SOURCE]].concat();
-        self.add_preload();
-        Ok(Some(args.into_iter().map(|arg| TemplateArg::Text(arg.to_owned())).collect()))
-    }
-
-    /// Adds the preload library, which makes a compiler's output reproducible, as here.
-    fn add_preload(&mut self) {
+        // It makes a compiler's output reproducible, as here.
         self.add_bytes(PRELOAD.to_owned(), preload::bytes(), true);
+        Ok(Some(args.into_iter().map(|arg| TemplateArg::Text(arg.to_owned())).collect()))
     }
 
     fn add_bytes(&mut self, path: String, bytes: &[u8], executable: bool) {

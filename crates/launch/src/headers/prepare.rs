@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_model::{Digest, Error, Language, SourceId, ToolchainId};
-use gfxpack_process::watch::{FileSystemCache, Record, Recorder, Visible, WatchError, recorded};
+use gfxpack_process::watch::{Record, Recorder, Visible, WatchError, recorded};
 use gfxpack_process::{Output, Usage};
 use tempfile::TempDir;
 
@@ -17,7 +17,7 @@ use super::precompiled::{PrecompiledHeader, are_plain, macro_name};
 use super::recipe::{CacheEntry, HeaderRecipe, header_command};
 use crate::arguments::searched;
 use crate::drivers::{Direct, DriverCommands};
-use crate::launcher::{Command, HeaderSearch, SourceFiles};
+use crate::launcher::{Command, HeaderSearch};
 use crate::session::Session;
 use crate::template::{CommandTemplate, TemplateValues};
 
@@ -28,12 +28,8 @@ pub struct HeaderOptions<'a> {
     pub kept: PathBuf,
     /// A directory for temporary files.
     pub scratch: &'a Path,
-    /// The file system, each file looked at once.
-    pub file_system: &'a FileSystemCache<'a>,
     /// Finds what headers need.
     pub search: &'a dyn HeaderSearch,
-    /// The sources of the commands.
-    pub sources: &'a dyn SourceFiles,
 }
 
 /// The least number of commands for which a precompiled header pays: making it takes as long as the
@@ -93,7 +89,7 @@ pub(crate) type Served = Vec<(Digest, Arc<PrecompiledHeader>)>;
 
 /// Makes the headers of a group.
 pub(crate) struct HeaderMaker<'a> {
-    session: &'a Session<'a>,
+    pub(super) session: &'a Session<'a>,
     pub(super) options: &'a HeaderOptions<'a>,
     usage: Usage,
 }
@@ -161,7 +157,7 @@ impl<'a> HeaderMaker<'a> {
     /// Whether no file of a source hides one of the headers from commands that search these
     /// directories.
     fn hides_none(&self, header: &PrecompiledHeader, source: SourceId, dirs: &[PathBuf]) -> bool {
-        let sources = self.options.sources;
+        let sources = self.session.drivers.sources;
         // A file in the search path, a header map, could name any header.
         let is_file =
             |dir: &PathBuf| !sources.is_dir(source, dir) && !sources.is_absent(source, dir);
@@ -177,7 +173,7 @@ impl<'a> HeaderMaker<'a> {
     ) -> Result<Option<PrecompiledHeader>, Error> {
         let HeaderGroup { toolchain: index, commands, members } = group;
         let (index, commands) = (*index, commands.list.as_slice());
-        let mut header = match recipe.found(self.options.file_system) {
+        let mut header = match recipe.found(self.session.drivers.file_system) {
             Some(CacheEntry::Header(header)) => *header,
             Some(CacheEntry::Unfit) => return Ok(None),
             None if members.len() < MIN_HEADER_COMMANDS => return Ok(None),
@@ -253,7 +249,7 @@ impl<'a> HeaderMaker<'a> {
         fs::write(&source, format!("{}{PROBE}", recipe.text()))
             .map_err(Error::io("write", &source))?;
         let deps_file = &dir.join("d");
-        let stage = self.options.file_system.real(dir);
+        let stage = self.session.drivers.file_system.real(dir);
         let mut visible = Visible { stage, ..Visible::default() };
         visible.names.extend([header.file.clone(), header.source.clone()]);
         for command in commands {
@@ -283,7 +279,7 @@ impl<'a> HeaderMaker<'a> {
         mut make: impl FnMut(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let toolchain = self.session.toolchain(toolchain);
-        let digests = self.options.file_system.digests();
+        let digests = self.session.drivers.file_system.digests();
         toolchain.while_unchanged(Language::Hip, digests, || make(self))
     }
 
@@ -296,7 +292,7 @@ impl<'a> HeaderMaker<'a> {
         dir: &Path,
     ) -> Result<Ran, Error> {
         let mut visible = recipe.inputs().visible.clone();
-        visible.stage = self.options.file_system.real(dir);
+        visible.stage = self.session.drivers.file_system.real(dir);
         visible.names.push(recipe.source());
         self.run(toolchain, args, (dir, dir), &visible)
     }
