@@ -7,7 +7,6 @@ use gfxpack_launch::{Command, FastLauncher, Session};
 use gfxpack_model::{Error, JobId};
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::{Cancel, Usage};
-use gfxpack_toolchain::Toolchain;
 
 use crate::declare::Declarer;
 use crate::source::SourceSet;
@@ -16,7 +15,6 @@ use crate::source::SourceSet;
 pub(crate) struct BuildContext<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) sources: &'a SourceSet,
-    pub(crate) toolchains: &'a [Toolchain],
     pub(crate) cancel: &'a Cancel,
     pub(crate) time_limit: Duration,
     /// What jobs may see, and their keys.

@@ -307,17 +307,6 @@ mod tests {
     }
 
     #[test]
-    fn costs_survive_a_change_of_source_or_compiler_but_not_of_target() {
-        let plan = small_plan();
-        let mut changed = plan.clone();
-        changed.jobs[0].digest = Digest::of(b"another");
-        let id = |plan: &Plan| record(plan, 0, 1, 1).0;
-        assert_eq!(id(&plan), id(&changed));
-        changed.jobs[0].target_id = "gfx90a".parse().unwrap();
-        assert_ne!(id(&plan), id(&changed));
-    }
-
-    #[test]
     fn damage_loses_only_the_damaged_records() {
         let plan = small_plan();
         let dir = tempfile::tempdir().unwrap();

@@ -175,7 +175,7 @@ impl<'a> Declarer<'a> {
         self.drivers.direct(&command_of(job))
     }
 
-    fn toolchain(&self, toolchain: ToolchainId) -> &'a Toolchain {
+    pub(crate) fn toolchain(&self, toolchain: ToolchainId) -> &'a Toolchain {
         &self.drivers.toolchains()[toolchain.0]
     }
 

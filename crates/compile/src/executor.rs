@@ -245,22 +245,19 @@ impl Executor<'_> {
         results: &mut Results<'_>,
         on_event: OnEvent<'_>,
     ) -> Result<(), Error> {
-        let Self { plan, sources, toolchains, options, .. } = *self;
-        let (cancel, file_system) = (&self.cancel.child(), declarer.file_system());
+        let Self { plan, sources, options, .. } = *self;
+        let cancel = &self.cancel.child();
         let work = ScratchDir::in_cache(&options.cache_dir)
             .map_err(Error::io("create", options.cache_dir.join("work")))?;
         let session = Session::new(declarer.drivers(), options.time_limit, cancel);
         let headers = HeaderOptions {
             kept: self.store.dir().join(HEADERS),
             scratch: work.path(),
-            file_system,
             search: declarer,
-            sources,
         };
         let context = BuildContext {
             plan,
             sources,
-            toolchains,
             cancel,
             time_limit: options.time_limit,
             declarer,

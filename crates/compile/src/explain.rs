@@ -137,7 +137,7 @@ pub fn explain(
     store: &ObjectStore,
     history: &History,
 ) -> Explanation {
-    let toolchain = &declarer.drivers().toolchains()[job.toolchain.0];
+    let toolchain = declarer.toolchain(job.toolchain);
     let files = toolchain.covered_files().iter();
     let files: Vec<_> = files.filter(|(name, _)| decides(name, job.language)).cloned().collect();
     let Declared { key: object_key, inputs } = declarer.declared(job);
@@ -201,7 +201,8 @@ impl PlannedJob<'_> {
         let mut changes = Vec::new();
         let toolchain = &self.plan[self.job.toolchain];
         if record.toolchain != toolchain.digest {
-            let mut old = history::toolchain(self.store, record.toolchain);
+            let mut old: Option<Vec<(String, Digest)>> =
+                history::kept(self.store, history::TOOLCHAIN, record.toolchain);
             old.iter_mut().for_each(|old| old.retain(|(name, _)| decides(name, self.job.language)));
             let whole =
                 Change::new(ChangedPart::Compiler, &toolchain.identity, ChangeKind::Changed(None));
@@ -212,14 +213,16 @@ impl PlannedJob<'_> {
             let pairs = |source: &Source| -> Vec<(String, Digest)> {
                 source.files.iter().map(|file| (file.path.clone(), file.digest)).collect()
             };
-            let old = history::source(self.store, record.source).as_ref().map(pairs);
+            let old: Option<Source> = history::kept(self.store, history::SOURCE, record.source);
+            let old = old.filter(|old| old.digest() == record.source).as_ref().map(pairs);
             let whole = Change::new(ChangedPart::Source, &source.main, ChangeKind::Changed(None));
             changes.extend(files(old, &pairs(source), |_| ChangedPart::Source, whole));
         }
         if let Some(ObjectPurpose { arguments: old, .. }) = self.store.about(record.key) {
             changes.extend(arguments(&old, &self.job.arguments));
         }
-        if let Some(old) = history::inputs(self.store, record.inputs) {
+        let old: Option<Vec<Listed>> = history::kept(self.store, history::INPUTS, record.inputs);
+        if let Some(old) = old {
             for what in [
                 ChangedPart::Driver,
                 ChangedPart::SystemFile,

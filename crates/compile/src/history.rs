@@ -13,7 +13,6 @@ use rayon::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::declare::Listed;
 use crate::executor::Summary;
 use crate::store::ObjectStore;
 
@@ -21,6 +20,10 @@ use crate::store::ObjectStore;
 const MAX_KEYS: usize = 400_000;
 /// Below the store's directory; its files that are named by digest are evicted like others.
 const DIR: &str = "history";
+/// What is kept there: the files of a toolchain, a source closure, and what else was seen.
+pub(crate) const TOOLCHAIN: &str = "toolchain";
+pub(crate) const SOURCE: &str = "source";
+pub(crate) const INPUTS: &str = "inputs";
 
 /// The history of all keys of one target.
 #[derive(Debug, Default)]
@@ -112,15 +115,15 @@ impl History {
             }
         }
         for &index in used.iter().map(|(toolchain, _)| toolchain).collect::<HashSet<_>>() {
-            let path = toolchain_file(plan[index].digest);
+            let path = kept_file(TOOLCHAIN, plan[index].digest);
             keep(store, &path, || json(&toolchains[index.0].covered_files()))?;
         }
         for &index in used.iter().map(|(_, source)| source).collect::<HashSet<_>>() {
-            let path = source_file(source_digests[index.0]);
+            let path = kept_file(SOURCE, source_digests[index.0]);
             keep(store, &path, || json(&plan[index]))?;
         }
         for (digest, inputs) in all_inputs {
-            keep(store, &inputs_file(digest), || json(&inputs.listed))?;
+            keep(store, &kept_file(INPUTS, digest), || json(&inputs.listed))?;
         }
         for (target_id, new) in by_target.values_mut() {
             let old = Self::read(store, target_id);
@@ -185,23 +188,13 @@ fn parse(text: &str) -> Option<History> {
     Some(History { head, records })
 }
 
-/// The files of a toolchain that was used before.
-pub(crate) fn toolchain(store: &ObjectStore, digest: Digest) -> Option<Vec<(String, Digest)>> {
-    read_json(store, &toolchain_file(digest))
-}
-
-/// A source closure that was used before.
-pub(crate) fn source(store: &ObjectStore, digest: Digest) -> Option<Source> {
-    read_json(store, &source_file(digest)).filter(|source: &Source| source.digest() == digest)
-}
-
-/// What else was seen with such a digest before.
-pub(crate) fn inputs(store: &ObjectStore, digest: Digest) -> Option<Vec<Listed>> {
-    read_json(store, &inputs_file(digest))
-}
-
-fn read_json<T: DeserializeOwned>(store: &ObjectStore, path: &Path) -> Option<T> {
-    serde_json::from_slice(&store.read_file(path).ok()?).ok()
+/// What was kept of an earlier build under a digest.
+pub(crate) fn kept<T: DeserializeOwned>(
+    store: &ObjectStore,
+    kind: &str,
+    digest: Digest,
+) -> Option<T> {
+    serde_json::from_slice(&store.read_file(&kept_file(kind, digest)).ok()?).ok()
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {
@@ -222,16 +215,8 @@ fn file(target_id: &TargetId) -> PathBuf {
     Path::new(DIR).join(format!("{}.keys", target_id.to_string().replace(':', "_")))
 }
 
-fn toolchain_file(digest: Digest) -> PathBuf {
-    Path::new(DIR).join(format!("toolchain-{digest}.json"))
-}
-
-fn source_file(digest: Digest) -> PathBuf {
-    Path::new(DIR).join(format!("source-{digest}.json"))
-}
-
-fn inputs_file(digest: Digest) -> PathBuf {
-    Path::new(DIR).join(format!("inputs-{digest}.json"))
+fn kept_file(kind: &str, digest: Digest) -> PathBuf {
+    Path::new(DIR).join(format!("{kind}-{digest}.json"))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gfxpack_launch::{Command, CompilerRun, RunPaths};
+use gfxpack_launch::{CompilerRun, RunPaths};
 use gfxpack_model::Error;
 use gfxpack_model::code_object::{self, UnfitError};
 use gfxpack_plan::plan::Job;
@@ -128,8 +128,8 @@ pub(crate) fn run(
         return Ok(Outcome { made, duration, usage, site: Site::Here });
     }
     let mut run_by =
-        |launch: Launch<'_>| attempt(context, launch, job, declared, (stage, scratch), &mut usage);
-    let made = match run_by(&|command, paths| context.fast.run(command, paths))? {
+        |by_driver: bool| attempt(context, by_driver, job, declared, (stage, scratch), &mut usage);
+    let made = match run_by(false)? {
         Some(
             made @ (Made::Object { .. } | Made::Nothing { kind: FailureKind::TimedOut(_), .. }),
         ) => made,
@@ -138,23 +138,17 @@ pub(crate) fn run(
             if let Some(Made::Nothing { kind, output, .. }) = by_shortcut {
                 tracing::debug!(%kind, output, "a shortcut failed");
             }
-            let driver = |command: &Command<'_>, paths: &RunPaths<'_>| {
-                context.session.run_driver(command, paths).map(Some)
-            };
-            let by_driver = run_by(&driver)?;
-            by_driver.unwrap_or_else(|| Made::nothing(FailureKind::NoOutput))
+            run_by(true)?.unwrap_or_else(|| Made::nothing(FailureKind::NoOutput))
         }
     };
     Ok(Outcome { made, duration: started.elapsed(), usage, site: Site::Here })
 }
 
-/// Runs a command; `None` if that is not the way to run it.
-type Launch<'a> = &'a dyn Fn(&Command<'_>, &RunPaths<'_>) -> Result<Option<CompilerRun>, Error>;
-
-/// Starts a job's compiler, and adds up the resources used. `None` if `launch` can't run this job.
+/// Starts a job's compiler by its driver or by a shortcut, and adds up the resources used. `None` if
+/// there is no shortcut.
 fn attempt(
     context: &BuildContext<'_>,
-    launch: Launch<'_>,
+    by_driver: bool,
     job: &Job,
     declared: &Declared,
     (stage, scratch): (&Path, &Path),
@@ -173,7 +167,13 @@ fn attempt(
     let visible = inputs.map(|inputs| inputs.visible(stage));
     let visible = visible.as_ref();
     let paths = RunPaths { stage, scratch, output, deps_file, visible };
-    let run = match launch(&command_of(job), &paths) {
+    let command = command_of(job);
+    let launched = if by_driver {
+        context.session.run_driver(&command, &paths).map(Some)
+    } else {
+        context.fast.run(&command, &paths)
+    };
+    let run = match launched {
         Ok(Some(run)) => run,
         Ok(None) => return Ok(None),
         // The kernel's arguments are too long for any program.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_launch::{self as launch, CompilerRun, Direct, TemplateValues, depfile_paths};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::ProgramEnd;
-use gfxpack_process::watch::{ProcessClass, Record, SHORT_HEAP, WatchError};
+use gfxpack_process::watch::{Record, SHORT_HEAP, WatchError, compiles};
 
 use crate::context::BuildContext;
 use crate::declare::Inputs;
@@ -40,16 +40,13 @@ pub(crate) fn judge(
         Ok(records) => records,
         Err(reason) => return Judged::Unknown(reason.to_string()),
     };
-    let accesses = records.iter().flat_map(|record| &record.accesses);
-    let mut refused = accesses
-        .filter(|access| access.operation.writes() && access.is_refused() && !access.is_harmless());
-    if let Some(access) = refused.next() {
-        return Judged::Failed(FailureKind::Writes(access.path.clone()));
+    if let Some(path) = records.iter().find_map(|record| record.refused_write()) {
+        return Judged::Failed(FailureKind::Writes(path.to_owned()));
     }
     let (Some(inputs), Some(direct)) = (inputs, context.declarer.direct(job)) else {
         return Judged::Unknown("the driver does not tell its commands".to_owned());
     };
-    if inputs.may_read_twice() {
+    if !inputs.twice.is_empty() {
         let listed = fs::read(paths.deps_file).unwrap_or_default();
         let listed: HashSet<PathBuf> = depfile_paths(&listed).into_iter().collect();
         let outside = listed.iter().filter(|path| path.is_absolute());
@@ -97,14 +94,14 @@ impl JudgedRun<'_> {
     /// A program that no digest covers: one of a job's commands, or a compiler, linker or library
     /// that ran.
     fn unknown_program(&self, direct: &Direct) -> Option<PathBuf> {
-        let toolchain = &self.context.toolchains[self.job.toolchain.0];
+        let toolchain = self.context.declarer.toolchain(self.job.toolchain);
         let known: HashSet<&Path> = toolchain.files().iter().map(PathBuf::as_path).collect();
         let file_system = self.context.declarer.file_system();
         let is_known =
             |file: &Path| known.contains(file) || known.contains(&*file_system.real(file));
         let compilers = self.records.iter().flat_map(|record| &record.processes);
         let ran = compilers
-            .filter(|process| process.class != ProcessClass::Other)
+            .filter(|process| process.compiles)
             .flat_map(|process| process.libraries.iter().chain([&process.program]));
         let mut all = ran.map(PathBuf::as_path).chain(direct.1.programs());
         all.find(|file| !is_known(file)).map(Path::to_owned)
@@ -123,11 +120,9 @@ impl JudgedRun<'_> {
         };
         let listed = commands.list.iter().map(|command| command.fill(&values));
         // Programs besides compilers and linkers do not count.
-        let counts =
-            |args: &Vec<OsString>| ProcessClass::from_arguments(args) != ProcessClass::Other;
-        let listed: Vec<Vec<OsString>> = listed.filter(counts).collect();
+        let listed: Vec<Vec<OsString>> = listed.filter(|args| compiles(args)).collect();
         let ran = records.iter().flat_map(|record| &record.processes);
-        let ran: Vec<_> = ran.filter(|process| process.class != ProcessClass::Other).collect();
+        let ran: Vec<_> = ran.filter(|process| process.compiles).collect();
         let scratch = paths.scratch.as_os_str().as_encoded_bytes();
         let is_own = |arg: &OsString| arg.as_encoded_bytes().starts_with(scratch);
         let same = |(listed, ran): (&OsString, &OsString)| {

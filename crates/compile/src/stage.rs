@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_launch::SourceFiles;
 use gfxpack_model::{Error, SourceId};
+use gfxpack_process::watch::tidy_path;
 
 use crate::nearby_files::{Beside, ClosureOrigin};
 use crate::source::SourceSet;
@@ -45,12 +46,9 @@ impl SourceSet {
 }
 
 impl SourceFiles for SourceSet {
-    fn files(&self, source: SourceId) -> Vec<(&str, &[u8])> {
-        self.files(source)
-    }
-
     fn is_absent(&self, source: SourceId, below: &Path) -> bool {
-        let name = below.to_string_lossy();
+        let name = tidy_path(below);
+        let name = name.to_string_lossy();
         let is_own = self.closure_of(source).iter().any(|(path, _)| *path == name);
         !is_own
             && match self.origin(source) {

@@ -16,8 +16,7 @@ use std::time::Duration;
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Error, Language};
 use gfxpack_process::watch::{
-    FileSystemCache, PathStates, Record, Recorder, RunDependencies, WatchError,
-    judge_driver_record, recorded,
+    FileSystemCache, PathStates, Record, Recorder, WatchError, judge_driver_record, recorded,
 };
 use gfxpack_process::{
     Cancel, ProgramEnd, ScratchDir, Timestamp, read_sealed, run, touch, write_sealed,
@@ -71,7 +70,7 @@ pub struct Drivers<'a> {
     kept: PathBuf,
     /// Whether new answers are written.
     keeps: bool,
-    file_system: &'a FileSystemCache<'a>,
+    pub(crate) file_system: &'a FileSystemCache<'a>,
     cancel: &'a Cancel,
     /// A scratch directory, which a later build removes if this one is killed.
     scratch: OnceLock<Option<ScratchDir>>,
@@ -80,7 +79,7 @@ pub struct Drivers<'a> {
     known: Slots<CommandKey>,
     /// Of drivers that are asked for every job, by the job's digest.
     exact: Slots<Digest>,
-    sources: &'a dyn SourceFiles,
+    pub(crate) sources: &'a dyn SourceFiles,
 }
 
 /// A driver's commands, if they were understood, and its file accesses.
@@ -104,18 +103,16 @@ impl<'a> Drivers<'a> {
         file_system: &'a FileSystemCache<'a>,
         cancel: &'a Cancel,
     ) -> Self {
-        let (scratch, warned) = (OnceLock::new(), Once::new());
-        let (known, exact, keeps) = (Mutex::default(), Mutex::default(), true);
         Self {
             toolchains,
             kept,
-            keeps,
+            keeps: true,
             file_system,
             cancel,
-            scratch,
-            warned,
-            known,
-            exact,
+            scratch: OnceLock::new(),
+            warned: Once::new(),
+            known: Mutex::default(),
+            exact: Mutex::default(),
             sources,
         }
     }
@@ -156,15 +153,11 @@ impl<'a> Drivers<'a> {
         let stage = scratch.join("source");
         self.sources.lay_out(command.source, &stage).ok()?;
         let arguments = command.arguments.iter().map(|arg| toolchain.fill(arg)).collect();
-        let asked = Asked {
-            program: toolchain.program(command.program),
-            arguments,
-            language: command.language,
-            input: command.main(),
-        };
-        let ask = || self.ask(toolchain, (&stage, &scratch), asked);
+        let (program, language) = (toolchain.program(command.program), command.language);
+        let dirs = (&*stage, &*scratch);
+        let ask = || self.ask(toolchain, dirs, (program, arguments), language, command.main());
         let digests = self.file_system.digests();
-        let (list, _) = toolchain.while_unchanged(command.language, digests, ask).ok()?;
+        let (list, _) = toolchain.while_unchanged(language, digests, ask).ok()?;
         let list = list?;
         let name = digest(&list, toolchain.supplied_libs());
         Some(Arc::new(DriverCommands { list, name, by_driver: true }))
@@ -202,8 +195,9 @@ impl<'a> Drivers<'a> {
             .field(toolchain.digest.as_ref())
             .field(program.as_os_str().as_encoded_bytes())
             .field(toolchain.device_libs.as_os_str().as_encoded_bytes())
-            .field(toolchain.rocm.as_os_str().as_encoded_bytes());
-        let name = of_environment(name, toolchain)
+            .field(toolchain.rocm.as_os_str().as_encoded_bytes())
+            .list(toolchain.environment.iter().map(|(name, _)| name.as_encoded_bytes()))
+            .list(toolchain.environment.iter().map(|(_, value)| value.as_encoded_bytes()))
             .field(key.language.to_string().as_bytes())
             .field(key.extension.as_bytes())
             .list(key.args.iter().map(String::as_bytes))
@@ -238,20 +232,16 @@ impl<'a> Drivers<'a> {
         fs::write(&file, "").ok()?;
         let arguments = key.with(defines);
         let arguments = arguments.iter().map(|arg| toolchain.fill(arg));
-        let asked = Asked {
-            program: toolchain.program(key.program),
-            arguments: arguments.chain([OsString::from(&input)]).collect(),
-            language: key.language,
-            input: &input,
-        };
-        let (commands, record) = self.ask(toolchain, (&scratch, &scratch), asked).ok()?;
+        let arguments = arguments.chain([OsString::from(&input)]).collect();
+        let (program, dirs) = (toolchain.program(key.program), (&*scratch, &*scratch));
+        let (commands, record) =
+            self.ask(toolchain, dirs, (program, arguments), key.language, &input).ok()?;
         let commands = commands?;
-        let program = toolchain.program(key.program);
         let record = record
             .map_err(|reason| tracing::debug!(%reason, "a driver has to run every command"))
             .ok()?;
         if let Some(path) = wrappers::stranger(program, toolchain, &record) {
-            let program = toolchain.program(key.program).display();
+            let program = program.display();
             self.warned.call_once(|| {
                 tracing::warn!(
                     "{program} is started for every kernel, which takes longer, since {} may look \
@@ -267,7 +257,12 @@ impl<'a> Drivers<'a> {
             return None;
         }
         let commands = commands.iter().map(|command| command.without(defines));
-        Some((commands.collect::<Option<_>>()?, path_states(dependencies)))
+        let commands = commands.collect::<Option<_>>()?;
+        if let Some(path) = dependencies.unknown().or(record.refused_write()) {
+            tracing::debug!(path = %path.display(), "a driver is asked by every build");
+            return Some((commands, None));
+        }
+        Some((commands, Some(PathStates::new(dependencies.states))))
     }
 
     /// A directory in which to ask a driver. If nothing may be written, no directory is created in
@@ -284,21 +279,24 @@ impl<'a> Drivers<'a> {
         work.as_ref().map_or_else(|| builder.tempdir(), |work| builder.tempdir_in(work.path()))
     }
 
-    /// Asks in a directory, with another one for temporary files.
+    /// Asks in a directory, with another one for temporary files, about the source `input`, which is
+    /// the last of the arguments.
     fn ask(
         &self,
         toolchain: &Toolchain,
         (directory, scratch): (&Path, &Path),
-        asked: Asked<'_>,
+        (program, given): (&Path, Vec<OsString>),
+        language: Language,
+        input: &str,
     ) -> Result<DriverAnswer, Error> {
         let mut arguments = vec![OsString::from("-###")];
-        arguments.extend(asked.arguments);
-        arguments.extend(deps_arguments(asked.language, Path::new(DEPS)));
+        arguments.extend(given);
+        arguments.extend(deps_arguments(language, Path::new(DEPS)));
         arguments.extend(["-o".into(), OUTPUT.into()]);
         let environment = gfxpack_process::preload::environment(&toolchain.environment);
         let (output, record) = recorded(Recorder::of_answer(scratch, true), |record| {
             let driver = gfxpack_process::Program {
-                path: asked.program,
+                path: program,
                 arguments,
                 directory,
                 environment: &environment,
@@ -309,30 +307,11 @@ impl<'a> Drivers<'a> {
             run(&driver, self.cancel)
         })?;
         let commands = match output.end {
-            ProgramEnd::Exited(0) if !refuses(&output.stderr) => parse(&output.stderr, asked.input),
+            ProgramEnd::Exited(0) if !refuses(&output.stderr) => parse(&output.stderr, input),
             _ => None,
         };
         Ok((commands, record))
     }
-}
-
-/// A driver's file accesses; `None` if they are not known.
-fn path_states(dependencies: RunDependencies) -> Option<PathStates> {
-    if let Some(path) = dependencies.unknown().or(dependencies.writes.as_deref()) {
-        tracing::debug!(path = %path.display(), "a driver is asked by every build");
-        return None;
-    }
-    Some(PathStates::new(dependencies.states))
-}
-
-/// A question to a driver.
-struct Asked<'a> {
-    program: &'a Path,
-    /// The source last.
-    arguments: Vec<OsString>,
-    language: Language,
-    /// The source's path.
-    input: &'a str,
 }
 
 type Slots<K> = Mutex<HashMap<K, Arc<OnceLock<KnownCommands>>>>;
@@ -340,14 +319,6 @@ type Slots<K> = Mutex<HashMap<K, Arc<OnceLock<KnownCommands>>>>;
 /// The place for the answer to a question.
 fn slot_of<K: Eq + Hash>(slots: &Slots<K>, key: K) -> Arc<OnceLock<KnownCommands>> {
     Arc::clone(slots.lock().expect("no panic inside").entry(key).or_default())
-}
-
-/// Adds the environment of a toolchain's driver.
-fn of_environment(hasher: Hasher, toolchain: &Toolchain) -> Hasher {
-    let environment = &toolchain.environment;
-    hasher
-        .list(environment.iter().map(|(name, _)| name.as_encoded_bytes()))
-        .list(environment.iter().map(|(_, value)| value.as_encoded_bytes()))
 }
 
 /// A digest of commands, independent of the path of the device-library directory that gfxpack

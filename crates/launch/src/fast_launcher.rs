@@ -13,7 +13,6 @@ use crate::drivers::Direct;
 use crate::headers::{HeaderMaker, HeaderOptions, PrecompiledHeader, groups};
 use crate::launcher::{Command, CompilerRun, RunPaths};
 use crate::session::Session;
-use crate::starter::Starter;
 use crate::template::TemplateValues;
 
 /// Commands with longer arguments are left to the driver. Any system starts a program with fewer
@@ -27,7 +26,6 @@ pub struct FastLauncher<'a> {
     session: &'a Session<'a>,
     is_on: bool,
     headers: HeaderOptions<'a>,
-    starter: Starter<'a>,
     /// The precompiled header of each job that uses one, by the job's digest.
     made: RwLock<HashMap<Digest, Arc<PrecompiledHeader>>>,
 }
@@ -36,8 +34,7 @@ impl<'a> FastLauncher<'a> {
     /// For the commands of a build. If `is_on` is false, no command has a shortcut.
     #[must_use]
     pub fn new(session: &'a Session<'a>, is_on: bool, headers: HeaderOptions<'a>) -> Self {
-        let starter = Starter::new(session);
-        Self { session, is_on, headers, starter, made: RwLock::default() }
+        Self { session, is_on, headers, made: RwLock::default() }
     }
 
     /// A command's macros and the commands that its driver would run.
@@ -66,7 +63,7 @@ impl<'a> FastLauncher<'a> {
     /// can't be made for another reason, commands run without it.
     pub fn prepare(&self, commands: &[Command<'_>]) -> Result<Usage, Error> {
         let direct = commands.iter().filter_map(|command| Some((*command, self.direct(command)?)));
-        let headers = HeaderMaker::new(self.session, &self.starter, &self.headers);
+        let headers = HeaderMaker::new(self.session, &self.headers);
         let (made, usage) = headers.make(direct)?;
         self.made.write().expect("no panic inside").extend(made);
         Ok(usage)
@@ -106,7 +103,8 @@ impl<'a> FastLauncher<'a> {
             let args = template.fill(&values);
             let recorder = Recorder::of_compiler(paths.scratch, visible.as_deref());
             let (output, record) = recorded(recorder, |record| {
-                self.starter.run(command.toolchain, args, (paths.stage, paths.scratch), record)
+                let dirs = (paths.stage, paths.scratch);
+                self.session.run_compiler(command.toolchain, args, dirs, record)
             })?;
             let ok = output.ok();
             let next = CompilerRun::new(output, record, false);

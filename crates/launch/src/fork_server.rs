@@ -301,20 +301,6 @@ mod tests {
     }
 
     #[test]
-    fn many_servers_are_copies_of_one_program() {
-        let loaded = loaded();
-        let mut servers = [(); 3].map(|()| loaded.server(&Cancel::default()).unwrap());
-        let pids = servers.each_mut().map(|server| run(server, "echo $PPID").stdout);
-        assert!(pids[0] != pids[1] && pids[1] != pids[2] && pids[0] != pids[2], "{pids:?}");
-        let again = servers.each_mut().map(|server| run(server, "echo $PPID").stdout);
-        assert_eq!(again, pids);
-        // The servers keep it alive.
-        drop(loaded);
-        let still = servers.each_mut().map(|server| run(server, "echo $PPID").stdout);
-        assert_eq!(still, pids);
-    }
-
-    #[test]
     fn children_of_a_stopped_job_are_stopped_too() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("pid");
@@ -431,24 +417,5 @@ int main(int argc, char **argv) {
         for program in [script.as_path(), Path::new("/nonexistent"), Path::new("/dev/null")] {
             assert!(LoadedCompiler::start(program, &[], &Cancel::default()).is_err());
         }
-    }
-
-    /// No job stays behind when the client is killed.
-    #[test]
-    fn a_job_ends_with_its_client() {
-        let mut server = shell();
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("pid");
-        let script =
-            format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 100000", file.display());
-        let arguments = ["sh", "-c", &script].map(OsString::from);
-        server.requests.write_all(&encode(&request(&arguments, LONG)).unwrap()).unwrap();
-        while !file.exists() {
-            std::thread::yield_now();
-        }
-        let pid = std::fs::read_to_string(&file).unwrap();
-        // The kernel does the same for a killed process: it closes the sockets.
-        drop(server);
-        wait_for_end(&pid);
     }
 }

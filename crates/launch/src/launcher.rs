@@ -115,11 +115,8 @@ pub trait HeaderSearch: Sync + fmt::Debug {
 
 /// The files of sources, for launchers that inspect them before a compiler runs.
 pub trait SourceFiles: Sync + fmt::Debug {
-    /// A source's staged files: paths below the stage, with their contents.
-    fn files(&self, source: SourceId) -> Vec<(&str, &[u8])>;
-
-    /// Whether nothing exists at a path, relative to the stage, in the directories that the source
-    /// was staged from.
+    /// Whether nothing exists at a path, relative to the stage, in the stage and in the directories
+    /// that the source was staged from.
     fn is_absent(&self, source: SourceId, path: &Path) -> bool;
 
     /// Whether there is a directory at a path, relative to the stage.

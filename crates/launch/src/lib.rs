@@ -11,10 +11,10 @@ mod arguments;
 mod drivers;
 mod fast_launcher;
 mod fork_server;
+mod fork_servers;
 mod headers;
 mod launcher;
 mod session;
-mod starter;
 mod template;
 mod wrappers;
 

@@ -338,31 +338,6 @@ mod tests {
     );
 
     #[test]
-    fn commands_are_filled_where_the_slots_are() {
-        let commands = parse(PRINTED, "gfxpack_slot_input.cpp").unwrap();
-        let defines = [vec![["-D".into(), "B=2".into()], ["-U".into(), "C".into()]]];
-        let values = TemplateValues {
-            input: "dir/k.cpp",
-            defines: &defines,
-            output: Path::new("/s/out"),
-            deps_file: Path::new("/s/deps"),
-            scratch: Path::new("/s"),
-        };
-        let filled: Vec<String> = commands
-            .iter()
-            .map(|command| command.fill(&values).join(OsString::from(" ").as_os_str()))
-            .map(|line| line.into_string().unwrap())
-            .collect();
-        assert_eq!(
-            filled,
-            [
-                "/bin/clang-15 -cc1 -main-file-name k.cpp -D A=1 -D B=2 -U C -MT /s/out -o /s/0.o -x hip dir/k.cpp",
-                "/bin/lld -o /s/out /s/0.o"
-            ]
-        );
-    }
-
-    #[test]
     fn the_list_of_files_is_asked_for_where_a_driver_left_it_out() {
         let printed = |args: &str| format!(" \"/bin/clang\" \"-cc1\" {args} \"-o\" \"{OUTPUT}\"\n");
         let template = |args: &str| parse(&printed(args), "k.cpp").unwrap().remove(0);

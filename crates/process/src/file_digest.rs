@@ -8,23 +8,40 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use gfxpack_model::Digest;
 use rustix::fs::{Access, NFS_SUPER_MAGIC, StatVfsMountFlags, access, statfs, statvfs};
 use serde::{Deserialize, Serialize};
 
-use crate::atomic::write_atomic;
-use crate::{Timestamp, is_not_found};
+use crate::cache_file::write_atomic;
+use crate::is_not_found;
 
 const NANOSECONDS: i64 = 1_000_000_000;
 
-/// A file's times distinguish it from later versions only if it changed at least this long ago,
+/// A file's times distinguish it from later versions only if it changed at least so many seconds ago,
 /// since the clocks of file systems are that coarse.
-const SETTLED: Duration = Duration::from_secs(2);
+const SETTLED: u64 = 2;
 
 /// At most this many files are checked for existence whenever digests are saved.
 const LOOKED_FOR: usize = 1000;
+
+/// The time when something began, to compare with the times of files: seconds since 1970.
+#[derive(Debug, Clone, Copy)]
+pub struct Timestamp(pub u64);
+
+impl Timestamp {
+    /// The current time.
+    #[must_use]
+    pub fn now() -> Self {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "compared with the times of files, and shown in reports"
+        )]
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self(now.map_or(0, |since| since.as_secs()))
+    }
+}
 
 /// A remembered digest is valid while this stays the same. A program can't set the change time
 /// back, so a file that is rewritten within one modification time is noticed too.
@@ -61,25 +78,11 @@ impl Identity {
         }
     }
 
-    /// Whether any later change would show in the times.
-    fn is_settled(&self) -> bool {
-        let (seconds, nanoseconds) = self.changed;
-        let since = Duration::new(seconds.unsigned_abs(), nanoseconds.unsigned_abs() as u32);
-        let changed = SystemTime::UNIX_EPOCH + since;
-        // A time in the future comes from a clock that was set back.
-        changed.elapsed().is_ok_and(|age| age > SETTLED)
-    }
-
-    /// Whether any change since then would show in the times.
+    /// Whether any change since then would show in the times. A time in the future comes from a
+    /// clock that was set back.
     #[must_use]
     pub fn was_settled(&self, since: Timestamp) -> bool {
-        self.changed.0.unsigned_abs() + SETTLED.as_secs() < since.0
-    }
-
-    /// Whether the file changed around that time, so that a further change may not show.
-    #[must_use]
-    pub fn is_fresh(&self, then: Timestamp) -> bool {
-        self.changed.0.unsigned_abs().abs_diff(then.0) <= SETTLED.as_secs()
+        self.changed.0.unsigned_abs() + SETTLED < since.0
     }
 
     /// Device and inode.
@@ -198,7 +201,7 @@ impl FileDigests {
         let digest = hash_file(path)?;
         let unchanged =
             fs::metadata(path).is_ok_and(|meta| Identity::from_metadata(&meta) == identity);
-        if !unchanged || !identity.is_settled() {
+        if !unchanged || !identity.was_settled(Timestamp::now()) {
             return Ok(digest);
         }
         let mut remembered = self.lock();
@@ -281,8 +284,8 @@ mod tests {
     fn an_unchanged_file_is_remembered_until_its_identity_changes() {
         let dir = tempfile::tempdir().unwrap();
         let cache = dir.path().join("cache");
-        // A file that is old enough: this test itself.
-        let file = std::env::current_exe().unwrap();
+        // A file that is old enough.
+        let file = PathBuf::from("/bin/sh");
         let identity = Identity::from_metadata(&fs::metadata(&file).unwrap());
         let remember = |identity| {
             let known = Known::from([(file.clone(), (identity, Digest::of(b"remembered")))]);
@@ -300,8 +303,17 @@ mod tests {
         for other in others {
             assert_eq!(remember(other), actual, "{other:?}");
         }
-        fs::write(&cache, "no json").unwrap();
-        assert_eq!(FileDigests::open(&cache).digest(&file).unwrap(), actual);
+        // It is stored; a damaged file is empty, and one may be ignored.
+        for text in ["no json", "{}"] {
+            fs::write(&cache, text).unwrap();
+            let digests = FileDigests::open(&cache);
+            assert_eq!(digests.digest(&file).unwrap(), actual);
+            digests.save();
+            let known: Known = serde_json::from_slice(&fs::read(&cache).unwrap()).unwrap();
+            assert_eq!(known[&file].1, actual);
+        }
+        remember(identity);
+        assert_eq!(FileDigests::open_anew(&cache).digest(&file).unwrap(), actual);
     }
 
     #[test]
@@ -345,31 +357,6 @@ mod tests {
         digests.save();
         assert_eq!(FileDigests::open(&cache).digest(&file).unwrap(), Digest::of(b"another size"));
         assert!(!cache.exists());
-    }
-
-    #[test]
-    fn open_anew_ignores_stored_digests() {
-        let dir = tempfile::tempdir().unwrap();
-        let (cache, file) = (dir.path().join("cache"), Path::new("/bin/sh"));
-        let identity = Identity::from_metadata(&fs::metadata(file).unwrap());
-        let known = Known::from([(file.to_owned(), (identity, Digest::of(b"remembered")))]);
-        fs::write(&cache, serde_json::to_vec(&known).unwrap()).unwrap();
-        assert_eq!(FileDigests::open(&cache).digest(file).unwrap(), Digest::of(b"remembered"));
-        let anew = FileDigests::open_anew(&cache);
-        assert_eq!(anew.digest(file).unwrap(), hash_file(file).unwrap());
-        anew.save();
-        assert_eq!(FileDigests::open(&cache).digest(file).unwrap(), hash_file(file).unwrap());
-    }
-
-    #[test]
-    fn digests_are_stored_in_the_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let (cache, file) = (dir.path().join("cache"), Path::new("/bin/sh"));
-        let digests = FileDigests::open(&cache);
-        let digest = digests.digest(file).unwrap();
-        digests.save();
-        let known: Known = serde_json::from_slice(&fs::read(&cache).unwrap()).unwrap();
-        assert_eq!(known[file].1, digest);
     }
 
     #[test]

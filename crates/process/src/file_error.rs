@@ -15,9 +15,7 @@ pub fn scratch_error(path: &Path) -> impl FnOnce(io::Error) -> Error {
     }
 }
 
-/// The error of a temporary directory that could not be created.
-#[must_use]
-pub fn temporary_dir_error(source: io::Error) -> Error {
+fn temporary_dir_error(source: io::Error) -> Error {
     let dir = tempfile::env::temp_dir();
     let hint = match source.kind() {
         io::ErrorKind::StorageFull => {

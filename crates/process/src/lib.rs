@@ -13,40 +13,32 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-mod atomic;
-mod children;
+mod cache_file;
 mod file_digest;
 mod file_error;
 mod foreground;
 mod memory;
-mod memory_layout;
-mod open_files;
 mod pipe;
 pub mod preload;
 mod program;
 mod scratch_dir;
-mod sealed;
 mod system_tool;
-mod timestamp;
-mod touch;
 mod usage;
 pub mod watch;
 
-pub use atomic::{create_dir_as_above, write_atomic, write_atomic_by, write_atomic_with};
-pub use children::kill_children;
-pub use file_digest::{FileDigests, Identity};
-pub use file_error::{is_not_found, scratch_error, temporary_dir, temporary_dir_error};
+pub use cache_file::{
+    create_dir_as_above, note_use, read_sealed, touch, write_atomic, write_atomic_by,
+    write_atomic_with, write_sealed,
+};
+pub use file_digest::{FileDigests, Identity, Timestamp};
+pub use file_error::{is_not_found, scratch_error, temporary_dir};
 pub use foreground::Foreground;
-pub use memory::{available_memory, default_jobs, resident_of_jobs};
-pub use memory_layout::fixed;
-pub use open_files::open_many;
+pub use memory::{available_memory, default_jobs, kill_children, resident_of_jobs};
 pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};
 pub use program::{
-    Cancel, Group, Output, Program, ProgramEnd, TICK, ended, find_in_path, interrupted, run,
+    Cancel, Group, Output, Program, ProgramEnd, TICK, ended, find_in_path, fixed, interrupted,
+    open_many, run,
 };
 pub use scratch_dir::ScratchDir;
-pub use sealed::{read_sealed, write_sealed};
 pub use system_tool::{SystemTool, ToolOutput};
-pub use timestamp::Timestamp;
-pub use touch::{note_use, touch};
 pub use usage::Usage;

@@ -1,10 +1,10 @@
-//! The memory that this machine has for new processes, and its default number of jobs.
+//! The memory that this machine has for new processes, and that of this process's children.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use crate::children;
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Bytes of memory that new processes can have: the kernel's available memory, or what the limit of
 /// the control group leaves if that is less. `None` if neither is known.
@@ -40,7 +40,7 @@ pub fn default_jobs() -> usize {
 /// other processes are compilers waiting for a job.
 pub fn resident_of_jobs(running: usize) -> u64 {
     let mut found = Vec::new();
-    for child in children::own() {
+    for child in children_of("self") {
         let resident = resident(child);
         if !add_below(child, resident, &mut found) {
             found.push(resident);
@@ -50,10 +50,34 @@ pub fn resident_of_jobs(running: usize) -> u64 {
     found.into_iter().take(running).sum()
 }
 
+/// Kills every child of this process, with its process group. For a program that ends without
+/// waiting for its workers.
+pub fn kill_children() {
+    for child in children_of("self") {
+        // Only children that lead a process group are killed.
+        if let Some(group) = i32::try_from(child).ok().and_then(Pid::from_raw) {
+            kill_process_group(group, Signal::KILL).ok();
+        }
+    }
+}
+
+/// A process's children; each thread has a list of those that it started. None if the kernel keeps
+/// no list.
+///
+/// Source: proc_pid_task_children(5).
+fn children_of(process: &str) -> Vec<u32> {
+    let mut found = Vec::new();
+    for thread in fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten() {
+        let text = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        found.extend(text.split_whitespace().filter_map(|number| number.parse::<u32>().ok()));
+    }
+    found
+}
+
 /// Adds the memory of each process below another one, without its parent's. Returns whether there
 /// is any.
 fn add_below(process: u32, has: u64, found: &mut Vec<u64>) -> bool {
-    let children = children::of_process(process);
+    let children = children_of(&process.to_string());
     for &child in &children {
         let resident = resident(child);
         found.push(resident.saturating_sub(has));

@@ -6,20 +6,20 @@ use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use gfxpack_model::{Error, ErrorKind};
+use nix::sys::personality::{self, Persona};
 use rustix::io::retry_on_intr;
 use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, getrlimit, kill_process_group, prlimit,
-    waitid,
+    setrlimit, waitid,
 };
 use wait4::{ResUse, Wait4};
 
 use crate::memory::compiler_memory;
-use crate::memory_layout;
 use crate::pipe::{Capture, wait_readable};
 use crate::usage::{PeakWatch, Usage};
 use crate::watch::Recorder;
@@ -30,6 +30,10 @@ pub const TICK: Duration = Duration::from_millis(100);
 const REAP_TICK: Duration = Duration::from_millis(2);
 /// The time until a program's memory is first read; the interval then doubles up to [`TICK`].
 const FIRST_LOOK: Duration = Duration::from_millis(10);
+
+/// Enough for thousands of compilers. Programs inherit the limit, and some close that many files
+/// one by one.
+const MANY: u64 = 1 << 16;
 
 /// A flag that stops all running and future processes of a build.
 #[derive(Debug, Clone, Default)]
@@ -172,7 +176,7 @@ pub fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, Error> {
         .stderr(Stdio::piped())
         .process_group(0);
     let inherited = PeakWatch::inherited();
-    let mut start = || memory_layout::fixed(|| command.spawn());
+    let mut start = || fixed(|| command.spawn());
     let started = match program.record {
         Some(record) => record.start(program.path, start),
         None => start(),
@@ -308,6 +312,42 @@ impl Drop for Group {
     }
 }
 
+/// Starts a program without address-space randomisation, which its children inherit. If a kernel or
+/// container does not allow this, the program is started anyway.
+///
+/// Source: personality(2), `ADDR_NO_RANDOMIZE`; a thread's own, which the
+/// programs that it starts inherit.
+///
+/// # Errors
+/// The errors of `start`.
+pub fn fixed<T>(start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+    let before = personality::get().and_then(|before| {
+        personality::set(before | Persona::ADDR_NO_RANDOMIZE)?;
+        Ok(before)
+    });
+    let started = start();
+    match before {
+        Ok(before) => {
+            personality::set(before).ok();
+        }
+        Err(error) => {
+            static ONCE: Once = Once::new();
+            ONCE.call_once(|| tracing::debug!(%error, "address randomisation stays on"));
+        }
+    }
+    started
+}
+
+/// Raises this process's limit of open files to the hard limit, but to 65,536 at most.
+pub fn open_many() {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = maximum.map_or(MANY, |maximum| maximum.min(MANY));
+    if current.is_some_and(|current| current < wanted) {
+        // If this is refused, opening too many files fails later.
+        setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }).ok();
+    }
+}
+
 /// The first executable file with that name in the directories of `path`.
 #[must_use]
 pub fn find_in_path(name: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
@@ -409,13 +449,6 @@ mod tests {
     }
 
     #[test]
-    fn cancelling_stops_it() {
-        let cancel = Cancel::default();
-        cancel.cancel();
-        assert!(matches!(sh("sleep 1000", LONG, &cancel).end, ProgramEnd::Cancelled));
-    }
-
-    #[test]
     fn usage_includes_that_of_children() {
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let used = |script: &str| sh(script, LONG, &Cancel::default()).usage;
@@ -432,5 +465,14 @@ mod tests {
             sh("kill -SEGV $$", LONG, &Cancel::default()).end,
             ProgramEnd::Killed(11)
         ));
+    }
+
+    #[test]
+    fn the_limit_of_open_files_is_raised() {
+        let Rlimit { current: before, maximum } = getrlimit(Resource::Nofile);
+        open_many();
+        let wanted = maximum.map_or(MANY, |maximum| maximum.min(MANY));
+        let now = getrlimit(Resource::Nofile).current;
+        assert_eq!(now, before.map(|before| before.max(wanted)));
     }
 }

@@ -179,36 +179,6 @@ fn received_blobs_are_hashed() {
 }
 
 #[test]
-fn a_cached_result_without_its_files_is_made_again() {
-    let stand = Stand::default();
-    let running = start(&stand, None);
-    let action = action(&["cc", "k"]);
-    run(&client(&running), &action).unwrap();
-    stand.lock().blobs.clear();
-    let outcome = run(&client(&running), &action).unwrap();
-    assert_eq!(outcome.output.as_deref(), Some(&object(&action.arguments)[..]));
-    assert_eq!(stand.calls("Execute"), 2);
-}
-
-#[test]
-fn a_cached_failure_is_tried_again() {
-    let stand = Stand::default();
-    let running = start(&stand, None);
-    stand.lock().faults.push_back(Fault::Refuses);
-    let action = action(&["cc", "k"]);
-    assert_eq!(run(&client(&running), &action).unwrap().exit_code, 1);
-    let outcome = run(&client(&running), &action).unwrap();
-    assert_eq!((outcome.exit_code, outcome.cached), (0, false));
-}
-
-#[test]
-fn a_refusal_has_the_compilers_output() {
-    let running = start(&Stand::default(), None);
-    let outcome = run(&client(&running), &action(&["cc", "refuse"])).unwrap();
-    assert_eq!((outcome.exit_code, outcome.diagnostics.as_str()), (1, "error: no"));
-}
-
-#[test]
 fn a_time_limit_or_a_permanent_error_ends_an_action() {
     let stand = Stand::default();
     let running = start(&stand, None);

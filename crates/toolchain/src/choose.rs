@@ -17,7 +17,7 @@ use crate::probe::{self, ProgramRunner};
 use crate::probe_watch::ProbeRecorder;
 use crate::support;
 use crate::toolchain::Toolchain;
-use crate::trial::{Trial, TrialArguments, TrialResult};
+use crate::trial::{Trial, TrialArguments};
 
 /// The toolchains of this machine, in order of preference.
 #[derive(Debug)]
@@ -105,9 +105,9 @@ impl<'a> Toolchains<'a> {
                 if !builds_all(&toolchain, processor, languages) {
                     continue;
                 }
-                match self.fits(index, &toolchain, languages)? {
-                    TrialResult::Fits => return Ok(toolchain),
-                    TrialResult::Fails(diagnostics) => *refusal = Some(diagnostics),
+                *refusal = self.misfit(index, &toolchain, languages)?;
+                if refusal.is_none() {
+                    return Ok(toolchain);
                 }
             }
         }
@@ -130,7 +130,7 @@ impl<'a> Toolchains<'a> {
                 let Some(toolchain) = variant.filter(|variant| variant.digest == digest) else {
                     continue;
                 };
-                if let TrialResult::Fits = self.fits(index, &toolchain, languages)? {
+                if self.misfit(index, &toolchain, languages)?.is_none() {
                     return Ok(Some(toolchain));
                 }
             }
@@ -208,15 +208,11 @@ impl<'a> Toolchains<'a> {
                 if new.is_empty() {
                     continue;
                 }
-                match self.fits(index, toolchain, &only)? {
-                    TrialResult::Fits => {
-                        builds.extend(new.into_iter().map(|name| (name, supplied)))
-                    }
-                    TrialResult::Fails(diagnostics) => {
-                        listed.refused.push((language, diagnostics));
-                        break;
-                    }
+                if let Some(diagnostics) = self.misfit(index, toolchain, &only)? {
+                    listed.refused.push((language, diagnostics));
+                    break;
                 }
+                builds.extend(new.into_iter().map(|name| (name, supplied)));
             }
             let order = |name: &str| PROCESSORS.iter().position(|processor| processor.name == name);
             builds.sort_by_key(|(name, _)| order(name));
@@ -272,21 +268,21 @@ impl<'a> Toolchains<'a> {
         Ok(())
     }
 
-    /// Whether the toolchain's parts fit together. hipcc's own parts belong together; those of a
-    /// clang are tried.
-    fn fits(
+    /// The compiler's output if the toolchain's parts do not fit together. hipcc's own parts belong
+    /// together; those of a clang are tried.
+    fn misfit(
         &self,
         index: usize,
         toolchain: &Toolchain,
         languages: &BTreeSet<Language>,
-    ) -> Result<TrialResult, Error> {
+    ) -> Result<Option<String>, Error> {
         let environment = &self.entries[index].environment;
         let runner = ProgramRunner::new(self.scratch.path(), environment, self.cancel);
         if self.keep {
             toolchain.supply(&runner)?;
         }
         if toolchain.hipcc.is_some() {
-            return Ok(TrialResult::Fits);
+            return Ok(None);
         }
         let file_system = FileSystemCache::new(self.digests);
         for language in languages {
@@ -300,24 +296,23 @@ impl<'a> Toolchains<'a> {
             let watch =
                 ProbeRecorder::new(&file_system, Timestamp::now(), self.scratch.path(), self.keep);
             let watched = runner.watched_by(&watch);
-            let run = Trial::new(here, *language, self.trial).map(|trial| trial.run(&watched));
-            let verdict = match (run.unwrap_or(Ok(TrialResult::Fits))?, watch.written()) {
-                // Every kernel would do so.
-                (TrialResult::Fits, Some(path)) => TrialResult::Fails(format!(
-                    "it writes `{}`, outside the directory that it may write to",
-                    path.display()
-                )),
-                (verdict, _) => verdict,
+            let Some(here) = Trial::new(here, *language, self.trial) else { continue };
+            let misfit = here.run(&watched)?;
+            // Every kernel would do so.
+            let writes = |path: PathBuf| {
+                let path = path.display();
+                format!("it writes `{path}`, outside the directory that it may write to")
             };
-            match verdict {
-                TrialResult::Fits => match watch.finish() {
-                    Ok((answers, _)) => trial.keep_passed(self.cache, &answers),
-                    Err(reason) => tracing::debug!(reason, "a trial is not kept"),
-                },
-                fails => return Ok(fails),
+            let misfit = misfit.or_else(|| watch.written().map(writes));
+            if misfit.is_some() {
+                return Ok(misfit);
+            }
+            match watch.finish() {
+                Ok((answers, _)) => trial.keep_passed(self.cache, &answers),
+                Err(reason) => tracing::debug!(reason, "a trial is not kept"),
             }
         }
-        Ok(TrialResult::Fits)
+        Ok(None)
     }
 
     fn unbuildable(

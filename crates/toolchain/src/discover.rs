@@ -138,18 +138,21 @@ impl Finder<'_> {
     fn find(&self) -> Result<Vec<Candidate>, Error> {
         let search = self.search;
         let mut found = Vec::new();
-        let libs = each(&search.device_libs)?;
+        let (libs, prefixes) = (each(&search.device_libs)?, each(&search.rocm_path)?);
+        let pairs = || prefixes.iter().flat_map(|rocm| libs.iter().map(move |libs| (rocm, libs)));
         for given in &search.hipcc {
             let program = search.program(given, "", CHECK)?;
-            for (rocm, libs) in pairs(&each(&search.rocm_path)?, &libs) {
-                found.push(hipcc(program.clone(), rocm, libs, false));
-            }
+            let with = |(rocm, libs): (&Option<PathBuf>, &Option<PathBuf>)| {
+                hipcc(program.clone(), rocm.as_deref(), libs.as_deref(), false)
+            };
+            found.extend(pairs().map(with));
         }
         for given in &search.clang {
             let program = search.program(given, "", CHECK)?;
-            for (rocm, libs) in pairs(&each(&search.rocm_path)?, &libs) {
-                found.push(self.clang(program.clone(), rocm, libs));
-            }
+            let with = |(rocm, libs): (&Option<PathBuf>, &Option<PathBuf>)| {
+                self.clang(program.clone(), rocm.as_deref(), libs.as_deref())
+            };
+            found.extend(pairs().map(with));
         }
         if search.hipcc.is_empty() && search.clang.is_empty() {
             if search.rocm_path.is_empty() {
@@ -282,14 +285,6 @@ fn each(paths: &[PathBuf]) -> Result<Vec<Option<PathBuf>>, Error> {
         return Ok(vec![None]);
     }
     paths.iter().map(|path| absolute(path).map(Some)).collect()
-}
-
-type Choice<'a> = (Option<&'a Path>, Option<&'a Path>);
-
-fn pairs<'a>(first: &'a [Option<PathBuf>], second: &'a [Option<PathBuf>]) -> Vec<Choice<'a>> {
-    let pair =
-        |one: &'a Option<PathBuf>, two: &'a Option<PathBuf>| (one.as_deref(), two.as_deref());
-    first.iter().flat_map(|one| second.iter().map(move |two| pair(one, two))).collect()
 }
 
 /// The numbers at the beginning of a version: 6.4.1 of `6.4.1-beta`.

@@ -8,7 +8,6 @@ use std::sync::Mutex;
 use gfxpack_process::Timestamp;
 use gfxpack_process::watch::{
     FileSystemCache, PathState, PathStates, Record, WatchError, judge_driver_record,
-    written_elsewhere,
 };
 
 /// Records the file accesses of programs.
@@ -18,7 +17,7 @@ pub(crate) struct ProbeRecorder<'a> {
     scratch: PathBuf,
     /// The accesses, or why they are not known.
     seen: Mutex<Result<ProbeAccesses, String>>,
-    /// A path that a program wrote, or tried to write, but may not.
+    /// A path that a program tried to write, but may not.
     written: Mutex<Option<PathBuf>>,
 }
 
@@ -68,8 +67,7 @@ impl<'a> ProbeRecorder<'a> {
             }
         };
         let mut written = self.written.lock().expect("no panic inside");
-        *written =
-            written.take().or_else(|| written_elsewhere(&record, &self.scratch, self.file_system));
+        *written = written.take().or_else(|| record.refused_write().map(Path::to_owned));
         if let Ok(all) = &mut *seen {
             let dependencies =
                 judge_driver_record(&record, program, &self.scratch, self.file_system, self.since);
@@ -82,7 +80,7 @@ impl<'a> ProbeRecorder<'a> {
         Some(record.read().filter(|path| !path.starts_with(&self.scratch)).collect())
     }
 
-    /// A path that a program wrote, or tried to write, but may not.
+    /// A path that a program tried to write, but may not.
     pub(crate) fn written(&self) -> Option<PathBuf> {
         self.written.lock().expect("no panic inside").clone()
     }

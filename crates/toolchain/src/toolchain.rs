@@ -246,7 +246,7 @@ impl Toolchain {
         };
         // A file that had just changed may have changed again without a difference in its times.
         let is_as_before = |(path, then): &(PathBuf, Option<Identity>)| {
-            identity(path) == *then && !then.is_some_and(|it| it.is_fresh(before.taken))
+            identity(path) == *then && then.is_none_or(|it| it.was_settled(before.taken))
         };
         if before.identities.iter().filter(|(path, _)| decides(path)).all(is_as_before) {
             return Ok(());

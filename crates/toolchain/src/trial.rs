@@ -40,14 +40,6 @@ const OPENCL_C: &str = "__kernel void trial(__global float* x, int n)
 /// working directory.
 pub type TrialArguments = fn(Language, &TargetId, &CompilerFacts, &str) -> (Program, Vec<String>);
 
-/// The result of a trial.
-pub(crate) enum TrialResult {
-    /// The parts fit together.
-    Fits,
-    /// They do not; with the compiler's output.
-    Fails(String),
-}
-
 /// A trial to run.
 pub(crate) struct Trial<'a> {
     toolchain: &'a Toolchain,
@@ -108,29 +100,28 @@ impl<'a> Trial<'a> {
         cache.join("trials").join(self.digest().to_string())
     }
 
-    /// Compiles the kernel. The toolchain's device libraries must exist.
-    pub(crate) fn run(&self, runner: &ProgramRunner<'_>) -> Result<TrialResult, Error> {
+    /// Compiles the kernel. Returns the compiler's output if the parts do not fit together. The
+    /// toolchain's device libraries must exist.
+    pub(crate) fn run(&self, runner: &ProgramRunner<'_>) -> Result<Option<String>, Error> {
         let source = runner.scratch().join(self.file);
         fs::write(&source, self.source).map_err(error::io("write", &source))?;
         let made = runner.scratch().join("trial.o");
         let filled = self.args.iter().map(|arg| self.toolchain.fill(arg));
         let arguments: Vec<_> = filled.chain(["-o".into(), made.clone().into()]).collect();
         let (output, _) = runner.attempt(self.toolchain.program(self.program), &arguments)?;
-        let verdict = if output.ok() {
-            let bytes = fs::read(&made).unwrap_or_default();
-            match code_object::check_for_kdb(&bytes, &self.target) {
-                Ok(()) => TrialResult::Fits,
-                Err(UnfitError::OtherTarget { .. }) => {
-                    TrialResult::Fails("it makes objects for other targets than asked".to_owned())
-                }
-                Err(error) => TrialResult::Fails(error.to_string()),
-            }
-        } else {
+        let bytes = fs::read(&made).unwrap_or_default();
+        fs::remove_file(&made).ok();
+        if !output.ok() {
             let line = output.stderr.lines().find(|line| line.contains("error:"));
             let line = line.or(output.stderr.lines().last()).unwrap_or("it says nothing");
-            TrialResult::Fails(line.trim().to_owned())
-        };
-        fs::remove_file(&made).ok();
-        Ok(verdict)
+            return Ok(Some(line.trim().to_owned()));
+        }
+        Ok(match code_object::check_for_kdb(&bytes, &self.target) {
+            Ok(()) => None,
+            Err(UnfitError::OtherTarget { .. }) => {
+                Some("it makes objects for other targets than asked".to_owned())
+            }
+            Err(error) => Some(error.to_string()),
+        })
     }
 }

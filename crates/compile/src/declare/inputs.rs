@@ -35,7 +35,7 @@ pub(crate) struct Inputs {
     /// An include directory that the compiler searches on its own account.
     pub(super) searches: Option<PathBuf>,
     /// Files of the source that are also found elsewhere: their paths in the stage and there.
-    pub(super) twice: Vec<(PathBuf, PathBuf)>,
+    pub(crate) twice: Vec<(PathBuf, PathBuf)>,
     /// Files that are named by a path that is not declared.
     pub(super) undeclared: Vec<PathBuf>,
     /// Directories that the user allows to be read, with digests of what is below.
@@ -62,10 +62,6 @@ impl Inputs {
     pub(crate) fn read_twice(&self, read: &dyn Fn(&Path) -> bool) -> Option<FailureKind> {
         let (own, path) = self.twice.iter().find(|(own, path)| read(own) && read(path))?;
         Some(FailureKind::ReadsByOtherName { path: path.clone(), own: own.clone() })
-    }
-
-    pub(crate) fn may_read_twice(&self) -> bool {
-        !self.twice.is_empty()
     }
 
     /// A file that the compiler did not find, according to its messages, and that exists.

@@ -43,7 +43,7 @@ impl OutsideFile {
     pub(super) fn is_unchanged(&self) -> bool {
         let now = fs::metadata(&self.path).ok().map(|meta| Identity::from_metadata(&meta));
         now == Some(self.identity)
-            && (!self.identity.is_fresh(self.read_at)
+            && (self.identity.was_settled(self.read_at)
                 || fs::read(&self.path).is_ok_and(|bytes| Digest::of(&bytes) == self.digest))
     }
 }

@@ -28,7 +28,7 @@ use gfxpack_plan::plan::{Job, StagedFile};
 use gfxpack_process::preload;
 use gfxpack_toolchain::Toolchain;
 
-use super::workers::{Action, Content, InputFile, InputRoot};
+use super::{Action, Content, InputFile, InputRoot};
 use crate::context::BuildContext;
 use crate::declare::Inputs;
 use crate::nearby_files::is_include_root;
@@ -149,7 +149,7 @@ impl<'a> InputTree<'a> {
         let mut tree = Self {
             context,
             inputs,
-            toolchain: &context.toolchains[job.toolchain.0],
+            toolchain: context.declarer.toolchain(job.toolchain),
             files: BTreeMap::new(),
             directories: BTreeSet::from([format!("{SOURCE_DIR}/{SCRATCH}")]),
         };
@@ -222,13 +222,9 @@ impl<'a> InputTree<'a> {
         let libraries = format!("../{SENT}/lib");
         let args = [&*loader, "--inhibit-cache", "--library-path", &libraries];
         let args = [&args[..], &["--preload", PRELOAD_FROM_SOURCE]].concat();
-        self.add_preload();
-        Ok(Some(args.into_iter().map(|arg| TemplateArg::Text(arg.to_owned())).collect()))
-    }
-
-    /// Adds the preload library, which makes a compiler's output reproducible, as here.
-    fn add_preload(&mut self) {
+        // It makes a compiler's output reproducible, as here.
         self.add_bytes(PRELOAD.to_owned(), preload::bytes(), true);
+        Ok(Some(args.into_iter().map(|arg| TemplateArg::Text(arg.to_owned())).collect()))
     }
 
     fn add_bytes(&mut self, path: String, bytes: &[u8], executable: bool) {

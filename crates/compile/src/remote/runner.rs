@@ -10,7 +10,7 @@ use gfxpack_model::{Error, JobId, SourceId};
 use gfxpack_process::Usage;
 
 use super::action::ActionTemplate;
-use super::workers::{RemoteError, RemoteWorkers};
+use super::{RemoteError, RemoteWorkers};
 use crate::context::{BuildContext, get_or_make};
 use crate::declare::Declared;
 use crate::job::{self, FailureKind, Made, Outcome, Site};

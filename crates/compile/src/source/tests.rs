@@ -86,23 +86,6 @@ fn bare_names_are_found_below_and_staged_in_one_directory() {
 }
 
 #[test]
-fn include_cycles_end_and_parents_of_links_are_left_to_the_compiler() {
-    let dir = tree(&[
-        ("other/deep/k.cl", "#include \"../c.h\"\n"),
-        ("other/c.h", ""),
-        ("proj/c.h", "#include \"c.h\"\n#include \"./d/../c.h\"\n"),
-        ("proj/d/k.cl", "#include \"../c.h\"\n"),
-    ]);
-    std::os::unix::fs::symlink("../other/deep", dir.path().join("proj/k")).unwrap();
-    let mut set = SourceSet::default();
-    for (name, expected) in [("d/k.cl", &["c.h", "d/k.cl"][..]), ("k/k.cl", &["k/k.cl"])] {
-        let real = dir.path().join("proj").join(name);
-        let index = set.load(&real, name, Language::OpenclC, &[], &[], None).unwrap();
-        assert_eq!(paths(&set, index), expected);
-    }
-}
-
-#[test]
 fn other_include_directories_are_another_closure() {
     let dir = tree(&[("a.cl", "#include <x.h>\n"), ("one/x.h", "1"), ("two/x.h", "2")]);
     let mut set = SourceSet::default();
@@ -169,36 +152,6 @@ fn a_directory_that_leads_to_itself_is_read_once() {
 }
 
 #[test]
-fn parents_of_a_directory_are_found_by_any_path_to_it() {
-    let dir = tree(&[
-        ("top/a.cl", "#include <b.h>\n#include \"out/sub/b.h\"\n"),
-        ("far/sub/b.h", "#include \"../c.h\"\n"),
-        ("far/c.h", ""),
-    ]);
-    std::os::unix::fs::symlink("../far", dir.path().join("top/out")).unwrap();
-    let mut set = SourceSet::default();
-    let (real, include) = (dir.path().join("top/a.cl"), [dir.path().join("far/sub")]);
-    let index = set.load(&real, "a.cl", Language::OpenclC, &include, &[], None).unwrap();
-    assert_eq!(paths(&set, index), ["a.cl", "gfxpack-include-0/b.h", "out/c.h", "out/sub/b.h"]);
-    // Both are one directory, outside of the others.
-    let links = [("out", "out"), ("out/sub", "gfxpack-include-0")];
-    let links = links.map(|(from, to)| (from.to_owned(), to.to_owned()));
-    assert_eq!(set.sources()[index.0].links, links);
-    let stage = stage(&set, index, None, dir.path().join("stage")).unwrap();
-    assert!(stage.join("gfxpack-include-0/b.h").is_file());
-}
-
-#[test]
-fn per_process_files_are_no_sources() {
-    let dir = tree(&[("a.s", ".incbin \"args\"\n")]);
-    std::os::unix::fs::symlink("/proc/self/cmdline", dir.path().join("args")).unwrap();
-    let mut set = SourceSet::default();
-    let real = dir.path().join("a.s");
-    let index = set.load(&real, "a.s", Language::Assembly, &[], &[], None).unwrap();
-    assert_eq!(paths(&set, index), ["a.s"]);
-}
-
-#[test]
 fn equal_files_may_share_a_staged_path() {
     let dir = tree(&[
         ("x/a.cl", "#include \"u.h\"\n#include \"w.h\"\n"),
@@ -255,25 +208,6 @@ fn a_stored_closure_equals_the_loaded_one() {
 }
 
 #[test]
-fn every_file_that_a_name_may_mean_is_laid_out() {
-    let dir = tree(&[
-        ("k/a.cl", "#include \"x.h\"\n#if __has_include(<y.h>)\n#endif\n"),
-        ("k/x.h", "#include_next <x.h>\n"),
-        ("one/x.h", "1"),
-        ("two/x.h", "2"),
-        ("two/y.h", "3"),
-        ("two/z.h", "4"),
-    ]);
-    let mut set = SourceSet::default();
-    let include = ["one", "two"].map(|name| dir.path().join(name));
-    let real = dir.path().join("k/a.cl");
-    let index = set.load(&real, "k/a.cl", Language::OpenclC, &include, &[], None).unwrap();
-    let two = |name| format!("gfxpack-include-1/{name}");
-    let expected = ["gfxpack-include-0/x.h", &two("x.h"), &two("y.h"), "k/a.cl", "k/x.h"];
-    assert_eq!(paths(&set, index), expected);
-}
-
-#[test]
 fn all_files_count_where_a_name_is_made_by_macros() {
     let dir = tree(&[
         ("k/a.cl", "asm(\".incbin \" NAME);"),
@@ -287,26 +221,6 @@ fn all_files_count_where_a_name_is_made_by_macros() {
     let index = set.load(&real, "k/a.cl", Language::OpenclC, &include, &[], None).unwrap();
     assert_eq!(paths(&set, index)[..2], ["gfxpack-include-0/d/d.inc", "i/d/d.inc"]);
     assert_eq!(paths(&set, index)[2..], ["k/a.cl", "k/bits"]);
-}
-
-#[test]
-fn one_file_under_two_names_stays_one() {
-    let dir = tree(&[
-        ("a.cl", "#include \"x.h\"\n#include \"y.h\"\n#include \"z.h\"\n"),
-        ("x.h", "#pragma once\n"),
-        ("z.h", "#pragma once\n"),
-    ]);
-    std::os::unix::fs::symlink("x.h", dir.path().join("y.h")).unwrap();
-    let mut set = SourceSet::default();
-    let real = dir.path().join("a.cl");
-    let index = set.load(&real, "a.cl", Language::OpenclC, &[], &[], None).unwrap();
-    let files = &set.sources()[index.0].files;
-    let same: Vec<_> = files.iter().map(|file| file.same_as.as_deref()).collect();
-    assert_eq!(same, [None, None, Some("x.h"), None]);
-    let stage = tempfile::tempdir().unwrap();
-    set.stage(index, None, stage.path()).unwrap();
-    let place = |name: &str| file_id_of(&stage.path().join(name)).unwrap();
-    assert!(place("x.h") == place("y.h") && place("x.h") != place("z.h"));
 }
 
 #[test]
@@ -343,55 +257,4 @@ fn a_missing_source_is_an_error_and_includes_leading_out_are_left_to_the_compile
     let real = dir.path().join("a.s");
     let index = set.load(&real, "a.s", Language::Assembly, &[], &[], None).unwrap();
     assert_eq!(paths(&set, index), ["a.s"]);
-}
-
-#[test]
-fn above_a_directory_that_is_not_below_the_sources_there_is_nothing() {
-    let all = tree(&[
-        ("m/a.cl", "#include \"x.h\"\n#include \"l/z.h\"\n"),
-        ("m/y.h", "not that of x.h and z.h"),
-        ("inc/x.h", ""),
-        ("one/z.h", ""),
-    ]);
-    let at = |below: &str| all.path().join(below);
-    symlink("../one", at("m/l")).unwrap();
-    symlink("../one", at("m/again")).unwrap();
-    let mut set = SourceSet::default();
-    let options = ["again".to_owned()];
-    let include = [at("inc")];
-    let index =
-        set.load(&at("m/a.cl"), "a.cl", Language::OpenclC, &include, &options, None).unwrap();
-    let stage = tempfile::tempdir().unwrap();
-    set.stage(index, None, stage.path()).unwrap();
-    let is_there = |below: &str| stage.path().join(below).exists();
-    for (file, above) in [("gfxpack-include-0/x.h", "gfxpack-include-0"), ("l/z.h", "l")] {
-        assert!(is_there(file), "{file}");
-        for ups in 1..24 {
-            assert!(!is_there(&format!("{above}{}/y.h", "/..".repeat(ups))), "{above} {ups}");
-        }
-    }
-    let real = |below: &str| fs::canonicalize(stage.path().join(below)).unwrap();
-    assert_eq!(real("l"), real("again"));
-}
-
-#[test]
-fn headers_of_options_are_found_as_others_are() {
-    let dir = tree(&[
-        ("a.cl", "#include <lib/x.h>\n"),
-        ("inc/lib/x.h", "#include \"y.h\"\n#include \"../z.h\"\n"),
-        ("inc/lib/y.h", ""),
-        ("inc/z.h", "#include MACRO\n"),
-        ("inc/other.h", ""),
-    ]);
-    let mut set = SourceSet::default();
-    let real = dir.path().join("a.cl");
-    let load = |set: &mut SourceSet, options: &[&str]| {
-        let options: Vec<String> = options.iter().map(|&dir| dir.to_owned()).collect();
-        set.load(&real, "a.cl", Language::OpenclC, &[], &options, None).unwrap()
-    };
-    let (none, own) = (load(&mut set, &[]), load(&mut set, &["inc"]));
-    assert_eq!(paths(&set, none), ["a.cl"]);
-    let all = ["a.cl", "inc/lib/x.h", "inc/lib/y.h", "inc/other.h", "inc/z.h"];
-    assert_eq!(paths(&set, own), all);
-    assert!(set.sources()[own.0].include_dirs.is_empty());
 }

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use rustix::fs::{Access, FlockOperation, access, flock};
 
 use super::entry::{Entry, ObjectInfo, ObjectPurpose, read_entry, read_info};
-use super::paths::{
+use super::{
     EVICTABLE_DIRS, KEY_DIRS, LOCK, TEMP, VERSION, is_gone, object_path, refusal_path, sweep,
 };
 
@@ -243,16 +243,6 @@ fn info_of(file: &File, key: Digest) -> Option<ObjectInfo> {
 mod tests {
     use super::super::test_support::{about_it, fixture, is_corrupt};
     use super::*;
-
-    #[test]
-    fn stored_objects_are_read_back() {
-        let f = fixture();
-        assert_eq!(f.store.lookup(f.job), None);
-        let info = f.store.insert(f.job, b"\x7fELF\nx", &about_it()).unwrap();
-        assert_eq!(f.store.lookup(f.job), Some(info));
-        assert_eq!(f.store.read(f.job).unwrap(), b"\x7fELF\nx");
-        assert_eq!(f.store.about(f.job), Some(about_it()));
-    }
 
     #[test]
     fn an_object_removed_after_its_lookup_is_corrupt() {

@@ -12,7 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::entry::{Entry, read_entry};
 use super::object_store::ObjectStore;
-use super::paths::{EVICTABLE_DIRS, KEY_DIRS, LOCK, TEMP, is_gone, sweep};
+use super::{EVICTABLE_DIRS, KEY_DIRS, LOCK, TEMP, is_gone, sweep};
 
 /// Directories beside the store whose files may be evicted too: probe answers, and records of
 /// written files.
@@ -224,8 +224,8 @@ mod tests {
 
     use gfxpack_model::Digest;
 
-    use super::super::paths::{object_path, refusal_path};
     use super::super::test_support::{about_it, is_corrupt};
+    use super::super::{object_path, refusal_path};
     use super::*;
     use crate::job::{Failure, FailureKind};
 

@@ -347,67 +347,6 @@ mod tests {
     use super::*;
     use crate::template::TemplateArg;
 
-    const BEFORE: &str = concat!(
-        "# 1 \"k.cpp\"\n# 1 \"<built-in>\" 1\n# 1 \"/s/macros\" 1\n#define WIDTH 4\n",
-        "# 1 \"<built-in>\" 2\n# 1 \"k.cpp\" 2\n",
-    );
-    const RUNTIME_ENTERED: &str = "# 1 \"/s/hip/hip_runtime.h\" 1 3\n";
-    const HALF_ENTERED: &str = "# 1 \"/s/hip/hip_fp16.h\" 1 3\n";
-
-    fn found(text: &str) -> Vec<FirstInclude> {
-        first_includes(text, Path::new("/s"))
-    }
-
-    fn macros(between: &str) -> Option<Vec<String>> {
-        let text = format!("{BEFORE}{between}{RUNTIME_ENTERED}{MARK}\nint x;\n");
-        found(&text).pop().map(|include| include.macros.into_iter().collect())
-    }
-
-    #[test]
-    fn only_macros_may_come_before_hips_header() {
-        assert_eq!(macros(""), Some(vec![]));
-        let own = "# 1 \"./own.h\" 1\n#define OWN(x) x\n\n#undef OTHER\n# 3 \"k.cpp\" 2\n";
-        assert_eq!(macros(own), Some(vec!["OTHER".to_owned(), "OWN".to_owned()]));
-        for more in [
-            "int before;\n",
-            "#pragma pack(1)\n",
-            " #define SPELLED\n",
-            "#define A$B\n",
-            "# 1 \"/usr/include/other.h\" 1\n",
-            "# 1 \"a/../../other.h\" 1\n",
-            "# 5 \"k.cpp\" 3 4\n",
-            "gfxpack_first_include\n",
-        ] {
-            assert_eq!(macros(more), None, "{more}");
-        }
-    }
-
-    #[test]
-    fn hips_headers_must_be_reached_from_the_source() {
-        let reached = format!("{RUNTIME_ENTERED}{MARK}\n");
-        assert_eq!(found(&format!("{BEFORE}{reached}")).len(), 1);
-        assert_eq!(found(&format!("{BEFORE}{}", reached.replace("/s/", "/other/"))), []);
-        assert_eq!(found(&format!("{BEFORE}{RUNTIME_ENTERED}int x;\n{MARK}\n")), []);
-        assert_eq!(found(BEFORE), []);
-        assert_eq!(found(&reached), []);
-    }
-
-    #[test]
-    fn several_of_hips_headers_may_come_first() {
-        let back = "# 2 \"k.cpp\" 2\n";
-        let headers = |between: &str| -> Vec<(&str, usize)> {
-            let text = format!(
-                "{BEFORE}#define A\n{HALF_ENTERED}{MARK}\n\n{back}{between}{RUNTIME_ENTERED}{MARK}\n"
-            );
-            found(&text).iter().map(|include| (include.header, include.macros.len())).collect()
-        };
-        assert_eq!(headers(""), [(HALF, 1), (RUNTIME, 0)]);
-        assert_eq!(headers("#define B\n#undef C\n"), [(HALF, 1), (RUNTIME, 2)]);
-        assert_eq!(headers("int between;\n"), [(HALF, 1)]);
-        let again = format!("#define B\n{HALF_ENTERED}{MARK}\n# 3 \"k.cpp\" 2\n#define C\n");
-        assert_eq!(headers(&again), [(HALF, 1), (RUNTIME, 2)]);
-    }
-
     #[test]
     fn nothing_but_pragma_once_may_be_refused() {
         let report = "/s/hip/hip_runtime.h:2:2: error: gfxpack_first_include\n#error g\n ^\n";
@@ -427,21 +366,6 @@ mod tests {
         ] {
             assert_eq!(after(refused), [HALF], "{refused}");
         }
-    }
-
-    #[test]
-    fn a_header_that_does_nothing_again_prints_nothing_again() {
-        let again = |first: &str, all: &str| {
-            harmless_again(
-                &["#define A\nint x;\n", first, "int y;\n", all].join("gfxpack_first_include\n"),
-            )
-        };
-        let nothing = "# 3 \"k.hip\"\n\n";
-        assert_eq!(again(nothing, nothing), 2);
-        assert_eq!(again(nothing, "int z;\n"), 1);
-        assert_eq!(again("#undef A\n", nothing), 0);
-        assert_eq!(again(nothing, "gfxpack_first_include\n"), 0);
-        assert_eq!(harmless_again("int x;\n"), 0);
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl HeaderMaker<'_> {
 
     /// The stored result for some of HIP's headers.
     fn stored(&self, group: &HeaderGroup, headers: &[&str]) -> Option<CacheEntry> {
-        self.recipe(group, including(headers))?.found(self.options.file_system)
+        self.recipe(group, including(headers))?.found(self.session.drivers.file_system)
     }
 
     /// Asks which of HIP's headers the source of some members includes first.
@@ -108,11 +108,11 @@ impl HeaderMaker<'_> {
     ) -> Result<SourceBeginning<'m>, Error> {
         let mut asked = SourceBeginning { members, includes: Vec::new() };
         let scratch = scratch(self.options.scratch, "first-")?;
-        let stage = self.options.file_system.real(scratch.path()).join("source");
+        let stage = self.session.drivers.file_system.real(scratch.path()).join("source");
         let Member { source, dirs, .. } = asked.members[0];
-        self.options.sources.lay_out(*source, &stage)?;
+        self.session.drivers.sources.lay_out(*source, &stage)?;
         // Without the directory, the preprocessor would look for nothing in it.
-        let is_dir = |dir: &PathBuf| self.options.sources.is_dir(*source, dir);
+        let is_dir = |dir: &PathBuf| self.session.drivers.sources.is_dir(*source, dir);
         let below = dirs.iter().filter(|dir| is_dir(dir)).map(|dir| tidy_path(dir));
         for dir in below.filter(|dir| !dir.starts_with("..")).map(|dir| stage.join(dir)) {
             if fs::create_dir_all(&dir).is_err() {
@@ -184,7 +184,7 @@ impl HeaderMaker<'_> {
         let args = recipe.preprocess(dir, ("", &text), &["-dD"], &file)?;
         let Some(args) = args else { return Ok(None) };
         let mut visible = self.options.search.inputs(toolchain, recipe.command(), &text).visible;
-        visible.stage = self.options.file_system.real(dir);
+        visible.stage = self.session.drivers.file_system.real(dir);
         let is_done = self.run(toolchain, args, (dir, dir), &visible)?.0.ok();
         Ok(fs::read_to_string(&file).ok().filter(|_| is_done))
     }

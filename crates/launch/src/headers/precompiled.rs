@@ -100,46 +100,6 @@ impl PrecompiledHeader {
 mod tests {
     use super::*;
 
-    fn header() -> PrecompiledHeader {
-        let known = BY_INCLUDER.map(|name| (name, false));
-        let used = known.into_iter().chain([("WG", false), ("fmul", true)]);
-        PrecompiledHeader {
-            file: "/c/x.pch".into(),
-            source: "/c/x.hip".into(),
-            used: used.map(|(name, is_used)| (name.to_owned(), is_used)).collect(),
-            names: [PathBuf::from("math.h"), "bits/x.h".into()].into(),
-        }
-    }
-
-    #[test]
-    fn commands_whose_macros_affect_the_headers_do_not_use_them() {
-        let serves =
-            |names: &[&str]| header().serves(&names.iter().map(|&name| name.to_owned()).collect());
-        assert!(serves(&["WG"]));
-        // The headers use one of these names; for the other, it is not known.
-        assert!(!serves(&["WG", "fmul"]));
-        assert!(!serves(&["WG", "other"]));
-        let names = ["fmul", "other", "WG", "other"];
-        assert_eq!(header().unknown(names.into_iter()), ["other"]);
-        let by_includer = PrecompiledHeader { used: BTreeMap::new(), ..header() };
-        assert!(!by_includer.serves(&BTreeSet::new()));
-        assert_eq!(by_includer.unknown([].into_iter()).len(), BY_INCLUDER.len());
-    }
-
-    #[test]
-    fn paths_that_would_hide_a_header_are_in_the_directories_that_are_searched_first() {
-        let dirs = [PathBuf::from("."), "gfxpack-include-0".into()];
-        let hiding: Vec<PathBuf> = header().hiding(&dirs).collect();
-        let expected = [
-            WRAPPER,
-            "./bits/x.h",
-            "./math.h",
-            "gfxpack-include-0/bits/x.h",
-            "gfxpack-include-0/math.h",
-        ];
-        assert_eq!(hiding, expected.map(PathBuf::from));
-    }
-
     #[test]
     fn macros_whose_order_matters_are_not_plain() {
         let plain = |defines: &[&str]| {
@@ -170,13 +130,5 @@ mod tests {
         ] {
             assert!(!plain(odd), "{odd:?}");
         }
-    }
-
-    #[test]
-    fn the_precompiled_header_replaces_the_drivers_include() {
-        let args = ["clang", "-include", WRAPPER, "-O3"].map(|arg| TemplateArg::Text(arg.into()));
-        let applied = header().apply(&CommandTemplate { args: args.into() }).unwrap();
-        let expected = ["clang", "-include-pch", "/c/x.pch", "-fno-validate-pch", "-O3"];
-        assert_eq!(applied.args, expected.map(|arg| TemplateArg::Text(arg.into())));
     }
 }

@@ -9,20 +9,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_model::{Digest, Error, Language, SourceId, ToolchainId};
-use gfxpack_process::watch::{
-    FileSystemCache, Record, Recorder, Visible, WatchError, recorded, tidy_path,
-};
+use gfxpack_process::watch::{Record, Recorder, Visible, WatchError, recorded};
 use gfxpack_process::{Output, Usage};
 use tempfile::TempDir;
 
 use super::precompiled::{PrecompiledHeader, are_plain, macro_name};
 use super::recipe::{CacheEntry, HeaderRecipe, header_command};
-use super::used_names::used_names;
 use crate::arguments::searched;
 use crate::drivers::{Direct, DriverCommands};
-use crate::launcher::{Command, HeaderSearch, SourceFiles};
+use crate::launcher::{Command, HeaderSearch};
 use crate::session::Session;
-use crate::starter::Starter;
 use crate::template::{CommandTemplate, TemplateValues};
 
 /// The parameters for making precompiled headers.
@@ -32,12 +28,8 @@ pub struct HeaderOptions<'a> {
     pub kept: PathBuf,
     /// A directory for temporary files.
     pub scratch: &'a Path,
-    /// The file system, each file looked at once.
-    pub file_system: &'a FileSystemCache<'a>,
     /// Finds what headers need.
     pub search: &'a dyn HeaderSearch,
-    /// The sources of the commands.
-    pub sources: &'a dyn SourceFiles,
 }
 
 /// The least number of commands for which a precompiled header pays: making it takes as long as the
@@ -97,19 +89,14 @@ pub(crate) type Served = Vec<(Digest, Arc<PrecompiledHeader>)>;
 
 /// Makes the headers of a group.
 pub(crate) struct HeaderMaker<'a> {
-    session: &'a Session<'a>,
-    starter: &'a Starter<'a>,
+    pub(super) session: &'a Session<'a>,
     pub(super) options: &'a HeaderOptions<'a>,
     usage: Usage,
 }
 
 impl<'a> HeaderMaker<'a> {
-    pub(crate) fn new(
-        session: &'a Session<'a>,
-        starter: &'a Starter<'a>,
-        options: &'a HeaderOptions<'a>,
-    ) -> Self {
-        Self { session, starter, options, usage: Usage::default() }
+    pub(crate) fn new(session: &'a Session<'a>, options: &'a HeaderOptions<'a>) -> Self {
+        Self { session, options, usage: Usage::default() }
     }
 
     /// Makes the precompiled headers for some of the commands. Returns them by the digests of their
@@ -162,27 +149,20 @@ impl<'a> HeaderMaker<'a> {
     /// The recipe for a header that some text includes besides the driver's.
     pub(super) fn recipe(&self, group: &HeaderGroup, text: String) -> Option<HeaderRecipe> {
         let toolchain = self.session.toolchain(group.toolchain);
-        let search = |command: &CommandTemplate, text: &str| {
-            self.options.search.inputs(group.toolchain, command, text)
-        };
-        let first = group.commands.list.first()?;
-        HeaderRecipe::new(first, text, toolchain, &search, &self.options.kept)
+        let command = header_command(group.commands.list.first()?)?;
+        let inputs = self.options.search.inputs(group.toolchain, &command, &text);
+        Some(HeaderRecipe::new(command, text, inputs, toolchain, &self.options.kept))
     }
 
     /// Whether no file of a source hides one of the headers from commands that search these
     /// directories.
     fn hides_none(&self, header: &PrecompiledHeader, source: SourceId, dirs: &[PathBuf]) -> bool {
-        let sources = self.options.sources;
-        let staged = sources.files(source);
-        let is_staged = |path: &PathBuf| {
-            let path = tidy_path(path);
-            staged.iter().any(|(name, _)| path == Path::new(name))
-        };
+        let sources = self.session.drivers.sources;
         // A file in the search path, a header map, could name any header.
         let is_file =
             |dir: &PathBuf| !sources.is_dir(source, dir) && !sources.is_absent(source, dir);
-        let is_absent = |path: &PathBuf| sources.is_absent(source, path) && !is_staged(path);
-        !dirs.iter().any(is_file) && header.hiding(dirs).all(|path| is_absent(&path))
+        !dirs.iter().any(is_file)
+            && header.hiding(dirs).all(|path| sources.is_absent(source, &path))
     }
 
     /// A stored header, or a new one if enough commands would use it.
@@ -193,7 +173,7 @@ impl<'a> HeaderMaker<'a> {
     ) -> Result<Option<PrecompiledHeader>, Error> {
         let HeaderGroup { toolchain: index, commands, members } = group;
         let (index, commands) = (*index, commands.list.as_slice());
-        let mut header = match recipe.found(self.options.file_system) {
+        let mut header = match recipe.found(self.session.drivers.file_system) {
             Some(CacheEntry::Header(header)) => *header,
             Some(CacheEntry::Unfit) => return Ok(None),
             None if members.len() < MIN_HEADER_COMMANDS => return Ok(None),
@@ -205,12 +185,8 @@ impl<'a> HeaderMaker<'a> {
         let macros = members.iter().flat_map(|member| &member.macros);
         let unknown = header.unknown(macros.map(String::as_str));
         if !unknown.is_empty() {
-            let work = self.options.scratch;
-            let used = self.while_unchanged(index, |headers| {
-                used_names(recipe, &unknown, &|| scratch(work, "names-"), &mut |args, dir| {
-                    headers.run_for(index, recipe, args, dir).map(|(output, _)| output)
-                })
-            })?;
+            let used =
+                self.while_unchanged(index, |headers| headers.used_names(index, recipe, &unknown))?;
             recipe.learn(&mut header, used)?;
         }
         Ok(Some(header))
@@ -273,7 +249,7 @@ impl<'a> HeaderMaker<'a> {
         fs::write(&source, format!("{}{PROBE}", recipe.text()))
             .map_err(Error::io("write", &source))?;
         let deps_file = &dir.join("d");
-        let stage = self.options.file_system.real(dir);
+        let stage = self.session.drivers.file_system.real(dir);
         let mut visible = Visible { stage, ..Visible::default() };
         visible.names.extend([header.file.clone(), header.source.clone()]);
         for command in commands {
@@ -303,7 +279,7 @@ impl<'a> HeaderMaker<'a> {
         mut make: impl FnMut(&mut Self) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let toolchain = self.session.toolchain(toolchain);
-        let digests = self.options.file_system.digests();
+        let digests = self.session.drivers.file_system.digests();
         toolchain.while_unchanged(Language::Hip, digests, || make(self))
     }
 
@@ -316,7 +292,7 @@ impl<'a> HeaderMaker<'a> {
         dir: &Path,
     ) -> Result<Ran, Error> {
         let mut visible = recipe.inputs().visible.clone();
-        visible.stage = self.options.file_system.real(dir);
+        visible.stage = self.session.drivers.file_system.real(dir);
         visible.names.push(recipe.source());
         self.run(toolchain, args, (dir, dir), &visible)
     }
@@ -331,7 +307,7 @@ impl<'a> HeaderMaker<'a> {
         visible: &Visible,
     ) -> Result<Ran, Error> {
         let (output, record) = recorded(Recorder::of_compiler(own, Some(visible)), |record| {
-            self.starter.run(toolchain, args, (directory, own), record)
+            self.session.run_compiler(toolchain, args, (directory, own), record)
         })?;
         self.usage = self.usage.then(output.usage);
         if self.session.cancel.is_cancelled() {

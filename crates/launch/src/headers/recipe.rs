@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::digest::Hasher;
@@ -91,26 +90,23 @@ pub(crate) struct HeaderRecipe {
 }
 
 impl HeaderRecipe {
-    /// For a command, with what a text includes besides the driver's header. `None` if the command
-    /// can't use a precompiled header.
+    /// For a command that makes a header of what a text includes besides the driver's header, which
+    /// needs these inputs.
     pub(crate) fn new(
-        command: &CommandTemplate,
+        command: CommandTemplate,
         text: String,
+        inputs: HeaderInputs,
         toolchain: &Toolchain,
-        search: &dyn Fn(&CommandTemplate, &str) -> HeaderInputs,
         dir: &Path,
-    ) -> Option<Self> {
-        let command = header_command(command)?;
-        let inputs = search(&command, &text);
-        let args = &command.args;
-        let named: Vec<String> = args.iter().map(|arg| format!("{arg:?}")).collect();
+    ) -> Self {
+        let named: Vec<String> = command.args.iter().map(|arg| format!("{arg:?}")).collect();
         let key = Hasher::new("gfxpack precompiled header 9")
             .field(toolchain.digest.as_ref())
             .field(inputs.digest.as_ref())
             .field(text.as_bytes())
             .list(named.iter().map(String::as_bytes))
             .finish();
-        Some(Self { command, text, inputs, path: dir.join(key.to_string()) })
+        Self { command, text, inputs, path: dir.join(key.to_string()) }
     }
 
     /// The stored result, if there is one.
@@ -156,11 +152,7 @@ impl HeaderRecipe {
     /// Writes the record of a tested header, so that other builds find it.
     pub(crate) fn write_record(&self, record: &HeaderRecord) -> Result<(), Error> {
         let path = self.record();
-        match write_sealed(&path, record) {
-            // A path that is not UTF-8 can't be written; the next build makes the header anew.
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(()),
-            written => written.map_err(Error::io("write", &path)),
-        }
+        write_sealed(&path, record).map_err(Error::io("write", &path))
     }
 
     fn header(&self, record: HeaderRecord) -> PrecompiledHeader {

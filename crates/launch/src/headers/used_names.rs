@@ -2,15 +2,12 @@
 //! the header, and the preprocessor warns of those that were neither expanded nor tested.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
 
-use gfxpack_model::Error;
-use gfxpack_process::Output;
-use tempfile::TempDir;
+use gfxpack_model::{Error, ToolchainId};
 
 use super::beginning::{listed_name, words};
+use super::prepare::{HeaderMaker, scratch};
 use super::recipe::HeaderRecipe;
 
 /// The most times that a header is preprocessed for the names of a group's commands. Once is enough
@@ -29,47 +26,47 @@ const OPTIONS: [&str; 5] = [
     "-fno-caret-diagnostics",
 ];
 
-/// Runs a command line in a directory of its own.
-type RunIn<'r> = &'r mut dyn FnMut(Vec<OsString>, &Path) -> Result<Output, Error>;
-
-/// Whether the headers of a recipe use macros with these names; without names for which this could
-/// not be found out.
-pub(super) fn used_names(
-    recipe: &HeaderRecipe,
-    names: &[String],
-    scratch: &dyn Fn() -> Result<TempDir, Error>,
-    run: RunIn<'_>,
-) -> Result<BTreeMap<String, bool>, Error> {
-    let mut found = BTreeMap::new();
-    let mut waiting: Vec<Vec<String>> = names.chunks(MAX_NAMES).map(<[_]>::to_vec).collect();
-    for _ in 0..MAX_RUNS {
-        let Some(mut names) = waiting.pop() else { break };
-        let scratch = scratch()?;
-        let file = scratch.path().join("i");
-        let defines: String = names.iter().map(|name| format!("#define {name} 0\n")).collect();
-        let args = recipe.preprocess(scratch.path(), (&defines, recipe.text()), &OPTIONS, &file)?;
-        let Some(mut args) = args else { break };
-        args.retain(|arg| arg != "-w");
-        let output = run(args, scratch.path())?;
-        let text = fs::read(&file).ok().filter(|_| output.ok());
-        let text = text.as_deref().map(String::from_utf8_lossy);
-        if text.is_none() && names.len() > 1 && !output.stderr.contains(WARNING) {
-            // A fatal error suppresses all warnings.
-            let half = names.split_off(names.len() / 2);
-            waiting.extend([names, half]);
-            continue;
+impl HeaderMaker<'_> {
+    /// Whether the headers of a recipe use macros with these names; without names for which this could
+    /// not be found out.
+    pub(super) fn used_names(
+        &mut self,
+        toolchain: ToolchainId,
+        recipe: &HeaderRecipe,
+        names: &[String],
+    ) -> Result<BTreeMap<String, bool>, Error> {
+        let mut found = BTreeMap::new();
+        let mut waiting: Vec<Vec<String>> = names.chunks(MAX_NAMES).map(<[_]>::to_vec).collect();
+        for _ in 0..MAX_RUNS {
+            let Some(mut names) = waiting.pop() else { break };
+            let scratch = scratch(self.options.scratch, "names-")?;
+            let file = scratch.path().join("i");
+            let defines: String = names.iter().map(|name| format!("#define {name} 0\n")).collect();
+            let args =
+                recipe.preprocess(scratch.path(), (&defines, recipe.text()), &OPTIONS, &file)?;
+            let Some(mut args) = args else { break };
+            args.retain(|arg| arg != "-w");
+            let (output, _) = self.run_for(toolchain, recipe, args, scratch.path())?;
+            let text = fs::read(&file).ok().filter(|_| output.ok());
+            let text = text.as_deref().map(String::from_utf8_lossy);
+            if text.is_none() && names.len() > 1 && !output.stderr.contains(WARNING) {
+                // A fatal error suppresses all warnings.
+                let half = names.split_off(names.len() / 2);
+                waiting.extend([names, half]);
+                continue;
+            }
+            let used = used_among(&names, &output.stderr, text.as_deref());
+            if !used.is_empty() {
+                // A macro that is not used if another one is defined may be used without that.
+                names.retain(|name| !used.contains(name));
+                waiting.extend(Some(names).filter(|names| !names.is_empty()));
+                found.extend(used.into_iter().map(|name| (name, true)));
+            } else if text.is_some() {
+                found.extend(names.into_iter().map(|name| (name, false)));
+            }
         }
-        let used = used_among(&names, &output.stderr, text.as_deref());
-        if !used.is_empty() {
-            // A macro that is not used if another one is defined may be used without that.
-            names.retain(|name| !used.contains(name));
-            waiting.extend(Some(names).filter(|names| !names.is_empty()));
-            found.extend(used.into_iter().map(|name| (name, true)));
-        } else if text.is_some() {
-            found.extend(names.into_iter().map(|name| (name, false)));
-        }
+        Ok(found)
     }
-    Ok(found)
 }
 
 /// The names that are used, by the preprocessor's warnings and, if there was no error, by the text

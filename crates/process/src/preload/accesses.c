@@ -11,7 +11,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <mntent.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,8 +34,6 @@ int __open_2(const char *, int);
 int __open64_2(const char *, int);
 int __openat_2(int, const char *, int);
 int __openat64_2(int, const char *, int);
-struct open_how;
-int openat2(int, const char *, const struct open_how *, size_t);
 int __xstat(int, const char *, struct stat *);
 int __xstat64(int, const char *, struct stat64 *);
 int __lxstat(int, const char *, struct stat *);
@@ -56,19 +53,17 @@ extern void __chk_fail(void) __attribute__((noreturn));
         return failure;                                                                            \
     int on = enters;                                                                               \
     type result = (type)(call);                                                                    \
-    if (on) {                                                                                      \
+    if (on)                                                                                        \
         put(&EVENT(.error = result == failure ? errno : 0, __VA_ARGS__));                          \
-        leave();                                                                                   \
-    }                                                                                              \
     return result;
 
 /* The same for a path that may not be visible. */
 #define SEEING(type, failure, dir, least, call, ...)                                               \
-    RECORDED(type, failure, hidden(dir, path, least), names(path) && enter(), call, __VA_ARGS__)
+    RECORDED(type, failure, hidden(dir, path, least), names(path) && tells(), call, __VA_ARGS__)
 
 /* The same for a system call that writes. */
 #define WRITE(type, reach, number, a, b, c, d, e, ...)                                             \
-    RECORDED(type, -1, refused(&EVENT(__VA_ARGS__), reach), enter(), RAW(number, a, b, c, d, e), __VA_ARGS__)
+    RECORDED(type, -1, refused(&EVENT(__VA_ARGS__), reach), tells(), RAW(number, a, b, c, d, e), __VA_ARGS__)
 
 /* Whether a path is given. Headers declare that it is never NULL. */
 static int names(const char *volatile path) {
@@ -92,11 +87,7 @@ static int open_refused(int dir, const char *path, uint32_t flags) {
 }
 
 static int look_at(int dir, const char *path, struct stat *file, int flags) {
-#ifdef SYS_newfstatat
     return (int)RAW(SYS_newfstatat, dir, path, file, flags, 0);
-#else
-    return NEXT(fstatat)(dir, path, file, flags);
-#endif
 }
 
 static int open_at(int dir, const char *path, int flags, mode_t mode) {
@@ -106,7 +97,7 @@ static int open_at(int dir, const char *path, int flags, mode_t mode) {
     if (sight == SIGHT_ABOVE ||
         (sight == SIGHT_NAME && look_at(dir, path, &is, 0) == 0 && S_ISDIR(is.st_mode)))
         flags |= O_PATH;
-    RECORDED(int, -1, open_refused(dir, path, (uint32_t)flags), enter(), RAW(SYS_openat, dir, path, flags, mode, 0),
+    RECORDED(int, -1, open_refused(dir, path, (uint32_t)flags), tells(), RAW(SYS_openat, dir, path, flags, mode, 0),
              .kind = KIND_OPEN, .argument = (uint32_t)flags, .dir = dir, .first = path, .file = result)
 }
 
@@ -139,28 +130,6 @@ PUBLIC int creat64(const char *path, mode_t mode) {
     return creat(path, mode);
 }
 
-#ifdef SYS_openat2
-PUBLIC int openat2(int dir, const char *path, const struct open_how *how, size_t size) {
-    const uint64_t *words = (const uint64_t *)how;
-    uint32_t flags = size >= sizeof *words ? (uint32_t)words[0] : 0;
-    /* Its rules may lead a path elsewhere. */
-    int has_rules = size >= 3 * sizeof *words && words[2] != 0;
-    if (open_refused(dir, path, flags))
-        return -1;
-    if (has_rules && bounds() != NULL && (writes(flags) || sees_list() != NULL)) {
-        errno = EACCES;
-        lack(LACK_UNTOLD);
-        return -1;
-    }
-    if (has_rules && enter()) {
-        lack(LACK_UNTOLD);
-        leave();
-    }
-    RECORDED(int, -1, 0, enter(), RAW(SYS_openat2, dir, path, how, size, 0), .kind = KIND_OPEN, .argument = flags,
-             .dir = dir, .first = path, .file = result)
-}
-#endif
-
 /* The flags of `open` for a stream's mode. */
 static uint32_t flags_of(const char *mode) {
     uint32_t flags = mode[0] == 'r' ? 0 : mode[0] == 'w' ? O_CREAT | O_TRUNC : O_CREAT | O_APPEND;
@@ -168,7 +137,7 @@ static uint32_t flags_of(const char *mode) {
 }
 
 #define OPENED(call)                                                                               \
-    RECORDED(FILE *, NULL, open_refused(AT_FDCWD, path, flags_of(mode)), enter(), call, .kind = KIND_OPEN,\
+    RECORDED(FILE *, NULL, open_refused(AT_FDCWD, path, flags_of(mode)), tells(), call, .kind = KIND_OPEN,\
              .argument = flags_of(mode), .first = path, .file = result == NULL ? -1 : fileno(result))
 #define STREAM(name)                                                                               \
     PUBLIC FILE *name(const char *path, const char *mode) { OPENED(NEXT(name)(path, mode)) }
@@ -177,10 +146,8 @@ static uint32_t flags_of(const char *mode) {
         if (path != NULL) {                                                                        \
             OPENED(NEXT(name)(path, mode, old))                                                    \
         }                                                                                          \
-        if (enter()) {                                                                             \
+        if (tells())                                                                               \
             lack(LACK_UNTOLD);                                                                     \
-            leave();                                                                               \
-        }                                                                                          \
         return NEXT(name)(path, mode, old);                                                        \
     }
 STREAM(fopen)
@@ -192,7 +159,7 @@ STREAM_AGAIN(freopen64)
 /* A function that chooses the file's name. */
 #define TEMPORARY(name, parameters, arguments)                                                     \
     PUBLIC int name parameters {                                                                   \
-        RECORDED(int, -1, open_refused(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL), enter(),        \
+        RECORDED(int, -1, open_refused(AT_FDCWD, path, O_RDWR | O_CREAT | O_EXCL), tells(),        \
                  NEXT(name) arguments, .kind = KIND_OPEN, .first = path, .file = result,           \
                  .argument = O_RDWR | O_CREAT | O_EXCL)                                            \
     }
@@ -206,8 +173,8 @@ TEMPORARY(mkostemps, (char *path, int suffix, int flags), (path, suffix, flags))
 TEMPORARY(mkostemps64, (char *path, int suffix, int flags), (path, suffix, flags))
 
 PUBLIC char *mkdtemp(char *path) {
-    RECORDED(char *, NULL, refused(&EVENT(.kind = KIND_MAKE, .first = path), REACH_NAME), enter(),
-             NEXT(mkdtemp)(path), .kind = KIND_MAKE, .first = path)
+    RECORDED(char *, NULL, refused(&EVENT(.kind = KIND_CHANGE, .first = path), REACH_NAME), tells(),
+             NEXT(mkdtemp)(path), .kind = KIND_CHANGE, .first = path)
 }
 
 /* Looking. */
@@ -216,7 +183,7 @@ PUBLIC char *mkdtemp(char *path) {
 #define NAMES(path, flags) (names(path) && (path[0] != 0 || ((flags) & AT_EMPTY_PATH) == 0))
 
 static int stat_at(int dir, const char *path, struct stat *file, int flags) {
-    RECORDED(int, -1, hidden(dir, path, SIGHT_ABOVE), NAMES(path, flags) && enter(), look_at(dir, path, file, flags),
+    RECORDED(int, -1, hidden(dir, path, SIGHT_ABOVE), NAMES(path, flags) && tells(), look_at(dir, path, file, flags),
              .kind = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? KIND_LSTAT : KIND_STAT, .dir = dir, .first = path,
              .stat = result == 0 ? file : NULL)
 }
@@ -251,7 +218,7 @@ STATS(64)
 #ifdef SYS_statx
 PUBLIC int statx(int dir, const char *restrict path, int flags, unsigned mask,
                  struct statx *restrict file) {
-    RECORDED(int, -1, hidden(dir, path, SIGHT_ABOVE), NAMES(path, flags) && enter(),
+    RECORDED(int, -1, hidden(dir, path, SIGHT_ABOVE), NAMES(path, flags) && tells(),
              RAW(SYS_statx, dir, path, flags, mask, file), .dir = dir, .first = path,
              .kind = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? KIND_LSTAT : KIND_STAT)
 }
@@ -319,52 +286,9 @@ PUBLIC DIR *opendir(const char *path) {
 }
 
 PUBLIC DIR *fdopendir(int file) {
-    RECORDED(DIR *, NULL, 0, enter(), NEXT(fdopendir)(file), .kind = KIND_LIST, .dir = file, .first = "",
+    RECORDED(DIR *, NULL, 0, tells(), NEXT(fdopendir)(file), .kind = KIND_LIST, .dir = file, .first = "",
              .file = result == NULL ? -1 : file)
 }
-
-/* The system's function, with its choice and order of entries. */
-#define SCAN(name, parameters, arguments, dir_)                                                    \
-    PUBLIC int name parameters {                                                                   \
-        struct stat file;                                                                          \
-        SEEING(int, -1, dir_, SIGHT_ALL, NEXT(name) arguments, .kind = KIND_LIST, .dir = dir_, .first = path,\
-               .stat = result >= 0 && look_at(dir_, path, &file, 0) == 0 ? &file : NULL)           \
-    }
-typedef int choose(const struct dirent *);
-typedef int choose64(const struct dirent64 *);
-typedef int order(const struct dirent **, const struct dirent **);
-typedef int order64(const struct dirent64 **, const struct dirent64 **);
-SCAN(scandir, (const char *path, struct dirent ***list, choose *choose, order *order),
-     (path, list, choose, order), AT_FDCWD)
-SCAN(scandir64, (const char *path, struct dirent64 ***list, choose64 *choose, order64 *order),
-     (path, list, choose, order), AT_FDCWD)
-SCAN(scandirat, (int dir, const char *path, struct dirent ***list, choose *choose, order *order),
-     (dir, path, list, choose, order), dir)
-SCAN(scandirat64,
-     (int dir, const char *path, struct dirent64 ***list, choose64 *choose, order64 *order),
-     (dir, path, list, choose, order), dir)
-
-/* glob accesses files through the functions of this file. */
-static void *glob_open(const char *path) { return opendir(path); }
-static void glob_close(void *dir) { closedir(dir); }
-
-#define GLOB(suffix)                                                                               \
-    static struct dirent##suffix *glob_read##suffix(void *dir) { return readdir##suffix(dir); }    \
-    PUBLIC int glob##suffix(const char *restrict text, int flags,                                  \
-                            int (*failed)(const char *, int), glob##suffix##_t *restrict found) {  \
-        if ((flags & GLOB_ALTDIRFUNC) != 0)                                                        \
-            return NEXT(glob##suffix)(text, flags, failed, found);                                 \
-        found->gl_opendir = glob_open;                                                             \
-        found->gl_readdir = glob_read##suffix;                                                     \
-        found->gl_closedir = glob_close;                                                           \
-        found->gl_stat = stat##suffix;                                                             \
-        found->gl_lstat = lstat##suffix;                                                           \
-        int result = NEXT(glob##suffix)(text, flags | GLOB_ALTDIRFUNC, failed, found);             \
-        found->gl_flags &= ~GLOB_ALTDIRFUNC;                                                       \
-        return result;                                                                             \
-    }
-GLOB()
-GLOB(64)
 
 #define FILE_SYSTEM(name, type)                                                                    \
     PUBLIC int name(const char *restrict path, struct type *restrict out) {                        \
@@ -378,7 +302,7 @@ FILE_SYSTEM(statvfs64, statvfs64)
 /* Changing. */
 
 static int unlink_at(int dir, const char *path, int flags) {
-    WRITE(int, REACH_NAME, SYS_unlinkat, dir, path, flags, 0, 0, .kind = KIND_REMOVE, .dir = dir, .first = path)
+    WRITE(int, REACH_NAME, SYS_unlinkat, dir, path, flags, 0, 0, .kind = KIND_CHANGE, .dir = dir, .first = path)
 }
 
 PUBLIC int unlink(const char *path) { return unlink_at(AT_FDCWD, path, 0); }
@@ -386,18 +310,31 @@ PUBLIC int rmdir(const char *path) { return unlink_at(AT_FDCWD, path, AT_REMOVED
 PUBLIC int unlinkat(int dir, const char *path, int flags) { return unlink_at(dir, path, flags); }
 
 PUBLIC int remove(const char *path) {
-    RECORDED(int, -1, refused(&EVENT(.kind = KIND_REMOVE, .first = path), REACH_NAME), enter(), NEXT(remove)(path),
-             .kind = KIND_REMOVE, .first = path)
+    RECORDED(int, -1, refused(&EVENT(.kind = KIND_CHANGE, .first = path), REACH_NAME), tells(), NEXT(remove)(path),
+             .kind = KIND_CHANGE, .first = path)
+}
+
+/* A call that concerns two names. Writing to a file by one name changes it under all names. */
+static int change_both(long number, int from, const char *old, int to, const char *new, unsigned flags) {
+    if (refused(&EVENT(.kind = KIND_CHANGE, .dir = from, .first = old), REACH_NAME) ||
+        refused(&EVENT(.kind = KIND_CHANGE, .dir = to, .first = new), REACH_NAME))
+        return -1;
+    int on = tells();
+    int result = (int)RAW(number, from, old, to, new, flags);
+    if (on) {
+        int error = result < 0 ? errno : 0;
+        put(&EVENT(.kind = KIND_CHANGE, .error = error, .dir = from, .first = old));
+        put(&EVENT(.kind = KIND_CHANGE, .error = error, .dir = to, .first = new));
+    }
+    return result;
 }
 
 PUBLIC int renameat(int from, const char *old, int to, const char *new) {
-    WRITE(int, REACH_NAME, SYS_renameat2, from, old, to, new, 0, .kind = KIND_RENAME, .dir = from, .first = old,
-         .second_dir = to, .second = new)
+    return change_both(SYS_renameat2, from, old, to, new, 0);
 }
 
 PUBLIC int renameat2(int from, const char *old, int to, const char *new, unsigned flags) {
-    WRITE(int, REACH_NAME, SYS_renameat2, from, old, to, new, flags, .kind = KIND_RENAME, .dir = from,
-         .first = old, .second_dir = to, .second = new)
+    return change_both(SYS_renameat2, from, old, to, new, flags);
 }
 
 PUBLIC int rename(const char *old, const char *new) {
@@ -405,18 +342,15 @@ PUBLIC int rename(const char *old, const char *new) {
 }
 
 PUBLIC int linkat(int from, const char *old, int to, const char *new, int flags) {
-    WRITE(int, REACH_NAME, SYS_linkat, from, old, to, new, flags, .kind = KIND_LINK, .dir = to, .first = new,
-         .second_dir = from, .second = old)
+    return change_both(SYS_linkat, from, old, to, new, (unsigned)flags);
 }
 
 PUBLIC int link(const char *old, const char *new) {
     return linkat(AT_FDCWD, old, AT_FDCWD, new, 0);
 }
 
-/* The link's target is no path of this process. */
 PUBLIC int symlinkat(const char *text, int dir, const char *path) {
-    WRITE(int, REACH_NAME, SYS_symlinkat, text, dir, path, 0, 0, .kind = KIND_SYMLINK, .dir = dir, .first = path,
-         .second = text, .second_length = strlen(text))
+    WRITE(int, REACH_NAME, SYS_symlinkat, text, dir, path, 0, 0, .kind = KIND_CHANGE, .dir = dir, .first = path)
 }
 
 PUBLIC int symlink(const char *text, const char *path) {
@@ -424,7 +358,7 @@ PUBLIC int symlink(const char *text, const char *path) {
 }
 
 PUBLIC int mkdirat(int dir, const char *path, mode_t mode) {
-    WRITE(int, REACH_NAME, SYS_mkdirat, dir, path, mode, 0, 0, .kind = KIND_MAKE, .dir = dir, .first = path)
+    WRITE(int, REACH_NAME, SYS_mkdirat, dir, path, mode, 0, 0, .kind = KIND_CHANGE, .dir = dir, .first = path)
 }
 
 PUBLIC int mkdir(const char *path, mode_t mode) {
@@ -432,7 +366,7 @@ PUBLIC int mkdir(const char *path, mode_t mode) {
 }
 
 PUBLIC int mknodat(int dir, const char *path, mode_t mode, dev_t device) {
-    WRITE(int, REACH_NAME, SYS_mknodat, dir, path, mode, device, 0, .kind = KIND_MAKE, .dir = dir, .first = path)
+    WRITE(int, REACH_NAME, SYS_mknodat, dir, path, mode, device, 0, .kind = KIND_CHANGE, .dir = dir, .first = path)
 }
 
 PUBLIC int mknod(const char *path, mode_t mode, dev_t device) {
@@ -461,7 +395,7 @@ PUBLIC int mkfifoat(int dir, const char *path, mode_t mode) {
 #define CHANGE(name, parameters, arguments, dir_, reach)                                           \
     PUBLIC int name parameters {                                                                   \
         const char *named = names(path) ? path : "";                                               \
-        RECORDED(int, -1, refused(&EVENT(.kind = KIND_CHANGE, .dir = dir_, .first = named), reach), enter(),\
+        RECORDED(int, -1, refused(&EVENT(.kind = KIND_CHANGE, .dir = dir_, .first = named), reach), tells(),\
                  NEXT(name) arguments, .kind = KIND_CHANGE, .dir = dir_, .first = named)           \
     }
 #define REACH(flags) (((flags) & AT_SYMLINK_NOFOLLOW) != 0 ? REACH_NAME : REACH_FILE)
@@ -514,7 +448,7 @@ PUBLIC int bind(int socket, const struct sockaddr *address, socklen_t length) {
         memcpy(name, local->sun_path, length - before);
     if (name[0] == 0)
         return NEXT(bind)(socket, address, length);
-    WRITE(int, REACH_NAME, SYS_bind, socket, address, length, 0, 0, .kind = KIND_MAKE, .first = name)
+    WRITE(int, REACH_NAME, SYS_bind, socket, address, length, 0, 0, .kind = KIND_CHANGE, .first = name)
 }
 
 #endif

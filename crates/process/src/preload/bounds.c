@@ -96,10 +96,9 @@ static int is_below(const char *place, const char *list, size_t size) {
     return 0;
 }
 
-static int may_write(const struct head *head, const struct event *event, int dir, const char *path,
-                     enum reach reach) {
+static int may_write(const struct head *head, const struct event *event, enum reach reach) {
     char place[MAX_TEXT];
-    switch (find(dir, path, reach, place)) {
+    switch (find(event->dir, event->first, reach, place)) {
     case NOTHING:
         return 1;
     case UNKNOWN:
@@ -119,10 +118,7 @@ int refused(const struct event *event, enum reach reach) {
     if (head == NULL)
         return 0;
     int before = errno;
-    int may = may_write(head, event, event->dir, event->first, reach);
-    /* Writing to a file by one name changes it under all names. */
-    if (may && (event->kind == KIND_RENAME || event->kind == KIND_LINK))
-        may = may_write(head, event, event->second_dir, event->second, REACH_NAME);
+    int may = may_write(head, event, reach);
     errno = before;
     if (may)
         return 0;
@@ -130,10 +126,8 @@ int refused(const struct event *event, enum reach reach) {
     refusal.error = EACCES;
     if (refusal.first == NULL)
         refusal.first = "";
-    if (enter_start()) {
+    if (tells_starts())
         put(&refusal);
-        leave();
-    }
     errno = EACCES;
     return 1;
 }
@@ -153,10 +147,8 @@ int is_endless(const struct event *event) {
         return 0;
     struct event refusal = *event;
     refusal.error = EACCES;
-    if (enter()) {
+    if (tells())
         put(&refusal);
-        leave();
-    }
     errno = EACCES;
     return 1;
 }

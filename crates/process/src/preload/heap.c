@@ -259,15 +259,6 @@ PUBLIC int posix_memalign(void **block, size_t alignment, size_t size) {
     return 0;
 }
 
-PUBLIC void *valloc(size_t size) {
-    return memalign((size_t)sysconf(_SC_PAGESIZE), size);
-}
-
-PUBLIC void *pvalloc(size_t size) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return memalign(page, (size + page - 1) / page * page);
-}
-
 PUBLIC void free(void *block) {
     if (!is_ours(block)) {
         __libc_free(block);

@@ -30,7 +30,7 @@ int gfxpack_heap_was_short(void);
 /* If this is NULL, nothing is written. */
 static struct head *record;
 static enum { UNDECIDED, OFF, ON } state;
-static enum class class;
+static int is_compiling;
 static pid_t own_pid;
 static int job;
 /* The total number of loaded libraries at the last time that they were recorded. */
@@ -68,7 +68,6 @@ static struct entry *room(size_t text) {
 static void finish(struct entry *entry) {
     uint32_t length = (uint32_t)((sizeof *entry + entry->first + entry->second + 7) / 8 * 8);
     atomic_store_explicit(&entry->length, length, memory_order_release);
-    atomic_fetch_add(&record->entries, 1);
 }
 
 size_t path_of(int descriptor, char *path, size_t size) {
@@ -121,12 +120,7 @@ static void put_file(struct entry *entry, const struct event *event) {
         entry->changed = nanoseconds(file->st_ctim.tv_sec, file->st_ctim.tv_nsec);
     } else if (event->file >= 0) {
         struct stat file;
-#ifdef SYS_newfstatat
-        long status = RAW(SYS_newfstatat, event->file, "", &file, AT_EMPTY_PATH, 0);
-#else
-        long status = fstat(event->file, &file);
-#endif
-        if (status == 0) {
+        if (RAW(SYS_newfstatat, event->file, "", &file, AT_EMPTY_PATH, 0) == 0) {
             struct event known = {.stat = &file};
             put_file(entry, &known);
         } else {
@@ -145,10 +139,8 @@ void put(const struct event *event) {
     const char *first = place(event->dir, event->first, spaces[0], sizeof spaces[0]);
     const char *second = event->second;
     size_t first_length = first != NULL ? strlen(first) : 0, second_length = event->second_length;
-    if (second_length == 0 && second != NULL) {
-        second = place(event->second_dir, second, spaces[1], sizeof spaces[1]);
+    if (second_length == 0 && second != NULL)
         second_length = strlen(second);
-    }
     if (second == NULL && event->file >= 0 && event->kind == KIND_OPEN) {
         second_length = path_of(event->file, spaces[1], sizeof spaces[1]);
         second = spaces[1];
@@ -208,20 +200,16 @@ static int count_libraries(struct dl_phdr_info *library, size_t size, void *coun
     return 1;
 }
 
-/* The class of a program, by its arguments: those of the compiler and the assembler name it, or
+/* Whether a program is a compiler, an assembler or a linker, by its arguments: they name it, or
  * are in a file. */
-static enum class class_of(const char *arguments, size_t length) {
+static int compiles(const char *arguments, size_t length) {
     const char *end = arguments + length;
     const char *zero = memchr(arguments, 0, length);
     const char *second = zero != NULL && zero + 1 < end ? zero + 1 : "";
-    if (strcmp(second, "-cc1") == 0 || second[0] == '@')
-        return CLASS_COMPILER;
-    if (strcmp(second, "-cc1as") == 0)
-        return CLASS_ASSEMBLER;
+    if (strcmp(second, "-cc1") == 0 || strcmp(second, "-cc1as") == 0 || second[0] == '@')
+        return 1;
     const char *slash = zero != NULL ? strrchr(arguments, '/') : NULL;
-    if (zero != NULL && strstr(slash != NULL ? slash : arguments, "lld") != NULL)
-        return CLASS_LINKER;
-    return CLASS_OTHER;
+    return zero != NULL && strstr(slash != NULL ? slash : arguments, "lld") != NULL;
 }
 
 /* Records the program, its directory and its loaded libraries. After that, no file is opened for
@@ -234,12 +222,12 @@ static void announce(const char *arguments, size_t length) {
         named = 0;
     }
     program[named] = 0;
-    class = class_of(arguments, length);
-    put(&EVENT(.kind = KIND_PROGRAM, .argument = class, .first = program, .second = arguments,
+    is_compiling = compiles(arguments, length);
+    put(&EVENT(.kind = KIND_PROGRAM, .argument = (uint32_t)is_compiling, .first = program, .second = arguments,
                .second_length = length));
     put_directory(KIND_DIRECTORY, 0);
     dl_iterate_phdr(put_library, &libraries);
-    if (class != CLASS_OTHER && (record->wishes & WISH_LANDLOCK) != 0)
+    if (is_compiling && (record->wishes & WISH_LANDLOCK) != 0)
         restrict_by_kernel(record);
 }
 
@@ -250,7 +238,7 @@ static int map(const char *path) {
     struct head head;
     struct head *mapped = MAP_FAILED;
     if (pread(file, &head, sizeof head, 0) == sizeof head && head.magic == RECORD_MAGIC &&
-        head.version == RECORD_VERSION && head.limit >= sizeof head &&
+        head.limit >= sizeof head &&
         (uint64_t)head.writable + head.visible <= head.limit - sizeof head)
         mapped = mmap(NULL, head.limit, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
@@ -312,45 +300,30 @@ PUBLIC void gfxpack_watch(const char *path, int argc, char **argv) {
     state = ON;
 }
 
-int enter_start(void) {
-    if (__builtin_expect(state != ON, 0)) {
-        if (state == UNDECIDED)
-            begin();
-        if (state != ON)
-            return 0;
-    }
-    atomic_fetch_add(&record->pending, 1);
-    return 1;
-}
-
-int enter(void) {
+int tells_starts(void) {
     if (__builtin_expect(state == UNDECIDED, 0))
         begin();
-    return state == ON && (record->wishes & WISH_ALL) != 0 && enter_start();
+    return state == ON;
 }
 
-int enter_untold(void) {
-    return enter() || (state == ON && class != CLASS_OTHER && enter_start());
+int tells(void) {
+    return tells_starts() && (record->wishes & WISH_ALL) != 0;
 }
 
-void leave(void) {
-    atomic_fetch_sub(&record->pending, 1);
+int tells_untold(void) {
+    return tells() || (tells_starts() && is_compiling);
 }
 
 const struct head *bounds(void) {
-    if (__builtin_expect(state == UNDECIDED, 0))
-        begin();
-    return state == ON && (record->wishes & WISH_BOUNDS) != 0 ? record : NULL;
+    return tells_starts() && (record->wishes & WISH_BOUNDS) != 0 ? record : NULL;
 }
 
 const struct head *sees_list(void) {
-    if (__builtin_expect(state == UNDECIDED, 0))
-        begin();
-    return state == ON && class != CLASS_OTHER && (record->wishes & WISH_VISIBLE) != 0 ? record : NULL;
+    return tells_starts() && is_compiling && (record->wishes & WISH_VISIBLE) != 0 ? record : NULL;
 }
 
 int is_compiler(void) {
-    return class != CLASS_OTHER;
+    return is_compiling;
 }
 
 int is_job(void) {
@@ -386,10 +359,8 @@ static void put_new_libraries(void) {
 
 /* A library that is unloaded would not be recorded at the end. */
 PUBLIC int dlclose(void *library) {
-    if (enter_start()) {
+    if (tells_starts())
         put_new_libraries();
-        leave();
-    }
     return NEXT(dlclose)(library);
 }
 
@@ -397,7 +368,7 @@ static void end(void) {
     if (state != ON)
         return;
     put_new_libraries();
-    if (class != CLASS_OTHER && gfxpack_heap_was_short())
+    if (is_compiling && gfxpack_heap_was_short())
         lack(LACK_HEAP);
     /* After vfork, this is not the end of the parent. */
     put(&EVENT(.kind = KIND_END, .pid = (uint32_t)RAW(SYS_getpid, 0, 0, 0, 0, 0)));
@@ -421,8 +392,8 @@ PUBLIC void _Exit(int status) {
 PUBLIC int chdir(const char *path) {
     if (hidden(AT_FDCWD, path, SIGHT_ABOVE))
         return -1;
-    int asks = enter();
-    int on = asks || enter_start();
+    int asks = tells();
+    int on = asks || tells_starts();
     int done = (int)RAW(SYS_chdir, path, 0, 0, 0, 0);
     if (on) {
         int before = errno;
@@ -431,19 +402,17 @@ PUBLIC int chdir(const char *path) {
             put(&EVENT(.kind = KIND_ACCESS, .error = done < 0 ? before : 0, .first = path));
         put_directory(KIND_DIRECTORY, 0);
         errno = before;
-        leave();
     }
     return done;
 }
 
 PUBLIC int fchdir(int dir) {
-    int on = enter_start();
+    int on = tells_starts();
     int done = (int)RAW(SYS_fchdir, dir, 0, 0, 0, 0);
     if (on) {
         int before = errno;
         put_directory(KIND_DIRECTORY, 0);
         errno = before;
-        leave();
     }
     return done;
 }

@@ -4,7 +4,7 @@
  * of a run maps and appends to. Its content survives however a process ends.
  * `watch/entries.rs` reads it and must be changed together with this file.
  *
- *   head, 64 bytes
+ *   head, 40 bytes
  *   paths that may be written, absolute and without links, each ended by a
  *   zero
  *   zeros up to a multiple of 8
@@ -35,7 +35,6 @@
 #define PUBLIC __attribute__((visibility("default")))
 
 #define RECORD_MAGIC 0x68637461772d7867ull /* "gx-watch" */
-#define RECORD_VERSION 3u
 
 /* Options of a record. */
 enum wish {
@@ -56,27 +55,21 @@ enum lack {
 
 struct head {
     uint64_t magic;
-    uint32_t version;
-    _Atomic uint32_t lacks;
     /* The size of the file in bytes. */
     uint64_t limit;
     /* Used bytes, including the head. If they exceed the limit, the record is full. */
     _Atomic uint64_t used;
-    /* Calls that have begun and have no entry yet. */
-    _Atomic uint32_t pending;
-    /* Complete entries. */
-    _Atomic uint32_t entries;
+    _Atomic uint32_t lacks;
     uint32_t wishes;
     /* The length of the list of writable paths. */
     uint32_t writable;
     /* The length of the list of what compilers see. */
     uint32_t visible;
-    uint32_t unused[3];
 };
 
 enum kind {
     /* A process. First: its program's file; second: its arguments, each ended by a zero;
-     * argument: its class. */
+     * argument: whether it is a compiler, an assembler or a linker. */
     KIND_PROGRAM = 1,
     /* A forked process. Argument: the parent's number; first: the working directory. */
     KIND_FORK,
@@ -108,20 +101,8 @@ enum kind {
     KIND_LIST,
     KIND_STATFS,
 
-    /* Changes of a path. */
-    KIND_REMOVE = 64,
-    KIND_RENAME, /* second: the new name */
-    KIND_LINK,   /* first: the new name; second: the old one */
-    KIND_MAKE,   /* a directory or a special file */
-    KIND_CHANGE, /* its mode, owner, times or length */
-    KIND_SYMLINK, /* first: the new name; second: the target */
-};
-
-enum class {
-    CLASS_OTHER = 0,
-    CLASS_COMPILER,
-    CLASS_ASSEMBLER,
-    CLASS_LINKER,
+    /* A change of a path: it is made, removed or renamed, or its mode, owner, times or length. */
+    KIND_CHANGE = 64,
 };
 
 struct entry {
@@ -146,8 +127,8 @@ struct event {
     uint32_t argument;
     /* The process, if it may not be the one that announced itself last. */
     uint32_t pid;
-    /* The directories that relative paths start at. */
-    int dir, second_dir;
+    /* The directory that a relative path starts at. */
+    int dir;
     const char *first, *second;
     /* The length of the second; 0 if it ends with a zero. */
     size_t second_length;
@@ -159,20 +140,19 @@ struct event {
 
 /* Given fields override the defaults. */
 #pragma GCC diagnostic ignored "-Woverride-init"
-#define EVENT(...) (struct event){.dir = AT_FDCWD, .second_dir = AT_FDCWD, .file = -1, __VA_ARGS__}
+#define EVENT(...) (struct event){.dir = AT_FDCWD, .file = -1, __VA_ARGS__}
 
 /* Starts recording into a file, for a forked process with the given arguments. With NULL, the
  * environment decides. */
 void gfxpack_watch(const char *path, int argc, char **argv);
 
-/* Whether this process's file accesses are recorded. If so, the entry must be written before
- * `leave`. */
-int enter(void);
+/* Whether this process's file accesses are recorded. An entry is written before the program gets the
+ * result. */
+int tells(void);
 /* The same for operations that no entry can represent, which are also recorded of compilers. */
-int enter_untold(void);
+int tells_untold(void);
 /* The same for programs that it starts. */
-int enter_start(void);
-void leave(void);
+int tells_starts(void);
 /* The head, if writing is restricted to its list; else NULL. */
 const struct head *bounds(void);
 /* What a call writes to. */

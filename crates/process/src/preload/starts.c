@@ -3,9 +3,11 @@
 #include "record.h"
 
 #if GFXPACK_WATCHES
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <glob.h>
 #include <limits.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -30,10 +32,8 @@ static void untold(const char *name) {
 static int start_refused(const char *name) {
     if (!is_job() && sees_list() == NULL)
         return 0;
-    if (enter_start()) {
+    if (tells_starts())
         untold(name);
-        leave();
-    }
     errno = EPERM;
     return 1;
 }
@@ -49,13 +49,12 @@ struct start {
 static int turn_into(const struct start *start) {
     if (start_refused("execve"))
         return -1;
-    int on = enter_start();
+    int on = tells_starts();
     uint32_t pid = on ? (uint32_t)RAW(SYS_getpid, 0, 0, 0, 0, 0) : 0;
     if (on) {
         put(&EVENT(.kind = KIND_EXEC, .pid = pid, .argument = self(), .dir = start->dir,
                    .first = start->path));
         /* A successful call does not return. */
-        leave();
     }
     long result = start->dir == AT_FDCWD && start->flags == 0
         ? RAW(SYS_execve, start->path, start->arguments, start->environment, 0, 0)
@@ -192,15 +191,13 @@ PUBLIC int posix_spawn(pid_t *restrict pid, const char *restrict path,
                        char *const environment[restrict]) {
     if (start_refused("posix_spawn"))
         return errno;
-    int on = enter_start();
+    int on = tells_starts();
     pid_t child = 0;
     int error = NEXT(posix_spawn)(&child, path, actions, attributes, arguments, environment);
     if (pid != NULL && error == 0)
         *pid = child;
-    if (on) {
+    if (on)
         put(&EVENT(.kind = KIND_SPAWN, .error = error, .argument = (uint32_t)child, .first = path));
-        leave();
-    }
     return error;
 }
 
@@ -210,10 +207,8 @@ PUBLIC int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t *restrict
     int writes = (flags & (O_ACCMODE | O_CREAT | O_TRUNC)) != 0;
     if (writes && refused(&EVENT(.kind = KIND_OPEN, .argument = (uint32_t)flags, .first = path), REACH_FILE))
         return errno;
-    if (strcmp(path, "/dev/null") != 0 && enter_untold()) {
+    if (strcmp(path, "/dev/null") != 0 && tells_untold())
         untold("posix_spawn_file_actions_addopen");
-        leave();
-    }
     return NEXT(posix_spawn_file_actions_addopen)(actions, file, path, flags, mode);
 }
 
@@ -247,12 +242,11 @@ static void put_shell(int error, const char *line) {
 PUBLIC int system(const char *line) {
     if (start_refused("system"))
         return -1;
-    int on = enter_start();
+    int on = tells_starts();
     int status = NEXT(system)(line);
     if (on) {
         /* Without a command line, the function tests whether there is a shell by starting it. */
         put_shell(status == -1 ? errno : 0, line != NULL ? line : "exit 0");
-        leave();
     }
     return status;
 }
@@ -260,12 +254,10 @@ PUBLIC int system(const char *line) {
 PUBLIC FILE *popen(const char *line, const char *mode) {
     if (start_refused("popen"))
         return NULL;
-    int on = enter_start();
+    int on = tells_starts();
     FILE *stream = NEXT(popen)(line, mode);
-    if (on) {
+    if (on)
         put_shell(stream == NULL ? errno : 0, line);
-        leave();
-    }
     return stream;
 }
 
@@ -273,32 +265,61 @@ PUBLIC FILE *popen(const char *line, const char *mode) {
 
 #define UNTOLD(type, name, enters, parameters, arguments)                                          \
     PUBLIC type name parameters {                                                                  \
-        if (enters()) {                                                                            \
+        if (enters())                                                                              \
             untold(#name);                                                                         \
-            leave();                                                                               \
-        }                                                                                          \
         return NEXT(name) arguments;                                                               \
     }
-UNTOLD(int, ftw, enter_untold, (const char *path, __ftw_func_t visit, int depth), (path, visit, depth))
-UNTOLD(int, ftw64, enter_untold, (const char *path, __ftw64_func_t visit, int depth), (path, visit, depth))
-UNTOLD(int, nftw, enter_untold, (const char *path, __nftw_func_t visit, int depth, int flags),
+UNTOLD(int, ftw, tells_untold, (const char *path, __ftw_func_t visit, int depth), (path, visit, depth))
+UNTOLD(int, ftw64, tells_untold, (const char *path, __ftw64_func_t visit, int depth), (path, visit, depth))
+UNTOLD(int, nftw, tells_untold, (const char *path, __nftw_func_t visit, int depth, int flags),
        (path, visit, depth, flags))
-UNTOLD(int, nftw64, enter_untold, (const char *path, __nftw64_func_t visit, int depth, int flags),
+UNTOLD(int, nftw64, tells_untold, (const char *path, __nftw64_func_t visit, int depth, int flags),
        (path, visit, depth, flags))
-UNTOLD(FILE *, tmpfile, enter_untold, (void), ())
-UNTOLD(FILE *, tmpfile64, enter_untold, (void), ())
-UNTOLD(int, chroot, enter_start, (const char *path), (path))
-UNTOLD(int, connect, enter_untold, (int socket, const struct sockaddr *address, socklen_t length),
+typedef int choose(const struct dirent *);
+typedef int choose64(const struct dirent64 *);
+typedef int order(const struct dirent **, const struct dirent **);
+typedef int order64(const struct dirent64 **, const struct dirent64 **);
+UNTOLD(int, scandir, tells_untold, (const char *path, struct dirent ***list, choose *choose, order *order),
+       (path, list, choose, order))
+UNTOLD(int, scandir64, tells_untold,
+       (const char *path, struct dirent64 ***list, choose64 *choose, order64 *order),
+       (path, list, choose, order))
+UNTOLD(int, scandirat, tells_untold,
+       (int dir, const char *path, struct dirent ***list, choose *choose, order *order),
+       (dir, path, list, choose, order))
+UNTOLD(int, scandirat64, tells_untold,
+       (int dir, const char *path, struct dirent64 ***list, choose64 *choose, order64 *order),
+       (dir, path, list, choose, order))
+UNTOLD(int, glob, tells_untold,
+       (const char *restrict text, int flags, int (*failed)(const char *, int), glob_t *restrict found),
+       (text, flags, failed, found))
+UNTOLD(int, glob64, tells_untold,
+       (const char *restrict text, int flags, int (*failed)(const char *, int), glob64_t *restrict found),
+       (text, flags, failed, found))
+UNTOLD(FILE *, tmpfile, tells_untold, (void), ())
+UNTOLD(FILE *, tmpfile64, tells_untold, (void), ())
+UNTOLD(int, chroot, tells_starts, (const char *path), (path))
+UNTOLD(int, connect, tells_untold, (int socket, const struct sockaddr *address, socklen_t length),
        (socket, address, length))
 int shm_open(const char *, int, mode_t);
 int shm_unlink(const char *);
 int inotify_add_watch(int, const char *, uint32_t);
 int open_by_handle_at(int, struct file_handle *, int);
-UNTOLD(int, shm_open, enter_untold, (const char *name, int flags, mode_t mode), (name, flags, mode))
-UNTOLD(int, shm_unlink, enter_untold, (const char *name), (name))
-UNTOLD(int, inotify_add_watch, enter_untold, (int file, const char *path, uint32_t mask), (file, path, mask))
-UNTOLD(int, open_by_handle_at, enter_untold, (int file, struct file_handle *handle, int flags),
+UNTOLD(int, shm_open, tells_untold, (const char *name, int flags, mode_t mode), (name, flags, mode))
+UNTOLD(int, shm_unlink, tells_untold, (const char *name), (name))
+UNTOLD(int, inotify_add_watch, tells_untold, (int file, const char *path, uint32_t mask), (file, path, mask))
+UNTOLD(int, open_by_handle_at, tells_untold, (int file, struct file_handle *handle, int flags),
        (file, handle, flags))
+
+#ifdef SYS_openat2
+struct open_how;
+/* Not every C library has it. */
+PUBLIC int openat2(int dir, const char *path, const struct open_how *how, size_t size) {
+    if (tells_untold())
+        untold("openat2");
+    return (int)RAW(SYS_openat2, dir, path, how, size, 0);
+}
+#endif
 
 /* System calls that bypass the C library's functions. Those that start programs are always
  * unrepresentable; if accesses are recorded, so are all others that may concern files. */
@@ -344,10 +365,8 @@ PUBLIC long syscall(long number, ...) {
     va_end(rest);
     if (starts(number) && start_refused("syscall"))
         return -1;
-    if (starts(number) ? enter_start() : !is_harmless(number) && enter_untold()) {
+    if (starts(number) ? tells_starts() : !is_harmless(number) && tells_untold())
         untold("syscall");
-        leave();
-    }
     return raw(number, args[0], args[1], args[2], args[3], args[4], args[5]);
 }
 

@@ -67,19 +67,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn programs_in_shared_memory_count() {
-        let record = Record {
-            processes: Vec::new(),
-            executions: Vec::new(),
-            accesses: Vec::new(),
-            heap_was_short: false,
-        };
-        let programs = ["/dev/shm/clang", "/dev/clang"];
-        let started = programs.map(|program| started(&record, Path::new(program)).len());
-        assert_eq!(started, [1, 0]);
-    }
-
-    #[test]
     fn interpreters_are_those_of_the_first_line() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("script");

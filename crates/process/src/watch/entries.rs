@@ -8,16 +8,19 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::record::{FileAccess, FileStat, Operation, Process, ProcessClass, Record, WatchError};
+use super::record::{FileAccess, FileStat, Operation, Process, Record, WatchError};
 use crate::file_digest::Identity;
 
 /// The length of the head; the list of writable paths, what compilers see, and then the entries
 /// follow.
-pub(super) const HEAD: usize = 64;
+pub(super) const HEAD: usize = 40;
 /// The length of an entry without its text.
 const ENTRY: usize = 72;
 const MAGIC: u64 = 0x6863_7461_772d_7867;
-const VERSION: u32 = 3;
+/// Where the head has these.
+const USED: usize = 16;
+const LACKS: usize = 24;
+const WISHES: usize = 28;
 
 const WISH_ALL: u32 = 1;
 const WISH_BOUNDS: u32 = 2;
@@ -39,22 +42,18 @@ impl Record {
         if used != bytes.len() {
             return Err(WatchError::Damaged { at: used.min(bytes.len()) });
         }
-        let (lacks, count) = (number(bytes, 12), number(bytes, 36));
-        let mut reader = Reader { all: number(bytes, 40) & WISH_ALL != 0, ..Reader::default() };
-        let (mut at, mut read) = (begin(bytes), 0);
+        let lacks = number(bytes, LACKS);
+        let mut reader = Reader { all: number(bytes, WISHES) & WISH_ALL != 0, ..Reader::default() };
+        let mut at = begin(bytes);
         while at < used {
             let entry = RecorderEntry::parse(bytes, at)?;
             at += entry.length;
-            read += 1;
             reader.take(&entry)?;
-        }
-        if read != count {
-            return Err(WatchError::Damaged { at });
         }
         let heap_was_short = lacks & LACK_HEAP != 0;
         match lacks & !LACK_HEAP {
             0 => Ok(Self { heap_was_short, ..reader.finish()? }),
-            LACK_UNTOLD => Err(WatchError::NotRecordable("a rule of openat2".to_owned())),
+            LACK_UNTOLD => Err(WatchError::NotRecordable("the state of an open file".to_owned())),
             _ => Err(WatchError::UnrecordedPath),
         }
     }
@@ -91,44 +90,40 @@ impl RecordHeader<'_> {
             .map(|list| u32::try_from(list.len()).expect("paths are shorter").to_ne_bytes());
         let mut header = vec![0; HEAD];
         header[..8].copy_from_slice(&MAGIC.to_ne_bytes());
-        header[8..12].copy_from_slice(&VERSION.to_ne_bytes());
-        header[16..24].copy_from_slice(&limit.to_ne_bytes());
-        header[40..44].copy_from_slice(&wishes.to_ne_bytes());
-        header[44..48].copy_from_slice(&written);
-        header[48..52].copy_from_slice(&seen);
+        header[8..16].copy_from_slice(&limit.to_ne_bytes());
+        header[WISHES..WISHES + 4].copy_from_slice(&wishes.to_ne_bytes());
+        header[32..36].copy_from_slice(&written);
+        header[36..40].copy_from_slice(&seen);
         header.extend(writable);
         header.resize(header.len().next_multiple_of(8), 0);
         header.extend(visible);
         header.resize(begin(&header), 0);
         let used = header.len() as u64;
-        header[24..32].copy_from_slice(&used.to_ne_bytes());
+        header[USED..USED + 8].copy_from_slice(&used.to_ne_bytes());
         header
     }
 }
 
 /// The position of a record's first entry.
 fn begin(bytes: &[u8]) -> usize {
-    let [writable, visible] = [44, 48].map(|at| number(bytes, at) as usize);
+    let [writable, visible] = [32, 36].map(|at| number(bytes, at) as usize);
     ((HEAD + writable).next_multiple_of(8) + visible).next_multiple_of(8)
 }
 
 /// The used length of a record, from its head.
 pub(super) fn used(bytes: &[u8], limit: u64) -> Result<usize, WatchError> {
     let damaged = |at| WatchError::Damaged { at };
-    if bytes.len() < HEAD || long(bytes, 0) != MAGIC || number(bytes, 8) != VERSION {
+    if bytes.len() < HEAD || long(bytes, 0) != MAGIC {
         return Err(damaged(0));
     }
-    let (lacks, used, pending) = (number(bytes, 12), long(bytes, 24), number(bytes, 32));
-    if long(bytes, 16) != limit || used < begin(bytes) as u64 {
-        return Err(damaged(16));
+    let (lacks, used) = (number(bytes, LACKS), long(bytes, USED));
+    if long(bytes, 8) != limit || used < begin(bytes) as u64 {
+        return Err(damaged(8));
     }
     if lacks & LACK_ROOM != 0 || used > limit {
         return Err(WatchError::Full);
     }
-    if pending != 0 {
-        return Err(WatchError::CutShort(pending));
-    }
-    usize::try_from(used).map_err(|_| damaged(24))
+    usize::try_from(used).map_err(|_| damaged(USED))
 }
 
 fn number(bytes: &[u8], at: usize) -> u32 {
@@ -268,7 +263,7 @@ impl Reader {
             }
             8 | 10 => self.start(entry),
             9 => Err(WatchError::NotRecordable(String::from_utf8_lossy(entry.first).into_owned())),
-            32..=39 | 64..=69 => self.access(entry),
+            32..=39 | 64 => self.access(entry),
             _ => Err(entry.damaged()),
         }
     }
@@ -278,13 +273,6 @@ impl Reader {
     }
 
     fn program(&mut self, entry: &RecorderEntry<'_>) -> Result<(), WatchError> {
-        let class = match entry.argument {
-            0 => ProcessClass::Other,
-            1 => ProcessClass::Compiler,
-            2 => ProcessClass::Assembler,
-            3 => ProcessClass::Linker,
-            _ => return Err(entry.damaged()),
-        };
         let arguments = entry.second.strip_suffix(&[0]).ok_or_else(|| entry.damaged())?;
         let arguments = arguments.split(|&byte| byte == 0);
         // Process numbers are reused. But a new program in a process that has not ended was
@@ -304,7 +292,7 @@ impl Reader {
                 pid: entry.pid,
                 program: entry.path(entry.first)?,
                 arguments: arguments.map(|arg| OsStr::from_bytes(arg).to_owned()).collect(),
-                class,
+                compiles: entry.argument != 0,
                 libraries: Vec::new(),
             },
             PathBuf::new(),
@@ -365,7 +353,6 @@ impl Reader {
         let found = entry.error.is_none();
         let absolute = |path: PathBuf| absolute(&state.directory, &path, entry);
         let second = entry.maybe_path(entry.second)?;
-        let needed = || second.clone().ok_or_else(|| entry.damaged());
         let operation = match entry.kind {
             32 if found && (entry.file.is_none() || second.is_none()) => {
                 return Err(entry.damaged());
@@ -378,12 +365,7 @@ impl Reader {
             37 => Operation::Realpath(second),
             38 => Operation::List,
             39 => Operation::FileSystem,
-            64 => Operation::Remove,
-            65 => Operation::Rename(absolute(needed()?)?),
-            66 => Operation::Link(absolute(needed()?)?),
-            67 => Operation::Make,
-            68 => Operation::Change,
-            69 => Operation::Symlink(needed()?),
+            64 => Operation::Change,
             _ => return Err(entry.damaged()),
         };
         // The system answers an empty path like an absent one.

@@ -13,7 +13,7 @@ use gfxpack_model::digest::Hasher;
 use rustix::fs::{PROC_SUPER_MAGIC, statfs};
 
 use super::FileStat;
-use super::path_state::{PathQuery, PathState};
+use super::path_states::{PathQuery, PathState};
 use crate::file_digest::{FileDigests, Identity};
 use crate::{Timestamp, is_not_found};
 
@@ -37,8 +37,6 @@ pub struct FileSystemCache<'a> {
 struct CachedPaths {
     paths: HashMap<PathBuf, CachedPath>,
     real: HashMap<PathBuf, PathBuf>,
-    /// Directories that exist, without links.
-    real_dirs: HashMap<PathBuf, PathBuf>,
     /// Whether directories lead to /proc.
     to_proc: HashMap<PathBuf, bool>,
 }
@@ -156,13 +154,7 @@ impl<'a> FileSystemCache<'a> {
     /// The path without links; its missing part is appended unchanged.
     #[must_use]
     pub fn real(&self, path: &Path) -> PathBuf {
-        let mut known = self.lock();
-        if let Some(real) = known.real.get(path) {
-            return real.clone();
-        }
-        let (real, _) = real_below(path, &mut known.real_dirs);
-        known.real.insert(path.to_owned(), real.clone());
-        real
+        self.lock().real.entry(path.to_owned()).or_insert_with(|| real(path)).clone()
     }
 
     /// Whether a path leads to or through /proc, where every process finds other files, so that the
@@ -268,25 +260,6 @@ fn leads_to_proc(path: &Path, links: usize) -> bool {
         }
     }
     false
-}
-
-/// The path without links, as far as it exists, and whether it exists. Each directory on the way is
-/// looked at once.
-fn real_below(path: &Path, real_dirs: &mut HashMap<PathBuf, PathBuf>) -> (PathBuf, bool) {
-    let parts = path.parent().zip(path.file_name()).filter(|_| path.is_absolute());
-    let Some((dir, name)) = parts else { return (real(path), path.exists()) };
-    let real_dir = real_dirs.get(dir).cloned().unwrap_or_else(|| {
-        let (real_dir, exists) = real_below(dir, real_dirs);
-        if exists {
-            real_dirs.insert(dir.to_owned(), real_dir.clone());
-        }
-        real_dir
-    });
-    let here = real_dir.join(name);
-    match fs::read_link(&here) {
-        Ok(_) => (real(path), path.exists()),
-        Err(error) => (here, error.kind() == io::ErrorKind::InvalidInput),
-    }
 }
 
 /// A path without links, as far as it exists.

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::driver::started;
 use super::file_system_cache::PROC;
 use super::judgement::{self, Judgement};
-use super::path_state::PathQuery;
+use super::path_states::PathQuery;
 use super::{FileAccess, FileStat, FileSystemCache, Operation, PathState, Record};
 use crate::Timestamp;
 
@@ -20,8 +20,6 @@ pub struct RunDependencies {
     pub states: BTreeSet<(PathBuf, PathState)>,
     /// A path that it read and that the next run has elsewhere.
     pub reads: Option<PathBuf>,
-    /// A path that it wrote, or tried to write, but may not.
-    pub writes: Option<PathBuf>,
     /// A path that has changed since the run looked at it, so that the run's output can't be used
     /// again.
     pub changed: Option<PathBuf>,
@@ -44,11 +42,10 @@ pub fn judge_driver_record(
     file_system: &FileSystemCache<'_>,
     since: Timestamp,
 ) -> RunDependencies {
-    let mut dependencies = RunDependencies {
-        writes: written_elsewhere(record, scratch, file_system),
-        ..RunDependencies::default()
-    };
-    for access in record.accesses.iter().filter(|access| !access.operation.writes()) {
+    let mut dependencies = RunDependencies::default();
+    // What is written belongs to the run, unless there is no place for it.
+    let is_asked = |access: &&FileAccess| !access.operation.writes() || access.is_absent();
+    for access in record.accesses.iter().filter(is_asked) {
         let in_proc = file_system.leads_to_proc(&access.path);
         let real = if in_proc { PROC.into() } else { file_system.real(&access.path) };
         let judgement = judgement::judge(access, scratch, &real);
@@ -60,19 +57,6 @@ pub fn judge_driver_record(
         dependencies.add_program(path, file_system, since);
     }
     dependencies
-}
-
-/// The first path that a driver wrote, or tried to write, outside `scratch`.
-#[must_use]
-pub fn written_elsewhere(
-    record: &Record,
-    scratch: &Path,
-    file_system: &FileSystemCache<'_>,
-) -> Option<PathBuf> {
-    let mut accesses = record.accesses.iter();
-    let written = accesses
-        .find_map(|access| judgement::written(access, scratch, || file_system.real(&access.path)));
-    written.map(Path::to_owned)
 }
 
 impl RunDependencies {
@@ -165,7 +149,7 @@ impl RunDependencies {
             .filter(|access| sees_mode(access))
             .map(|access| access.path.as_path())
             .collect();
-        let files = self.states.iter().filter(|(_, state)| state.digest().is_some());
+        let files = self.states.iter().filter(|(_, state)| matches!(state, PathState::File { .. }));
         let modes: Vec<_> = files
             .filter(|(path, _)| seen.contains(path.as_path()))
             .filter_map(|(path, _)| {

@@ -12,7 +12,7 @@ const NO_FILES: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// A file system in memory below one of these, which holds files like any other.
 const FILES: &str = "/dev/shm";
 
-/// The judgement of an access that does not write.
+/// The judgement of an access that writes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Judgement {
     /// Nothing to do: the path holds no file, or belongs to this run.
@@ -63,27 +63,6 @@ pub(super) fn judge(access: &FileAccess, scratch: &Path, real: &Path) -> Judgeme
         Judgement::Listing
     } else {
         Judgement::Found
-    }
-}
-
-/// The path that an access changes, or tries to change, outside `scratch`.
-pub(super) fn written<'a>(
-    access: &'a FileAccess,
-    scratch: &Path,
-    real: impl FnOnce() -> PathBuf,
-) -> Option<&'a Path> {
-    if !access.operation.writes() || access.is_harmless() {
-        return None;
-    }
-    let is_own = opened(access)
-        .map_or_else(|| real().starts_with(scratch), |opened| opened.starts_with(scratch));
-    match &access.operation {
-        _ if !is_own => Some(&access.path),
-        // Writing to a file by one name changes it under all names.
-        Operation::Rename(other) | Operation::Link(other) => {
-            Some(other.as_path()).filter(|other| !tidy_path(other).starts_with(scratch))
-        }
-        _ => None,
     }
 }
 

@@ -16,9 +16,7 @@ mod file_system_cache;
 mod judge_record;
 mod judgement;
 mod landlock;
-mod path_state;
 mod path_states;
-mod path_text;
 mod record;
 mod visible;
 
@@ -38,13 +36,12 @@ use self::entries::RecordHeader;
 use crate::preload::{self, PRELOAD_VARIABLE, RECORD_VARIABLE};
 
 pub use file_system_cache::{FileSystemCache, is_in_proc};
-pub use judge_record::{RunDependencies, judge_driver_record, written_elsewhere};
+pub use judge_record::{RunDependencies, judge_driver_record};
 pub use judgement::tidy_path;
 pub use landlock::{confined, landlock_abi, switch_off_landlock};
-pub use path_state::PathState;
-pub use path_states::PathStates;
+pub use path_states::{PathState, PathStates};
 pub use record::{
-    FileAccess, FileStat, Operation, Process, ProcessClass, Record, SHORT_HEAP, WatchError,
+    FileAccess, FileStat, Operation, Process, Record, SHORT_HEAP, WatchError, compiles,
 };
 pub use visible::Visible;
 

@@ -21,9 +21,6 @@ pub enum WatchError {
     /// A path or a command line could not be recorded.
     #[error("a path could not be recorded")]
     UnrecordedPath,
-    /// A process ended during a call.
-    #[error("{0} calls were cut short")]
-    CutShort(u32),
     /// It is not a record, or not a whole one.
     #[error("the record is damaged at byte {at}")]
     Damaged {
@@ -45,37 +42,16 @@ pub enum WatchError {
     Nothing,
 }
 
-/// The kind of a process, by its arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ProcessClass {
-    /// A driver, a script or another program.
-    Other,
-    /// `-cc1`.
-    Compiler,
-    /// `-cc1as`.
-    Assembler,
-    /// lld.
-    Linker,
-}
-
-impl ProcessClass {
-    /// The class of a program with this name and these arguments, as the recorder decides it.
-    #[must_use]
-    pub fn from_arguments(args: &[OsString]) -> Self {
-        let second = args.get(1).map(|arg| arg.as_bytes()).unwrap_or_default();
-        let name = args.first().and_then(|arg| Path::new(arg).file_name());
-        match second {
-            b"-cc1" => Self::Compiler,
-            b"-cc1as" => Self::Assembler,
-            arg if arg.starts_with(b"@") => Self::Compiler,
-            _ if name.is_some_and(|name| contains(name.as_bytes(), b"lld")) => Self::Linker,
-            _ => Self::Other,
-        }
-    }
-}
-
-fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
+/// Whether a program with this name and these arguments is a compiler, an assembler or a linker, as
+/// the recorder decides it.
+#[must_use]
+pub fn compiles(args: &[OsString]) -> bool {
+    let second = args.get(1).map(|arg| arg.as_bytes()).unwrap_or_default();
+    let name = args.first().and_then(|arg| Path::new(arg).file_name()).unwrap_or_default();
+    second == b"-cc1"
+        || second == b"-cc1as"
+        || second.starts_with(b"@")
+        || name.as_bytes().windows(3).any(|part| part == b"lld")
 }
 
 /// One program that ran; a process that executes another program counts twice.
@@ -87,8 +63,8 @@ pub struct Process {
     pub program: PathBuf,
     /// Its arguments, the program's name first.
     pub arguments: Vec<OsString>,
-    /// Its class.
-    pub class: ProcessClass,
+    /// Whether it is a compiler, an assembler or a linker.
+    pub compiles: bool,
     /// The libraries that it loaded, by the paths at which the loader found them; without the
     /// preload library.
     pub libraries: Vec<PathBuf>,
@@ -138,17 +114,7 @@ pub enum Operation {
     FileSystem,
     /// Executed as a program.
     Execute,
-    /// Removed.
-    Remove,
-    /// Renamed to this path.
-    Rename(PathBuf),
-    /// Created as another name of this file.
-    Link(PathBuf),
-    /// Created as a symbolic link with this target.
-    Symlink(PathBuf),
-    /// Created.
-    Make,
-    /// Mode, owner, times or length changed.
+    /// Created, removed, renamed or changed otherwise.
     Change,
 }
 
@@ -161,20 +127,8 @@ impl Operation {
         const WRITING: u32 = 0o3 | 0o100 | 0o1000; // O_ACCMODE, O_CREAT, O_TRUNC
         match self {
             Self::Open { flags, .. } => flags & WRITING != 0,
-            Self::Remove
-            | Self::Rename(_)
-            | Self::Link(_)
-            | Self::Symlink(_)
-            | Self::Make
-            | Self::Change => true,
-            Self::Stat
-            | Self::Lstat
-            | Self::Access(_)
-            | Self::Readlink(_)
-            | Self::Realpath(_)
-            | Self::List
-            | Self::FileSystem
-            | Self::Execute => false,
+            Self::Change => true,
+            _ => false,
         }
     }
 }
@@ -193,14 +147,6 @@ pub struct FileAccess {
 }
 
 impl FileAccess {
-    /// Whether writing to the path changes no file.
-    #[must_use]
-    pub fn is_harmless(&self) -> bool {
-        self.path == Path::new("/dev/null")
-            // Every bash tries this, and may have no terminal.
-            || self.path == Path::new("/dev/tty") && self.error.is_some()
-    }
-
     /// Whether it was not allowed.
     #[must_use]
     pub fn is_refused(&self) -> bool {
@@ -239,6 +185,17 @@ pub const SHORT_HEAP: &str = "a limit of memory (`ulimit -v` or `-d`) left no ro
     gives equal sources equal bytes: raise it to build what can be kept";
 
 impl Record {
+    /// The first path that the run tried to write and may not.
+    #[must_use]
+    pub fn refused_write(&self) -> Option<&Path> {
+        // Every bash tries the terminal, and may have none.
+        let is_harmless = |path: &Path| ["/dev/null", "/dev/tty"].map(Path::new).contains(&path);
+        let is_refused = |access: &&FileAccess| {
+            access.operation.writes() && access.is_refused() && !is_harmless(&access.path)
+        };
+        self.accesses.iter().find(is_refused).map(|access| access.path.as_path())
+    }
+
     /// The regular files that were opened, by the paths used to open them.
     pub fn read(&self) -> impl Iterator<Item = PathBuf> {
         const REGULAR: u32 = 0o100_000;

@@ -12,10 +12,6 @@ use super::blobs::is_whole;
 use super::connection::Purpose;
 use super::tree::{Blob, Tree};
 
-/// The most output of a command that is kept. It is only logged, since a job that is refused
-/// remotely runs again here.
-const MAX_DIAGNOSTICS: usize = 64 << 10;
-
 /// An action with its digests.
 pub(crate) struct ActionRequest {
     pub(crate) command: Blob,
@@ -63,8 +59,8 @@ impl ActionRequest {
     }
 }
 
-/// The outcome for a result, with its files. [`Code::NotFound`] if the service no longer has the
-/// files, [`Code::DataLoss`] if they are damaged.
+/// The outcome for a result, with its object. [`Code::NotFound`] if the service no longer has it,
+/// [`Code::DataLoss`] if it is damaged.
 pub(crate) async fn outcome(
     service: &Service,
     action: &Action,
@@ -78,46 +74,22 @@ pub(crate) async fn outcome(
             (Some(start), Some(end)) => between(&start, &end),
             _ => None,
         };
-    let mut wanted = Vec::new();
     let file = result.output_files.into_iter().find(|file| file.path == action.output);
-    let object = file.map(|file| {
-        let digest = file.digest.unwrap_or_default();
-        if is_whole(&digest, &file.contents) {
-            return Ok(file.contents);
-        }
-        wanted.push(digest.clone());
-        Err(digest)
-    });
-    // Output is fetched only if nothing else explains what happened.
-    let failed = result.exit_code != 0;
-    let mut diagnostics = Vec::new();
-    for (raw, digest) in
-        [(result.stderr_raw, result.stderr_digest), (result.stdout_raw, result.stdout_digest)]
-    {
-        match digest.filter(|digest| digest.size_bytes > 0 && raw.is_empty() && failed) {
-            Some(digest) if digest.size_bytes <= MAX_DIAGNOSTICS as i64 => {
-                wanted.push(digest.clone());
-                diagnostics.push(Err(digest));
+    let output = match file {
+        None => None,
+        Some(file) => {
+            let digest = file.digest.unwrap_or_default();
+            if is_whole(&digest, &file.contents) {
+                Some(file.contents)
+            } else {
+                Some(service.blobs.fetch(&service.connection, &digest, purpose).await?)
             }
-            _ => diagnostics.push(Ok(raw)),
         }
-    }
-    let mut fetched = service.blobs.fetch(&service.connection, &wanted, purpose).await?;
-    let output = object.and_then(|object| match object {
-        Ok(bytes) => Some(bytes),
-        Err(digest) => fetched.get(&digest.hash).cloned(),
-    });
-    let diagnostics: Vec<String> = diagnostics
-        .into_iter()
-        .map(|part| part.unwrap_or_else(|digest| fetched.remove(&digest.hash).unwrap_or_default()))
-        .map(|part| {
-            String::from_utf8_lossy(&part[..part.len().min(MAX_DIAGNOSTICS)]).trim_end().to_owned()
-        })
-        .filter(|part| !part.is_empty())
-        .collect();
+    };
+    let diagnostics = [result.stderr_raw, result.stdout_raw].concat();
     Ok(ActionOutcome {
         exit_code: result.exit_code,
-        diagnostics: diagnostics.join("\n"),
+        diagnostics: String::from_utf8_lossy(&diagnostics).into_owned(),
         output,
         worker: metadata.worker,
         cached,

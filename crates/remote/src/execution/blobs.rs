@@ -1,7 +1,7 @@
 //! The content-addressed store of a service. Missing blobs are sent, small ones together and large
 //! ones as streams; received blobs are hashed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Mutex;
@@ -89,7 +89,7 @@ impl Blobs {
                 .copied()
                 .filter(|blob| missing.contains(&blob.digest))
                 .partition(|blob| blob.size.saturating_add(ROOM_PER_BLOB) <= self.limit());
-            for batch in self.batches(small, |blob| blob.size) {
+            for batch in self.batches(small) {
                 self.send_batch(connection, &batch, purpose).await?;
             }
             for blob in large {
@@ -102,11 +102,11 @@ impl Blobs {
     }
 
     /// Splits blobs into groups, each of which fits into one call.
-    fn batches<T>(&self, blobs: Vec<T>, size: impl Fn(&T) -> u64) -> Vec<Vec<T>> {
-        let mut batches: Vec<Vec<T>> = Vec::new();
+    fn batches<'a>(&self, blobs: Vec<&'a Blob>) -> Vec<Vec<&'a Blob>> {
+        let mut batches: Vec<Vec<&Blob>> = Vec::new();
         let mut room = 0;
         for blob in blobs {
-            let size = size(&blob) + ROOM_PER_BLOB;
+            let size = blob.size + ROOM_PER_BLOB;
             match batches.last_mut() {
                 Some(batch) if size <= room => batch.push(blob),
                 _ => {
@@ -153,32 +153,22 @@ impl Blobs {
             .await
     }
 
-    /// Fetches blobs and checks them. A missing blob is [`Code::NotFound`], a damaged one
+    /// Fetches a blob and checks it. A missing one is [`Code::NotFound`], a damaged one
     /// [`Code::DataLoss`].
     pub(crate) async fn fetch(
         &self,
         connection: &Connection,
-        digests: &[api::Digest],
+        digest: &api::Digest,
         purpose: &Purpose,
-    ) -> Result<HashMap<String, Vec<u8>>, Status> {
-        let (mut fetched, mut small) = (HashMap::new(), Vec::new());
-        for digest in digests {
-            let size = digest.size_bytes.try_into().unwrap_or(u64::MAX);
-            if size > MAX_READ {
-                return Err(Status::data_loss("a file of impossible size came back"));
-            }
-            if size + ROOM_PER_BLOB <= self.limit() {
-                small.push((digest.clone(), size));
-                continue;
-            }
-            let bytes = connection.retry.call(|| fetch_stream(connection, digest, purpose));
-            fetched.insert(digest.hash.clone(), bytes.await?);
+    ) -> Result<Vec<u8>, Status> {
+        let size = digest.size_bytes.try_into().unwrap_or(u64::MAX);
+        if size > MAX_READ {
+            return Err(Status::data_loss("a file of impossible size came back"));
         }
-        for batch in self.batches(small, |(_, size)| *size) {
-            let batch = batch.into_iter().map(|(digest, _)| digest).collect();
-            fetched.extend(fetch_batch(connection, batch, purpose).await?);
+        if size + ROOM_PER_BLOB > self.limit() {
+            return connection.retry.call(|| fetch_stream(connection, digest, purpose)).await;
         }
-        Ok(fetched)
+        connection.retry.call(|| fetch_small(connection, digest, purpose)).await
     }
 }
 
@@ -225,41 +215,22 @@ async fn missing(
     Ok(answer.missing_blob_digests.iter().filter_map(|digest| digest.hash.parse().ok()).collect())
 }
 
-async fn fetch_batch(
+async fn fetch_small(
     connection: &Connection,
-    digests: Vec<api::Digest>,
+    digest: &api::Digest,
     purpose: &Purpose,
-) -> Result<HashMap<String, Vec<u8>>, Status> {
-    let count = digests.len();
+) -> Result<Vec<u8>, Status> {
     let request = api::BatchReadBlobsRequest {
         instance_name: connection.address.instance.clone(),
-        digests,
+        digests: vec![digest.clone()],
         acceptable_compressors: Vec::new(),
         digest_function: api::digest_function::Value::Sha256 as i32,
     };
-    connection
-        .retry
-        .call(|| {
-            let mut client = connection.cas();
-            let request = connection.request(request.clone(), purpose);
-            async move {
-                let answer = client.batch_read_blobs(request).await?.into_inner();
-                let mut fetched = HashMap::new();
-                for one in answer.responses {
-                    one.status.map_or(Ok(()), status)?;
-                    let digest = one.digest.unwrap_or_default();
-                    if !is_whole(&digest, &one.data) {
-                        return Err(damaged(&digest));
-                    }
-                    fetched.insert(digest.hash, one.data);
-                }
-                if fetched.len() < count {
-                    return Err(Status::not_found("not all that was asked for came back"));
-                }
-                Ok(fetched)
-            }
-        })
-        .await
+    let answer = connection.cas().batch_read_blobs(connection.request(request, purpose)).await?;
+    let one = answer.into_inner().responses.pop();
+    let one = one.ok_or_else(|| Status::not_found("what was asked for did not come back"))?;
+    one.status.map_or(Ok(()), status)?;
+    if is_whole(digest, &one.data) { Ok(one.data) } else { Err(damaged(digest)) }
 }
 
 async fn fetch_stream(
@@ -377,7 +348,7 @@ mod tests {
         let blobs: Vec<Blob> =
             (0..40).map(|number| Blob::bytes(vec![number; usize::from(number) * 200])).collect();
         let store = Blobs { limit: OnceCell::new_with(Some(limit)), ..Blobs::default() };
-        let batches = store.batches(blobs.iter().collect(), |blob| blob.size);
+        let batches = store.batches(blobs.iter().collect());
         assert!(batches.len() > 1);
         for batch in &batches {
             let size: u64 = batch.iter().map(|blob| blob.size + ROOM_PER_BLOB).sum();

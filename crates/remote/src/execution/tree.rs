@@ -131,11 +131,4 @@ mod tests {
         assert_eq!(names, ["a", "out"]);
         assert!(!src.files[0].is_executable);
     }
-
-    #[test]
-    fn the_empty_tree_has_the_digest_of_nothing() {
-        let tree = Tree::from_root(&InputRoot::new(Vec::new(), Vec::new()));
-        assert_eq!(tree.root.hash, Digest::of(b"").to_string());
-        assert_eq!(tree.root.size_bytes, 0);
-    }
 }

@@ -1,5 +1,5 @@
 //! A remote-execution service in memory that misbehaves on request. Its
-//! "compiler" writes an object that names its arguments, or refuses.
+//! "compiler" writes an object that names its arguments.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::pin::Pin;
@@ -38,8 +38,6 @@ pub(crate) enum Fault {
     LosesInputs,
     /// A blob is returned with other bytes.
     Corrupts,
-    /// A command fails that would otherwise succeed.
-    Refuses,
     /// A call of this name ends with this code.
     Call(&'static str, i32),
 }
@@ -206,18 +204,10 @@ impl State {
         });
         // buildbox-casd reports missing inputs in this way.
         let (Some(_), Some(command)) = (action, command) else { return failed(13) };
-        let refuses =
-            self.fails(&Fault::Refuses) || command.arguments.iter().any(|arg| arg == "refuse");
-        let mut result = ActionResult::default();
-        if refuses {
-            result.exit_code = 1;
-            result.stderr_digest = Some(self.put(b"error: no\n".to_vec()));
-        } else {
-            let bytes = object(&command.arguments);
-            let digest = Some(self.put(bytes));
-            let path = command.output_paths[0].clone();
-            result.output_files = vec![OutputFile { path, digest, ..Default::default() }];
-        }
+        let digest = Some(self.put(object(&command.arguments)));
+        let path = command.output_paths[0].clone();
+        let output_files = vec![OutputFile { path, digest, ..Default::default() }];
+        let result = ActionResult { output_files, ..Default::default() };
         self.runs.push(command);
         self.results.insert(hash, result.clone());
         ExecuteResponse { result: Some(result), ..Default::default() }

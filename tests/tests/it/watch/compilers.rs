@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use gfxpack_process::watch::{Landlock, Operation, ProcessClass, RecorderOptions};
+use gfxpack_process::watch::{Landlock, Operation, RecorderOptions};
 
 use super::kernels::{BITCODE, HIPCC, args, compilers, kernels, run};
 use super::support::{assert_equal_to_strace, watched_with};
@@ -68,9 +68,8 @@ fn confined_drivers_and_compilers_work_as_before() {
         let (outcome, record) = watched_with(&path, &args, &options);
         assert_eq!(outcome, Ok(()), "{args:?}");
         let record = record.unwrap();
-        let classes: BTreeSet<_> = record.processes.iter().map(|process| process.class).collect();
-        use ProcessClass::{Compiler, Linker, Other};
-        assert_eq!(classes, [Other, Compiler, Linker].into(), "{args:?}");
+        let compilers = record.processes.iter().filter(|process| process.compiles).count();
+        assert!(compilers >= 2 && compilers < record.processes.len(), "{args:?}");
         // Nothing was refused.
         assert_eq!(record.accesses, [], "{args:?}");
         assert!(plain == fs::read(path.join("k.o")).unwrap(), "{args:?}");

@@ -161,11 +161,6 @@ fn as_call(access: &FileAccess) -> Option<Call> {
         Operation::Readlink(_) => "readlink",
         Operation::Realpath(_) => return None,
         Operation::FileSystem => "statfs",
-        Operation::Remove => "remove",
-        Operation::Rename(_) => "rename",
-        Operation::Link(_) => "link",
-        Operation::Symlink(_) => "symlink",
-        Operation::Make => "make",
         Operation::Change => "change",
         Operation::Execute => "execute",
         other => panic!("{other:?}"),
@@ -296,11 +291,14 @@ impl Trace<'_> {
             "access" | "faccessat" | "faccessat2" | "chdir" => ("access", 0),
             "readlink" | "readlinkat" => ("readlink", 0),
             "statfs" => ("statfs", 0),
-            "unlink" | "unlinkat" | "rmdir" => ("remove", 0),
-            "rename" | "renameat" | "renameat2" => ("rename", 0),
-            "link" | "linkat" => ("link", 1),
-            "symlink" | "symlinkat" => ("symlink", 1),
-            "mkdir" | "mkdirat" | "mknod" | "mknodat" => ("make", 0),
+            "rename" | "renameat" | "renameat2" | "link" | "linkat" => {
+                self.count("change", state.directory.join(&paths[0]), failed);
+                ("change", 1)
+            }
+            "symlink" | "symlinkat" => ("change", 1),
+            "unlink" | "unlinkat" | "rmdir" | "mkdir" | "mkdirat" | "mknod" | "mknodat" => {
+                ("change", 0)
+            }
             "chmod" | "fchmodat" | "fchmodat2" | "chown" | "lchown" | "fchownat" | "truncate" => {
                 ("change", 0)
             }
@@ -317,6 +315,10 @@ impl Trace<'_> {
         if name == "chdir" && !failed {
             state.directory = fs::canonicalize(&path).unwrap();
         }
+        self.count(kind, path, failed);
+    }
+
+    fn count(&mut self, kind: &'static str, path: PathBuf, failed: bool) {
         if !is_descriptor(&path) {
             *self.calls.entry((kind, path, !failed)).or_default() += 1;
         }

@@ -7,7 +7,6 @@ use crate::watch::FileStat;
 
 const SCRATCH: &str = "/cache/work/build-1/driver";
 const READ: u32 = 0;
-const WRITE: u32 = 0o1 | 0o100 | 0o1000;
 
 /// How a call ended.
 #[derive(Clone, Copy)]
@@ -82,48 +81,6 @@ fn reads_are_judged_by_the_place_of_the_path() {
         let access = access(&own(path), operation.clone(), end);
         let judged = judge(&access, SCRATCH.as_ref(), own(real).as_ref());
         assert_eq!(judged, expected, "{operation:?} {path}");
-    }
-}
-
-#[test]
-fn only_scratch_may_be_written() {
-    let judged = |path: &str, real: &str, operation, end| {
-        let access = access(path, operation, end);
-        written(&access, SCRATCH.as_ref(), || real.into()).map(Path::to_owned)
-    };
-    let (inside, outside) = (format!("{SCRATCH}/k.o"), "/cache/work/build-1/k.o");
-    for operation in [
-        open(WRITE),
-        Operation::Remove,
-        Operation::Make,
-        Operation::Change,
-        Operation::Symlink("x".into()),
-    ] {
-        assert_eq!(judged(&inside, &inside, operation.clone(), File), None, "{operation:?}");
-        // A failed attempt counts, too.
-        for end in [File, FORBIDDEN, NO_ENTRY] {
-            let found = judged(outside, outside, operation.clone(), end);
-            assert_eq!(found, Some(outside.into()), "{operation:?}");
-        }
-    }
-    let through = format!("{SCRATCH}/../k.o");
-    for to in [outside, &through, "/etc/hostname"] {
-        for operation in [Operation::Rename(to.into()), Operation::Link(to.into())] {
-            assert_eq!(judged(&inside, &inside, operation, File), Some(to.into()));
-        }
-    }
-    let moved = Operation::Rename(format!("{SCRATCH}/out/k.o").into());
-    assert_eq!(judged(&inside, &inside, moved, File), None);
-    // A link in scratch that leads elsewhere.
-    assert_eq!(judged(&inside, "/x", open(WRITE), NO_ENTRY), Some(inside.into()));
-    assert_eq!(judged(outside, outside, open(READ), File), None);
-    for (path, end, harmless) in [
-        ("/dev//null", File, true),
-        ("/dev/tty", Fails(6), true),
-        ("/dev/tty", File, false),
-        ("/dev/stdout", File, false),
-    ] {
-        assert_eq!(judged(path, path, open(WRITE), end).is_none(), harmless, "{path}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 use crate::FileDigests;
-use crate::watch::path_state::PathQuery;
+use crate::watch::path_states::PathQuery;
 
 /// Whether answers hold in a new build.
 fn hold(states: &PathStates) -> bool {

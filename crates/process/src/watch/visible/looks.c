@@ -7,7 +7,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,8 +56,6 @@ static void look(const char *path) {
     struct statx more;
     struct statfs system;
     struct statvfs other;
-    struct dirent **list;
-    glob_t found;
     char text[PATH_MAX];
     ASK(stat(path, &file));
     ASK(lstat(path, &file));
@@ -82,9 +79,6 @@ static void look(const char *path) {
     tell();
     note(is_listed(opendir(path)), "opendir");
     note(is_listed(fdopendir(open(path, O_RDONLY | O_DIRECTORY))), "fdopendir");
-    note(scandir(path, &list, NULL, NULL) > 0, "scandir");
-    snprintf(text, sizeof text, "%s/.*", path);
-    note(glob(text, 0, NULL, &found) == 0, "glob");
     tell();
 }
 

@@ -1,17 +1,14 @@
-//! Starts compilers: by fork servers if possible, else as programs of their own.
+//! The fork servers of a build.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use gfxpack_model::{Error, ToolchainId};
-use gfxpack_process::watch::Recorder;
-use gfxpack_process::{Cancel, Output, Program, ProgramEnd, run};
+use gfxpack_model::ToolchainId;
+use gfxpack_process::{Cancel, Output, Program, ProgramEnd};
 
 use crate::fork_server::{ForkServer, LoadedCompiler};
-use crate::session::Session;
 
 /// A program whose servers fail this often is not loaded again.
 const MAX_BREAKDOWNS: u32 = 5;
@@ -31,11 +28,11 @@ type Key = (ToolchainId, PathBuf);
 
 /// The fork servers of a build.
 #[derive(Debug, Default)]
-struct ForkServers(Mutex<HashMap<Key, ServedProgram>>);
+pub(crate) struct ForkServers(Mutex<HashMap<Key, ServedProgram>>);
 
 impl ForkServers {
     /// Runs a program by a server; `None` if no server can run it.
-    fn run(
+    pub(crate) fn run(
         &self,
         toolchain: ToolchainId,
         program: &Program<'_>,
@@ -100,49 +97,13 @@ impl ForkServers {
     }
 }
 
-/// Starts the compilers of a build.
-#[derive(Debug)]
-pub(crate) struct Starter<'a> {
-    session: &'a Session<'a>,
-    servers: ForkServers,
-}
-
-impl<'a> Starter<'a> {
-    pub(crate) fn new(session: &'a Session<'a>) -> Self {
-        Self { session, servers: ForkServers::default() }
-    }
-
-    /// Runs a toolchain's program to its end, its time limit, or cancellation. `args` are the
-    /// program and its arguments; the directories are the working directory and one for temporary
-    /// files.
-    pub(crate) fn run(
-        &self,
-        toolchain: ToolchainId,
-        args: Vec<OsString>,
-        (directory, temp_dir): (&Path, &Path),
-        record: Option<&Recorder>,
-    ) -> Result<Output, Error> {
-        let mut args = args.into_iter();
-        let path = PathBuf::from(args.next().unwrap_or_default());
-        let program = Program {
-            path: &path,
-            arguments: args.collect(),
-            directory,
-            environment: self.session.environment(toolchain),
-            temp_dir,
-            time_limit: self.session.time_limit,
-            record,
-        };
-        let cancel = self.session.cancel;
-        let served = self.servers.run(toolchain, &program, cancel);
-        served.map_or_else(|| run(&program, cancel), Ok)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+    use std::path::Path;
     use std::time::Duration;
 
+    use gfxpack_process::run;
     use rustix::process::{Pid, Signal, kill_process};
 
     use super::*;

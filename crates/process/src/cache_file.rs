@@ -1,11 +1,22 @@
-//! Writes files completely or not at all.
+//! Files of caches and outputs: written whole or not at all, read by their checksums, and marked as
+//! used.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use gfxpack_model::Digest;
+use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tempfile::{NamedTempFile, PersistError};
+
+/// The length of a digest in hexadecimal.
+const SEAL: usize = 64;
+/// A finer value would cause a write for every file that is read.
+const GRAIN: Duration = Duration::from_secs(3600);
 
 /// Writes a file completely or not at all: writes a temporary file beside it, then renames it.
 /// Creates missing directories.
@@ -84,6 +95,42 @@ fn persist(file: NamedTempFile, path: &Path) -> Result<(), PersistError> {
     }
 }
 
+/// Writes a file with a checksum: a digest, and the JSON that it covers.
+///
+/// # Errors
+/// The error of the file system, or a path in the content that is no UTF-8.
+pub fn write_sealed(file: &Path, content: &impl Serialize) -> io::Result<()> {
+    let text = serde_json::to_vec(content)?;
+    write_atomic(file, &[Digest::of(&text).to_string().as_bytes(), &text])
+}
+
+/// The content of such a file; `None` if it is missing, damaged, or has another form.
+#[must_use]
+pub fn read_sealed<T: DeserializeOwned>(file: &Path) -> Option<T> {
+    let bytes = fs::read(file).ok()?;
+    let (seal, text) = bytes.split_at_checked(SEAL)?;
+    let whole = seal == Digest::of(text).to_string().as_bytes();
+    if whole { serde_json::from_slice(text).ok() } else { None }
+}
+
+/// Records that a file of a cache was used, for eviction: by its modification time, to the hour. Returns whether the file exists.
+pub fn touch(path: &Path) -> bool {
+    File::open(path).map(|file| note_use(&file)).is_ok()
+}
+
+/// Records that a file was used. Access times would do this, but they are switched off on most
+/// machines.
+pub fn note_use(file: &File) {
+    let modified = file.metadata().and_then(|meta| meta.modified()).ok();
+    if modified.and_then(|modified| modified.elapsed().ok()).is_some_and(|age| age > GRAIN) {
+        let time = |nanoseconds| Timespec { tv_sec: 0, tv_nsec: nanoseconds };
+        let times =
+            Timestamps { last_access: time(UTIME_OMIT), last_modification: time(UTIME_NOW) };
+        // Fails in a directory of another user, who evicts by his own use.
+        futimens(file, &times).ok();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +145,27 @@ mod tests {
         for made in ["objects", "objects/ab"] {
             let found = fs::metadata(above.join(made)).unwrap().permissions().mode() & 0o7777;
             assert_eq!(found, mode, "{made}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_or_cut_file_reads_as_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a/b");
+        let content = vec!["one".to_owned(), "two".to_owned()];
+        let read = || read_sealed::<Vec<String>>(&file);
+        assert_eq!(read(), None);
+        write_sealed(&file, &content).unwrap();
+        assert_eq!(read(), Some(content));
+        assert_eq!(read_sealed::<u32>(&file), None);
+        let whole = fs::read(&file).unwrap();
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            fs::write(&file, &damaged).unwrap();
+            assert_eq!(read(), None, "byte {at}");
+            fs::write(&file, &whole[..at]).unwrap();
+            assert_eq!(read(), None, "cut at {at}");
         }
     }
 }
