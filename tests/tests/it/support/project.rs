@@ -108,10 +108,10 @@ pub(crate) struct Project {
     dir: tempfile::TempDir,
 }
 
-/// A HIP kernel that does not compile with `-DBROKEN`; its code contains `N`.
-const BREAKABLE_SOURCE: &str = "#include <hip/hip_runtime.h>\n\
-    #ifdef BROKEN\n#error this kernel is broken\n#endif\n\
-    extern \"C\" __global__ void k(float* x) { x[threadIdx.x] *= N; }\n";
+/// A HIP kernel that does not compile with `-DBROKEN`; its code contains `N`. Without HIP's header,
+/// which takes longer to compile than all the rest.
+const BREAKABLE_SOURCE: &str = "#ifdef BROKEN\n#error this kernel is broken\n#endif\n\
+    extern \"C\" __global__ void k(float* x) { *x *= N; }\n";
 
 impl Project {
     /// An empty project.
@@ -128,6 +128,20 @@ impl Project {
         project.write("src/fill.s", ASSEMBLY_SOURCE);
         project.write("include/step.h", "#define STEP 3.0f\n");
         project
+    }
+
+    /// The small library without HIP, whose kernels take the compiler a moment only.
+    pub(crate) fn light() -> Self {
+        let project = Self::small();
+        let (head, rest) = SMALL_MANIFEST.split_once("[[kernel]]").expect("kernels");
+        let (_, rest) = rest.split_once("[[kernel]]").expect("kernels in OpenCL C");
+        project.write("kernels.toml", &format!("{head}[[kernel]]{rest}"));
+        project
+    }
+
+    /// Puts HIP's header into the small library's HIP kernel, as most kernels have it.
+    pub(crate) fn add_hips_header(&self) {
+        self.write("src/add.cpp", &format!("#include <hip/hip_runtime.h>\n{HIP_SOURCE}"));
     }
 
     /// The small library with additional HIP kernels: two whose objects contain paths, and one for
@@ -213,7 +227,17 @@ impl Project {
 
     /// gfxpack in this directory, with a cache of its own and without the user's settings.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = command(binary());
+        self.start_by(command(binary()), arguments)
+    }
+
+    /// gfxpack with these arguments as `"$@"` of a script for bash.
+    pub(crate) fn script(&self, script: &str, arguments: &[&str]) -> Command {
+        let mut shell = command("bash");
+        shell.args(["-c", script, "bash"]).arg(binary());
+        self.start_by(shell, arguments)
+    }
+
+    fn start_by(&self, mut command: Command, arguments: &[&str]) -> Command {
         command
             .args(arguments)
             .current_dir(self.path())
@@ -302,15 +326,23 @@ pub(crate) fn strace(traced: &Command, calls: &str, log: &Path) -> Command {
     let mut strace = command("strace");
     strace.args(["-f", "-y", "--seccomp-bpf", "-qq", "-e", "signal=none", "-e"]);
     strace.arg(format!("trace={calls}")).arg("-o").arg(log);
-    strace.arg("--").arg(traced.get_program()).args(traced.get_args());
-    for (name, value) in traced.get_envs() {
+    strace.arg("--");
+    started_by(strace, traced)
+}
+
+/// A program that starts another one, in its directory and environment.
+pub(crate) fn started_by(mut starter: Command, started: &Command) -> Command {
+    starter.arg(started.get_program()).args(started.get_args());
+    for (name, value) in started.get_envs() {
         match value {
-            Some(value) => strace.env(name, value),
-            None => strace.env_remove(name),
+            Some(value) => starter.env(name, value),
+            None => starter.env_remove(name),
         };
     }
-    strace.current_dir(traced.get_current_dir().expect("gfxpack has one"));
-    strace
+    if let Some(dir) = started.get_current_dir() {
+        starter.current_dir(dir);
+    }
+    starter
 }
 
 /// Runs an external tool that must succeed, and returns its output.
@@ -404,13 +436,13 @@ source = "src/fill.s"
 defines = { VALUE = 7 }
 "#;
 
+/// Like [`BREAKABLE_SOURCE`] without HIP's header.
 const HIP_SOURCE: &str = r#"
-#include <hip/hip_runtime.h>
 #include <limits>
 #include "step.h"
 extern "C" __global__ void add(TYPE* x, int n)
 {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const int i = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x();
     if(i < n)
         x[i] = x[i] < std::numeric_limits<TYPE>::max() ? x[i] + static_cast<TYPE>(STEP) : x[i];
 }
