@@ -3,12 +3,11 @@
 
 use std::fs;
 
-use crate::support::project::{Project, Run, command, finish, python_reads};
+use crate::support::project::{Project, Run, finish, python_reads};
 
 const GFX906: u32 = 0x2f;
 
-const HIP: &str = "#include <hip/hip_runtime.h>\n\
-    extern \"C\" __global__ void k(float* x) { x[threadIdx.x] *= N; }\n";
+const HIP: &str = "extern \"C\" __global__ void k(float* x) { *x *= N; }\n";
 const OPENCL: &str = "kernel void k(global float* x) { x[get_global_id(0)] *= N; }\n";
 
 /// Keys of two sources with these options each, and one without.
@@ -148,20 +147,11 @@ fn options_too_long_for_this_system_fail_only_their_key() {
     let define = format!("-DLONG={} -ULONG ", "x".repeat(100_000));
     let project = project(&[define.repeat(4)]);
     let lines = project.text("keys.jsonl");
-    let opencl: String = lines
-        .lines()
-        .filter(|line| line.contains("k.cl.o"))
-        .fold(String::new(), |text, line| text + line + "\n");
+    let opencl: String =
+        lines.split_inclusive('\n').filter(|line| line.contains("k.cl.o")).collect();
     project.write("keys.jsonl", &opencl);
-    let mut shell = command("sh");
-    shell
-        .args(["-c", "ulimit -s 1024; exec \"$0\" \"$@\""])
-        .arg(crate::support::project::binary())
-        .args(DIST)
-        .args(["--json", "-"])
-        .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
-        .current_dir(project.path());
-    let run = finish(shell).expect_code(0);
+    let limited = project.script("ulimit -s 1024; exec \"$@\"", &[DIST, &["--json", "-"]].concat());
+    let run = finish(limited).expect_code(0);
     let failed = run.of_type("job-failed");
     assert_eq!(failed.len(), 1, "{failed:?}");
     assert_eq!(failed[0]["reason"], "too-long");

@@ -590,7 +590,6 @@ fn a_wrapper_that_looks_at_macros_runs_every_command() {
 #[test]
 fn macros_that_hipcc_takes_for_options_give_hipccs_objects() {
     let project = Project::new();
-    let [by_driver, by_itself] =
-        kdbs_by_route(&project, &["1", "--genco", "a-c", "-1"], &[], &[]);
+    let [by_driver, by_itself] = kdbs_by_route(&project, &["1", "--genco", "a-c", "-1"], &[], &[]);
     assert!(by_driver == by_itself);
 }

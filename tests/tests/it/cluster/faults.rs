@@ -123,8 +123,8 @@ fn a_refusal_is_kept_when_shards_use_the_cache() {
 fn a_killed_shard_resumes_when_run_again() {
     let project = faulty(&["", "", "-DFAULT=wait", ""]);
     let (gate, key) = Gate::closed(&pipe(&project, "wait"));
-    let mut child =
-        project.start(&[&shard_arguments("1/1", "s", "killed-cache")[..], &["--jobs", "2"]].concat());
+    let mut child = project
+        .start(&[&shard_arguments("1/1", "s", "killed-cache")[..], &["--jobs", "2"]].concat());
     let objects =
         || project.tree("s/v1/objects").iter().filter(|(name, _)| !name.contains("/.")).count();
     while objects() < 3 || !gate.was_reached() {

@@ -119,10 +119,8 @@ fn equal_plans_give_equal_bytes_by_every_route() {
         return;
     }
     let project = Project::new();
-    project.write("plans.txt", &LINES.join("\n"));
-    let mut turned = LINES;
-    turned.reverse();
-    project.write("turned.txt", &turned.join("\n"));
+    project.write("plans.txt", &LINES[..2].join("\n"));
+    project.write("turned.txt", &[LINES[1], LINES[0]].join("\n"));
     let target = ["--target", "gfx906"];
     dist(&project, "plans.txt", "one", &[&target[..], &["--jobs", "1"]].concat()).expect_code(0);
     let file = |out: &str| {
