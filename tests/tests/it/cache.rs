@@ -104,24 +104,6 @@ fn the_cache_is_counted_limited_and_checked() {
 }
 
 #[test]
-fn a_killed_build_leaves_a_usable_store() {
-    let project = Project::small();
-    // Wherever the kill strikes, before the probe or after the last object.
-    for tenths in [2, 8, 20] {
-        let script = format!("exec timeout --signal=KILL {}.{} \"$@\"", tenths / 10, tenths % 10);
-        let mut killed = project.script(&script, &[&BUILD[..], &["--jobs", "2"]].concat());
-        killed.env("GFXPACK_CACHE_SIZE", "1MB");
-        let _ = finish(killed);
-        if project.path().join("cache").is_dir() {
-            cache(&project, &["verify"]).expect_code(0);
-        }
-    }
-    build(&project, &[]).expect_code(0);
-    assert!(project.tree("o/kdb") == undisturbed());
-    assert_eq!(compiled(&build(&project, &[]).expect_code(0)), 0);
-}
-
-#[test]
 fn concurrent_builds_share_a_store() {
     let project = Project::small();
     let expected = undisturbed();

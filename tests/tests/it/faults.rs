@@ -153,6 +153,7 @@ fn a_killed_build_resumes_when_run_again() {
     drop(key);
     gate.wait_until_gone();
     assert!(!project.path().join("o/kdb/gfx906_60.kdb").exists());
+    project.run(&["cache", "verify"]).expect_code(0);
     let run = dist(&project, &["--json", "-"]).expect_code(0);
     let finished = &run.of_type("build-finished")[0];
     assert_eq!((&finished["cached"], &finished["compiled"]), (&5.into(), &1.into()));

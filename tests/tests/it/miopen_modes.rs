@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::miopen::{debian_library, entries, probe};
+use crate::support::miopen::{CACHE, SMALL, copy_library, debian_library, entries, probe};
 use crate::support::project::{Project, binary, command, finish, tool, workspace};
 use gfxpack_kdb::{Row, WriteOptions, write};
 use gfxpack_miopen::{
@@ -36,13 +36,6 @@ const PROBLEMS: &[&str] = &[
     "rnn -m lstm -n 2 -W 8 -H 8 -l 1 -k 2 -F 0",
     "softmaxfp16 -n 2 -c 10 -H 1 -W 1 -F 0",
 ];
-
-/// Fetched once for all tests of this checkout.
-const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/libmiopen-cache");
-
-fn library() -> Option<Library> {
-    debian_library("sid", Path::new(CACHE))
-}
 
 fn problems(lines: &[&str]) -> Vec<Problem> {
     lines.iter().map(|line| line.parse().unwrap()).collect()
@@ -116,7 +109,7 @@ impl Asked {
 
 #[test]
 fn no_mode_needs_other_kernels() {
-    let Some(library) = library() else { return };
+    let Some(library) = debian_library() else { return };
     let asked = Asked::new(library, PROBLEMS, &[]);
     let report = asked.check(asked.kdb(None, None));
     assert!(report.is_complete(), "{:?} {:?}", report.outcomes, report.failures);
@@ -127,7 +120,7 @@ fn no_mode_needs_other_kernels() {
 
 #[test]
 fn databases_affect_arguments_and_each_directory_is_asked() {
-    let Some(library) = library() else { return };
+    let Some(library) = debian_library() else { return };
     let without = Asked::new(library.clone(), &PROBLEMS[..2], &[]);
     // What a performance database says of one problem, and a find database of it.
     let databases = tempfile::tempdir().unwrap();
@@ -160,7 +153,7 @@ fn databases_affect_arguments_and_each_directory_is_asked() {
 /// differ between generations of processors.
 #[test]
 fn what_can_be_compiled_is_enough_on_every_generation() {
-    let Some(library) = library() else { return };
+    let Some(library) = debian_library() else { return };
     let sources = Sources::in_library(&library).unwrap();
     let sources: BTreeSet<String> = sources.kernels.into_keys().collect();
     for target in
@@ -182,7 +175,7 @@ fn what_can_be_compiled_is_enough_on_every_generation() {
 
 #[test]
 fn missing_kernels_are_named() {
-    let Some(library) = library() else { return };
+    let Some(library) = debian_library() else { return };
     let asked = Asked::new(library, &PROBLEMS[..4], &[]);
     for missing in [&asked.answers.keys[0], &asked.answers.keys[asked.answers.keys.len() / 2]] {
         let report = asked.check(asked.kdb(Some(&missing.key), None));
@@ -209,7 +202,7 @@ fn missing_kernels_are_named() {
 
 #[test]
 fn a_kernel_database_of_another_device_is_not_used() {
-    let Some(library) = library() else { return };
+    let Some(library) = debian_library() else { return };
     let scratch = tempfile::tempdir().unwrap();
     let options = AskOptions::new("gfx1030@36".parse().unwrap(), probe(), scratch.path());
     let kernels = ["gfx906_60.kdb".into()];
@@ -221,7 +214,7 @@ fn a_kernel_database_of_another_device_is_not_used() {
 
 #[test]
 fn packages_are_installed_where_the_library_that_was_asked_looks() {
-    if library().is_none() {
+    if debian_library().is_none() {
         return;
     }
     let project = Project::new();
@@ -246,7 +239,7 @@ fn packages_are_installed_where_the_library_that_was_asked_looks() {
 /// The commands of the template end in packages in which the library finds its kernels.
 #[test]
 fn the_template_for_shards_makes_packages_for_the_library_that_it_asks() {
-    if library().is_none() {
+    if debian_library().is_none() {
         return;
     }
     let project = Project::new();
@@ -283,23 +276,14 @@ fn the_template_for_shards_makes_packages_for_the_library_that_it_asks() {
     project.run(&[&check[..], &["--cache-dir", CACHE]].concat()).expect_code(0);
 }
 
-/// Two kernels, whose sources Debian's library has.
-const SMALL: &str = "convbfp16 -n 1 -c 8 -H 4 -W 4 -k 8 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -l 1 -j 1 -F 1 \
-                     --in_layout NHWC --fil_layout NHWC --out_layout NHWC\n";
-
 #[test]
 fn kernels_for_the_library_of_pytorch_are_wheels_that_it_finds() {
-    let Some(library) = library() else { return };
+    let Some(library) = debian_library() else { return };
     let project = Project::new();
     project.write("list.txt", SMALL);
     let packages = project.path().join("env/lib/python3.12/site-packages");
     let lib = packages.join("torch/lib");
-    fs::create_dir_all(&lib).unwrap();
-    let mut dirs = library.search_path.clone();
-    dirs.extend(library.file.parent().map(Path::to_owned));
-    for file in dirs.iter().flat_map(|dir| entries(dir)).filter(|path| path.is_file()) {
-        fs::copy(&file, lib.join(file.file_name().unwrap())).unwrap();
-    }
+    copy_library(&library, &lib);
     let run = |args: &[&str]| {
         let mut command = project.command(args);
         command.env_remove("MIOPEN_SYSTEM_DB_PATH").env("HOME", project.path().join("home"));

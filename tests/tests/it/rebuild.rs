@@ -273,18 +273,30 @@ fn objects_behind_a_static_launcher_are_not_kept_and_it_writes_nothing() {
     }
 }
 
-/// The real hipcc, which is not to be asked what it would run.
-const TELLS_NOTHING: &str =
-    "#!/bin/sh\ncase \" $* \" in *' -### '*gfxpack_slot*) exit 1 ;; esac\nexec hipcc \"$@\"\n";
+/// Stand-ins that run the real hipcc: with nothing preloaded that could watch it; with a macro that
+/// it does not tell of when it is asked what it would run; and not to be asked that.
+const UNBOUND: [(&str, &str); 3] = [
+    ("unset LD_PRELOAD", "the next build compiles them again"),
+    ("case \" $* \" in *' -### '*) ;; *) set -- \"$@\" -DMORE ;; esac", "ran other commands"),
+    ("case \" $* \" in *' -### '*gfxpack_slot*) exit 1 ;; esac", ""),
+];
 
 #[test]
-fn objects_of_a_driver_without_planned_commands_are_for_one_build() {
-    let project = Project::new();
-    project.write("k.cpp", "extern \"C\" __global__ void k(int *x) { *x = 1; }\n");
-    project.write_manifest("k.cpp", std::iter::empty());
-    project.add_compiler(TELLS_NOTHING);
-    let compiled = || compiled_by_hipcc(&project, &["--via", "hipcc"]);
-    assert_eq!([compiled(), compiled()], [1, 1]);
+fn objects_of_drivers_that_can_not_be_bound_are_for_one_build() {
+    for (script, warning) in UNBOUND {
+        let stand_in = format!("#!/bin/sh\n{script}\nexec hipcc \"$@\"\n");
+        let project = Project::with_compiler(&stand_in, &["", ""]);
+        let kdbs = [(), ()].map(|()| {
+            let run = by_hipcc(&project, &["build", "--out", "o", "--via", "hipcc"]);
+            assert_eq!(run.of_type("build-finished")[0]["compiled"], 2, "{script}");
+            let text = |warning: &Value| warning["message"].as_str().unwrap().to_owned();
+            let warnings: Vec<String> = run.of_type("warning").iter().map(text).collect();
+            let told = warnings.iter().filter(|it| it.contains(warning)).count();
+            assert!(told == 1 || warning.is_empty(), "{script}: {warnings:?}");
+            project.tree("o/kdb")
+        });
+        assert!(kdbs[0] == kdbs[1] && kdbs[0].len() == 1);
+    }
 }
 
 #[test]

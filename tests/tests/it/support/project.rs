@@ -386,8 +386,16 @@ pub(crate) fn python_reads(kdb: &Path, processor_number: u32) -> Vec<(String, St
 const READER: &str = r#"
 import bz2, hashlib, sqlite3, struct, sys
 db = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
-assert db.execute("pragma integrity_check").fetchall() == [("ok",)]
-assert db.execute("pragma journal_mode").fetchall() == [("delete",)]
+for name, value in dict(integrity_check="ok", journal_mode="delete", page_size=4096, encoding="UTF-8", auto_vacuum=0, freelist_count=0).items():
+    assert db.execute(f"pragma {name}").fetchall() == [(value,)], name
+assert db.execute("select name from sqlite_master order by name").fetchall() == [("idx_kern_db",), ("kern_db",)]
+assert [c[1:4] + c[5:] for c in db.execute("pragma table_info(kern_db)")] == [
+    ("id", "INTEGER", 0, 1), ("kernel_name", "TEXT", 1, 0), ("kernel_args", "TEXT", 1, 0),
+    ("kernel_blob", "BLOB", 1, 0), ("kernel_hash", "TEXT", 1, 0), ("uncompressed_size", "INT", 1, 0)]
+assert [c[2] for c in db.execute("pragma index_info(idx_kern_db)")] == ["kernel_name", "kernel_args"]
+assert [i[2] for i in db.execute("pragma index_list(kern_db)")] == [1]
+ids = [row[0] for row in db.execute("select id from kern_db order by id")]
+assert ids == list(range(1, len(ids) + 1))
 def machine(elf):
     assert elf[:4] == b"\x7fELF" and struct.unpack_from("<H", elf, 18)[0] == 0xe0
     return struct.unpack_from("<I", elf, 48)[0] & 0xff
@@ -395,7 +403,7 @@ previous = None
 rows = db.execute("select kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size from kern_db order by id")
 for name, args, blob, digest, size in rows:
     code = bz2.decompress(blob) if size else blob
-    assert not size or len(code) == size, name
+    assert not size or len(code) == size and blob == bz2.compress(code, 9), name
     assert hashlib.md5(code).hexdigest() == digest, name
     assert machine(code) == int(sys.argv[2]), name
     key = (name.encode(), args.encode())
