@@ -53,8 +53,6 @@ const NEEDS: &[Need] = &[
     need("rpm2archive", "unpack .rpm packages", "rpm2cpio", "rpm"),
     need("lintian", "hold .deb packages to Debian's policy", "lintian", ""),
     need("rpmlint", "hold .rpm packages to what distributions ask of them", "rpmlint", "rpmlint"),
-    need("diffoscope", "find what differs between two builds", "diffoscope-minimal", "diffoscope")
-        .lean(),
     need("faketime", "build on another day", "faketime", "libfaketime"),
     need("appstreamcli", "check what software centres read", "appstream", "appstream"),
     need("gpg", "sign packages and repositories", "gnupg", "gnupg2"),

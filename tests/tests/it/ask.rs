@@ -1,12 +1,9 @@
 //! Keys without a GPU: fetches Debian's libMIOpen, asks it for its kernels, compiles its own
 //! sources, and checks that it finds them.
 
-use std::path::PathBuf;
-
+use crate::support::miopen::CACHE;
 use crate::support::project::{Project, Run, tool};
 
-/// Fetched once for all tests of this checkout.
-const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/libmiopen-cache");
 const FORWARD: &str = "conv -n 1 -c 16 -H 14 -W 14 -k 16 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -F 1";
 const HALF: &str = "MIOpenDriver convfp16 -n 2 -c 16 -H 14 -W 14 -k 32 -y 3 -x 3 -p 1 -q 1 -F 0";
 
@@ -122,39 +119,4 @@ fn the_library_finds_kernels_built_from_its_own_sources() {
     let checked = run(&project, &check).unwrap().expect_code(101);
     assert!(checked.stderr.contains("missed `naive_conv.cpp.o"), "{}", checked.stderr);
     assert!(checked.stderr.contains("--source-dir for kernels whose source"), "{}", checked.stderr);
-}
-
-#[test]
-fn an_invalid_problem_is_reported_with_its_line() {
-    let project = Project::new();
-    project.write("list.txt", &format!("{FORWARD}\nconv -n 0\n"));
-    let run = project.run(&["ask", "--problems", "list.txt", "--target", "gfx906_60", "--strict"]);
-    let run = run.expect_code(2);
-    assert!(run.stderr.contains("list.txt:2"), "{}", run.stderr);
-    let none: PathBuf = project.path().join("none");
-    std::fs::create_dir(&none).unwrap();
-    project.write("list.txt", &format!("{FORWARD}\n"));
-    let args = ["ask", "--problems", "list.txt", "--target", "gfx906_60", "--miopen", "none"];
-    let run = project.run(&args).expect_code(2);
-    assert!(run.stderr.contains("found no libMIOpen in"), "{}", run.stderr);
-}
-
-/// What lies beside the sources, which come out of the library, is a part of
-/// the stored plan.
-#[test]
-fn a_stored_plan_of_problems_runs_in_shards() {
-    let project = Project::new();
-    project.write("problems.txt", &format!("{FORWARD}\n"));
-    let fixed = ["--problems", "problems.txt", "--target", "gfx906@60", "--uses", "immediate"];
-    let Some(built) = run(&project, &[&["build"], &fixed[..], &["--out", "o"]].concat()) else {
-        return;
-    };
-    built.expect_code(0);
-    run(&project, &[&["plan"], &fixed[..], &["--out", "stored"]].concat()).unwrap().expect_code(0);
-    for part in ["1/2", "2/2"] {
-        let shard = ["build", "--plan", "stored", "--shard", part, "--out", &part[..1]];
-        project.run(&shard).expect_code(0);
-    }
-    project.run(&["merge", "--plan", "stored", "1", "2", "--out", "merged"]).expect_code(0);
-    assert!(project.tree("o/kdb") == project.tree("merged/kdb"), "the same kdb");
 }

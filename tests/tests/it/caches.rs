@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::support::project::{Run, binary, command, finish, workspace};
+use crate::support::terminal::on_a_terminal;
 use serde_json::Value;
 
 /// Runs a kernel by PyOpenCL and one by loopy, and has PyOpenCL keep a binary
@@ -313,21 +314,12 @@ fn on_a_terminal_the_user_is_asked() {
     let user = User::new();
     let path = user.at("xdg/pytools/pdict-v5-x-3.11.sqlite");
     user.write("xdg/pytools/pdict-v5-x-3.11.sqlite");
-    for (answer, gone) in [("n", false), ("", false), ("y", true)] {
-        // Python's pty gives gfxpack a terminal to ask on.
-        let script = "import os, pty, sys\n\
-                      pid, fd = pty.fork()\n\
-                      if pid == 0:\n    os.execv(sys.argv[1], sys.argv[1:3] + ['clear', 'pytools'])\n\
-                      os.write(fd, sys.argv[3].encode() + b'\\n')\n\
-                      text = b''\n\
-                      while True:\n    try:\n        piece = os.read(fd, 4096)\n    \
-                      except OSError:\n        break\n    \
-                      if not piece:\n        break\n    text += piece\n\
-                      sys.stdout.buffer.write(text)\n\
-                      sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))";
-        let mut asked = command("python3");
+    for (answer, gone) in [("n\n", false), ("\n", false), ("y\n", true)] {
+        let mut clear = command(binary());
+        let mut asked = on_a_terminal(clear.args(["caches", "clear", "pytools"]), 80);
         user.environment(&mut asked);
-        asked.args(["-c", script]).arg(binary()).args(["caches", answer]);
+        fs::write(user.at("answer"), answer).unwrap();
+        asked.stdin(fs::File::open(user.at("answer")).unwrap());
         let run = finish(asked).expect_code(0);
         assert!(run.stdout.contains("remove 1 entry,"), "{}", run.stdout);
         assert_eq!(!path.exists(), gone, "{answer:?}: {}", run.stdout);

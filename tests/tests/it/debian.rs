@@ -1,23 +1,12 @@
 //! Packages from an archive like Debian's: verified, unpacked, and stored.
 
-use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::support::archive::{self, Faults, Server};
+use crate::support::archive::{self, Faults, Heard, Server};
 use crate::support::project::command;
-use gfxpack_debian::{Archive, DebianError, Lock, Options, Pin, Progress, Proxies};
-
-/// Warnings that were heard.
-#[derive(Default)]
-struct Heard(RefCell<Vec<String>>);
-
-impl Progress for Heard {
-    fn warning(&self, text: &str) {
-        self.0.borrow_mut().push(text.to_owned());
-    }
-}
+use gfxpack_debian::{Archive, DebianError, Lock, Options, Pin, Proxies};
 
 /// A test's archive and cache.
 struct Place {

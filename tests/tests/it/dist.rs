@@ -4,8 +4,11 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
-use crate::support::project::{Project, Run, finish, python_reads, tool, words, workspace};
+use crate::support::project::{
+    Project, Run, finish, python_reads, started_by, tool, words, workspace,
+};
 use gfxpack_model::Digest;
 use serde_json::{Value, json};
 
@@ -71,6 +74,20 @@ fn every_target_gets_its_kdb_and_its_packages() {
         assert_eq!(texts, expected.collect::<Vec<_>>());
     }
     check_manifest(&out);
+
+    // Objects do not depend on compute units.
+    let more = ["--target", "gfx906_64,gfx906", "--out", "units", "--json", "-"];
+    let run = dist(&project, &more).expect_code(0);
+    assert_eq!(run.of_type("build-finished")[0]["compiled"], 0);
+    assert_eq!((run.of_type("kdb").len(), run.of_type("package").len()), (2, 6));
+
+    // XNACK is part of the compiler's target, and of names.
+    dist(&project, &["--target", "gfx90a:xnack+@104", "--out", "x"]).expect_code(0);
+    let kdb = project.path().join("x/kdb/gfx90a_xnack68.kdb");
+    assert_eq!(python_reads(&kdb, GFX90A).len(), 5);
+    let run = project.run(&["kdb", "verify", "x/kdb/gfx90a_xnack68.kdb"]).expect_code(0);
+    assert!(run.stdout.contains("5 kernels for gfx90a:xnack+@104"), "{}", run.stdout);
+    assert!(project.path().join("x/miopen-hip-gfx90a-xnack-104kdb_1.2.3-1_all.deb").is_file());
 }
 
 fn check_manifest(out: &Path) {
@@ -97,51 +114,52 @@ fn check_manifest(out: &Path) {
     }
 }
 
+/// The same sources deep below another directory, of another time, built by more workers, with
+/// another umask, user, language, time zone and day.
 #[test]
 fn equal_input_gives_equal_bytes_in_any_directory_and_by_any_route() {
     let (first, second) = (Project::small(), Project::small());
-    let arguments = |jobs| {
-        [
-            "--target",
-            "gfx906_60,gfx1030",
-            "--format",
-            "deb,rpm,tar.gz,tar.zst,tar.xz",
-            "--out",
-            "o",
-            "--jobs",
-            jobs,
-        ]
+    let formats = "--format deb,rpm,tar.gz,tar.xz,tar.zst,wheel,oci,arch --meta gfx9 --jobs";
+    let arguments = |jobs, more: &[&'static str]| {
+        let targets = ["dist", "--manifest", "kernels.toml", "--target", "gfx906_60,gfx90a@104"];
+        [&targets[..], &words(formats), &[jobs], more].concat()
     };
-    dist(&first, &arguments("1")).expect_code(0);
+    first.run(&arguments("1", &["--out", "o"])).expect_code(0);
     let bytes = first.tree("o");
-    assert_eq!(bytes.len(), 3 + 2 + 10 + 2, "lists, kdbs, packages, bills of material");
-    // Another directory, more workers, another umask, user, language, time
-    // zone and day.
-    let mut shell = crate::support::project::command("sh");
-    let binary = crate::support::project::binary().to_str().unwrap();
-    shell
-        .args(["-c", "umask 077; exec \"$@\"", "sh"])
-        .args(another_user())
-        .args(["faketime", "2031-07-01 12:34:56", binary, "dist", "--manifest"])
-        .arg(second.path().join("kernels.toml"))
-        .args(arguments("2"))
-        .env("GFXPACK_CACHE_DIR", second.path().join("cache"))
-        .env("TZ", "Pacific/Auckland")
-        .env("LANG", "tr_TR.UTF-8")
-        .current_dir(second.path());
-    finish(shell).expect_code(0);
-    assert!(bytes == second.tree("o"), "cold, --jobs 2, elsewhere");
-    let warm = dist(
-        &first,
-        &words(
-            "--target gfx1030,gfx906@60 --format tar.xz,tar.zst,tar.gz,rpm,deb --out w --json -",
-        ),
+    assert!(bytes.len() > 3 + 2 + 16, "lists, kdbs, packages, and what is beside them");
+    let deep = "another/place";
+    for (name, bytes) in second.tree(".") {
+        let copy = second.write(&format!("{deep}/{name}"), &String::from_utf8_lossy(&bytes));
+        let file = fs::File::options().write(true).open(copy).unwrap();
+        file.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+    }
+    let mut strange = crate::support::project::command("faketime");
+    strange.args(["-f", "+400d"]).args(another_user());
+    strange.args(["sh", "-euc", "umask 077; cd \"$0\"; exec \"$@\"", deep]);
+    let there = second.command(&arguments("2", &["--out", "../o"]));
+    let mut strange = started_by(strange, &there);
+    strange
+        .env("DONT_FAKE_MONOTONIC", "1")
+        .env("TZ", "Pacific/Kiritimati")
+        .env("LC_ALL", "tr_TR.UTF-8");
+    strange.env("HOME", second.path()).env("USER", "somebody").env("HOSTNAME", "elsewhere");
+    finish(strange).expect_code(0);
+    assert!(bytes == second.tree("another/o"), "cold, --jobs 2, elsewhere");
+    let warm = words(
+        "--target gfx90a@104,gfx906@60 --meta gfx9 --format \
+         arch,oci,wheel,tar.xz,tar.zst,tar.gz,rpm,deb --out w --json -",
     );
-    let warm = warm.expect_code(0);
-    let finished = warm.of_type("build-finished");
-    assert_eq!(finished[0]["compiled"], 0);
-    assert_eq!(finished[0]["cached"], 10);
+    let finished = &dist(&first, &warm).expect_code(0).of_type("build-finished")[0];
+    assert_eq!((&finished["compiled"], &finished["cached"]), (&0.into(), &10.into()));
     assert!(bytes == first.tree("w"), "warm, targets and formats in another order");
+
+    let later = ["dist", "--manifest", "kernels.toml", "--target", "gfx906_60", "--format", "deb"];
+    let mut later = first.command(&[&later[..], &["--out", "later"]].concat());
+    later.env("SOURCE_DATE_EPOCH", "1700000000");
+    finish(later).expect_code(0);
+    let deb = "later/miopen-hip-gfx906-60kdb_1.2.3-1_all.deb";
+    let listed = tool("dpkg-deb", &["-c", deb], first.path());
+    assert!(listed.lines().all(|line| line.contains(" 2023-11-1")), "{listed}");
 }
 
 /// What makes a program believe that somebody else runs it, where that can be
@@ -254,28 +272,6 @@ fn a_change_that_file_times_hide_is_found_by_reading_the_file() {
     assert!(project.tree("o") == made);
 }
 
-#[test]
-fn targets_that_differ_in_compute_units_share_objects() {
-    let project = Project::small();
-    let run =
-        dist(&project, &["--target", "gfx906_60,gfx906_64,gfx906", "--out", "o", "--json", "-"]);
-    let run = run.expect_code(0);
-    assert_eq!(run.of_type("build-finished")[0]["compiled"], 5);
-    assert_eq!(run.of_type("kdb").len(), 3);
-    assert_eq!(run.of_type("package").len(), 9);
-}
-
-#[test]
-fn xnack_is_part_of_the_compilers_target_and_of_names() {
-    let project = Project::small();
-    dist(&project, &["--target", "gfx90a:xnack+@104", "--out", "o"]).expect_code(0);
-    let kdb = project.path().join("o/kdb/gfx90a_xnack68.kdb");
-    assert_eq!(python_reads(&kdb, GFX90A).len(), 5);
-    let run = project.run(&["kdb", "verify", "o/kdb/gfx90a_xnack68.kdb"]).expect_code(0);
-    assert!(run.stdout.contains("5 kernels for gfx90a:xnack+@104"), "{}", run.stdout);
-    assert!(project.path().join("o/miopen-hip-gfx90a-xnack-104kdb_1.2.3-1_all.deb").is_file());
-}
-
 /// The example of a manifest, for programs instead of MIOpen.
 #[test]
 fn ones_own_kernels_are_installed_where_the_runtime_looks() {
@@ -384,15 +380,7 @@ fn targets_built_one_after_the_other_are_listed_together() {
 #[test]
 fn a_closed_output_pipe_stops_no_build_and_is_reported() {
     let project = Project::small();
-    let shell = |script: &str| {
-        let mut shell = crate::support::project::command("bash");
-        shell
-            .args(["-c", script, "bash"])
-            .arg(crate::support::project::binary())
-            .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
-            .current_dir(project.path());
-        finish(shell)
-    };
+    let shell = |script: &str| finish(project.script(script, &[]));
     let build = "\"$1\" build --manifest kernels.toml --target gfx906 --out o --json -";
     let run = shell(&format!("{build} | head -n 0; exit ${{PIPESTATUS[0]}}")).expect_code(1);
     assert!(run.stdout.is_empty());

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::support::gate::Gate;
-use crate::support::project::{Project, Run, command, finish};
+use crate::support::project::{Project, Run, command, finish, started_by, tool};
+use crate::support::terminal::on_a_terminal;
 
 /// Faults are asked for by a define, so that they are part of the key.
 const STAND_IN: &str = r#"#!/bin/sh
@@ -152,6 +153,7 @@ fn a_killed_build_resumes_when_run_again() {
     drop(key);
     gate.wait_until_gone();
     assert!(!project.path().join("o/kdb/gfx906_60.kdb").exists());
+    project.run(&["cache", "verify"]).expect_code(0);
     let run = dist(&project, &["--json", "-"]).expect_code(0);
     let finished = &run.of_type("build-finished")[0];
     assert_eq!((&finished["cached"], &finished["compiled"]), (&5.into(), &1.into()));
@@ -160,54 +162,12 @@ fn a_killed_build_resumes_when_run_again() {
     assert!(left.is_empty(), "the next build sweeps: {left:?}");
 }
 
-/// Runs gfxpack on a terminal, interrupts it once it has stored an object if
-/// that is wanted, and prints what was shown.
-const ON_A_TERMINAL: &str = r#"
-import glob, os, pty, signal, sys
-interrupt, path, command = sys.argv[1] == "interrupt", sys.argv[2], sys.argv[3:]
-child, terminal = pty.fork()
-if child == 0:
-    # Python's own launcher may have put another PATH there.
-    os.execve(command[0], command, {**os.environ, "PATH": path})
-def stored():
-    objects = glob.glob("cache/v1/objects/**/*", recursive=True)
-    return any(os.path.isfile(path) for path in objects)
-shown = b""
-while True:
-    try:
-        part = os.read(terminal, 65536)
-    except OSError:
-        part = b""
-    if not part:
-        break
-    shown += part
-    # The bar is drawn every second, so this is asked again.
-    if interrupt and stored():
-        os.kill(child, signal.SIGINT)
-        interrupt = False
-_, status = os.waitpid(child, 0)
-sys.stdout.buffer.write(shown)
-sys.exit(os.waitstatus_to_exitcode(status))
-"#;
-
-fn on_a_terminal(project: &Project, term: &str, how: &str, arguments: &[&str]) -> Run {
-    let (_, path) = std::env::vars_os().find(|(name, _)| name == "PATH").expect("where hipcc is");
-    let mut python = command("python3");
-    python
-        .args(["-c", ON_A_TERMINAL, how])
-        .arg(path)
-        .arg(crate::support::project::binary())
-        .args(arguments)
-        .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
-        .env("TERM", term)
-        .current_dir(project.path());
-    finish(python)
-}
-
 #[test]
 fn without_progress_bars_progress_is_printed_as_lines() {
     let project = project(&[""]);
-    let dumb = on_a_terminal(&project, "dumb", "wait", DIST).expect_code(0).stdout;
+    let mut dumb = on_a_terminal(&project.command(DIST), 80);
+    dumb.env("TERM", "dumb");
+    let dumb = finish(dumb).expect_code(0).stdout;
     assert!(dumb.contains("1 kernel to compile, 0 in the cache"), "{dumb}");
     assert!(dumb.contains("assembled gfx906_60.kdb: 1 kernel"), "{dumb}");
     let pipe = dist(&project, &[]).expect_code(0).stderr;
@@ -218,10 +178,23 @@ fn without_progress_bars_progress_is_printed_as_lines() {
 fn an_interrupt_is_acknowledged_above_the_bars() {
     let project = project(&["-DFAULT=wait", ""]);
     let (_door, _key) = Gate::closed(&project.path().join("bin/wait"));
-    let arguments = [DIST, &["--jobs", "2"]].concat();
-    let shown = on_a_terminal(&project, "xterm", "interrupt", &arguments).expect_code(130).stdout;
-    assert!(shown.contains("0 cached, 1 of 2 compiled"), "bars are drawn: {shown}");
-    assert!(shown.contains("stopping; once more ends at once"), "{shown}");
+    let mut python = on_a_terminal(&project.command(&[DIST, &["--jobs", "2"]].concat()), 80);
+    python.stdout(fs::File::create(project.path().join("shown")).unwrap());
+    let mut python = python.spawn().expect("python3 starts");
+    // A letter may not be written whole yet.
+    let shown = || {
+        let bytes = fs::read(project.path().join("shown")).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    while !shown().contains("0 cached, 1 of 2 compiled") {
+        assert!(python.try_wait().unwrap().is_none(), "it ended before: {}", shown());
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let children = format!("/proc/{0}/task/{0}/children", python.id());
+    let gfxpack = fs::read_to_string(children).unwrap();
+    tool("kill", &["-INT", gfxpack.trim()], project.path());
+    assert_eq!(python.wait().unwrap().code(), Some(130));
+    assert!(shown().contains("stopping; once more ends at once"), "{}", shown());
 }
 
 /// A directory on a file system of its own, so small that it fills up. Where
@@ -248,27 +221,17 @@ fn on_a_small_disk(project: &Project, dir: &str, kibibytes: u32, arguments: &[&s
         );
         shell
     };
-    shell
-        .arg(&mount_point)
-        .arg(kibibytes.to_string())
-        .arg(crate::support::project::binary())
-        .args(arguments)
-        .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
-        .current_dir(project.path());
-    finish(shell)
+    shell.arg(&mount_point).arg(kibibytes.to_string());
+    finish(started_by(shell, &project.command(arguments)))
 }
 
 #[test]
 fn a_full_disk_is_one_clear_error_and_leaves_nothing_half_written() {
     let project = project(&["", "-DX"]);
     dist(&project, &["--dry-run"]).expect_code(0);
-    let arguments = [DIST, &["--out", "small"]].concat();
-    let arguments: Vec<&str> = arguments.into_iter().filter(|arg| *arg != "o").collect();
-    let position = arguments.iter().position(|arg| *arg == "--out").unwrap();
-    let mut plain = arguments.clone();
-    plain.remove(position);
+    let arguments = [&DIST[..DIST.len() - 1], &["small"]].concat();
     for kibibytes in [8, 20, 28] {
-        let run = on_a_small_disk(&project, "small", kibibytes, &plain).expect_code(1);
+        let run = on_a_small_disk(&project, "small", kibibytes, &arguments).expect_code(1);
         assert!(run.stderr.contains("error: failed to write"), "{kibibytes}k: {}", run.stderr);
         assert!(run.stderr.contains("hint: "), "{}", run.stderr);
         let left: Vec<&str> = run.stderr.lines().filter(|line| line.starts_with('/')).collect();
@@ -299,7 +262,7 @@ fn a_disk_that_is_full_for_the_compiler_is_not_the_kernels_fault() {
         &project
             .text("k.cpp")
             .replace("extern", &format!("{big}extern"))
-            .replace("*= N", "*= N + big[threadIdx.y]"),
+            .replace("*= N", "*= N + big[(int)*x]"),
     );
     let arguments = [DIST, &["--allow-partial"]].concat();
     let run = on_a_small_disk(&project, "cache", 600, &arguments);

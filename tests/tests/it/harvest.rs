@@ -38,7 +38,7 @@ fn log_requests(out: &mut impl Write, key: &KernelKey) {
 }
 
 const KEYS: u64 = 100_000;
-const LINES: u64 = 3_200_000;
+const LINES: u64 = 1_600_000;
 /// Lines that follow each kernel's three.
 const BETWEEN: u64 = 13;
 const MEMORY_KIB: u64 = 200 << 10;

@@ -145,15 +145,11 @@ fn more_files_are_merged_than_the_soft_limit_allows() {
             file
         })
         .collect();
-    let gfxpack = binary().to_str().unwrap();
     let merge = |limit: &str| {
         let script = format!("ulimit {limit} -n 60; exec \"$@\"");
-        let mut run = command("bash");
-        run.args(["-c", &script, "bash", gfxpack, "kdb", "merge", "-o", "out.kdb"]).args(&files);
-        finish({
-            run.current_dir(project.path());
-            run
-        })
+        let mut merge = project.script(&script, &["kdb", "merge", "-o", "out.kdb"]);
+        merge.args(&files);
+        finish(merge)
     };
     merge("-S").expect_code(0);
     assert_eq!(Reader::open(project.path().join("out.kdb")).unwrap().count().unwrap(), 90);

@@ -3,7 +3,8 @@
 use std::fs;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use crate::support::project::{Project, binary, command, finish, tool};
+use crate::support::project::{Project, finish, tool};
+use crate::support::terminal::on_a_terminal;
 
 /// A project with the kdb [`PLAIN`], compiled once for all tests.
 fn built() -> Arc<Project> {
@@ -30,12 +31,9 @@ fn scratch(project: &Project, name: &str) -> String {
 #[test]
 fn a_listed_key_is_what_other_commands_take() {
     let project = &*built();
-    let mut shell = command("sh");
-    let get =
-        r#"eval "set -- $("$0" kdb list "$1" | head -n 1)" && exec "$0" kdb get "$PLAIN" "$@""#;
-    shell.args(["-c", get]).arg(binary()).arg(PLAIN).env("PLAIN", PLAIN);
-    shell.current_dir(project.path());
-    assert!(finish(shell).expect_code(0).stdout.contains("ELF"));
+    let get = r#"eval "set -- '$1' '$2' $("$1" kdb list "$2" | head -n 1)"
+                 program=$1 kdb=$2; shift 2; exec "$program" kdb get "$kdb" "$@""#;
+    assert!(finish(project.script(get, &[PLAIN])).expect_code(0).stdout.contains("ELF"));
 }
 
 #[test]
@@ -133,8 +131,6 @@ fn verify_has_a_hint_for_its_findings() {
 fn long_commands_show_progress() {
     let project = &*built();
     let out = scratch(project, "bars");
-    let on_a_terminal = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
-    let gfxpack = crate::support::project::binary().to_str().unwrap();
     let (kdb, log) = (format!("{out}/a.kdb"), format!("{out}/app.log"));
     fs::write(
         project.path().join(&log),
@@ -146,10 +142,7 @@ fn long_commands_show_progress() {
         (&["kdb", "verify", PLAIN], "verifying"),
         (&["harvest", &log], "reading"),
     ] {
-        let mut shown = command("python3");
-        shown.args(["-c", on_a_terminal, gfxpack]).args(args).current_dir(project.path());
-        shown.env("TERM", "xterm").env("COLUMNS", "100");
-        let run = crate::support::project::finish(shown).expect_code(0);
+        let run = finish(on_a_terminal(&project.command(args), 100)).expect_code(0);
         assert!(run.stdout.contains(what), "{args:?}: {}", run.stdout);
         assert!(run.stdout.contains("\u{1b}["), "{args:?} clears its bar");
         let plain = project.run(args).expect_code(0);

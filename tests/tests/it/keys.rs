@@ -73,30 +73,32 @@ const DIST: [&str; 10] = [
 #[test]
 fn every_key_is_in_the_kdb_byte_for_byte() {
     let project = project();
-    project.write("keys.jsonl", &lines(&ARGUMENTS));
+    let keys = project.write("keys.jsonl", &lines(&ARGUMENTS));
     let run = project.run(&DIST).expect_code(0);
     assert!(!run.stderr.contains("keys.jsonl"), "{}", run.stderr);
     let mut expected: Vec<(String, String)> =
         ARGUMENTS.iter().map(|(name, args)| ((*name).into(), (*args).into())).collect();
     expected.sort();
     assert_eq!(python_reads(&project.path().join("o/kdb/gfx906_60.kdb"), GFX906), expected);
-}
 
-#[test]
-fn kdbs_do_not_depend_on_the_given_source_directory() {
-    let project = project();
-    project.write("keys.jsonl", &lines(&ARGUMENTS));
-    project.run(&DIST).expect_code(0);
-    let nearer: Vec<&str> = DIST
-        .iter()
-        .map(|arg| match *arg {
-            "MIOpen" => "MIOpen/src/kernels",
-            "--out=o" => "--out=p",
-            other => other,
-        })
-        .collect();
+    // Whichever directory above the sources is given.
+    let nearer = DIST.map(|arg| match arg {
+        "MIOpen" => "MIOpen/src/kernels",
+        "--out=o" => "--out=p",
+        other => other,
+    });
     project.run(&nearer).expect_code(0);
     assert!(project.tree("o") == project.tree("p"));
+
+    // From a pipe too.
+    let plan = |file: &'static str| {
+        let plan = ["plan", "--source-dir", "MIOpen", "--target", "gfx906", "--keys", file];
+        [&plan[..], &["--json", "-"]].concat()
+    };
+    let mut piped = project.command(&plan("-"));
+    piped.stdin(std::fs::File::open(keys).unwrap());
+    let piped = finish(piped).expect_code(0);
+    assert_eq!(piped.stdout, project.run(&plan("keys.jsonl")).expect_code(0).stdout);
 }
 
 #[test]
@@ -113,7 +115,6 @@ fn refused_kernels_are_listed_and_others_built() {
     let kdb = project.path().join("o/kdb/gfx906_60.kdb");
     assert_eq!(python_reads(&kdb, GFX906).len(), ARGUMENTS.len());
     keys.push(gone);
-    project.write("keys.jsonl", &lines(&keys));
     keys.push(("ConvDirect.cl.o", " -o x -mcpu=gfx906"));
     project.write("keys.jsonl", &lines(&keys));
     let run = project.run(&DIST).expect_code(100);
@@ -145,25 +146,20 @@ fn refused_kernels_are_listed_and_others_built() {
 }
 
 #[test]
-fn keys_of_other_devices_are_left_out_and_reported() {
+fn keys_of_other_devices_and_missing_package_metadata_are_warned_of() {
     let project = project();
     let other = ("ConvDirect.cl.o", " -DMLO_N=2 -DMLO_GRP=64 -mcpu=gfx908");
     project.write("keys.jsonl", &lines(&[ARGUMENTS[0], other]));
-    let run = project.run(&DIST).expect_code(0);
+    let dist =
+        ["dist", "--keys=keys.jsonl", "--source-dir=MIOpen", "--target=gfx906_60", "--out=o"];
+    let run = project.run(&[&dist[..], &["--format=tar.gz"]].concat()).expect_code(0);
     assert!(run.stderr.contains("warning: keys.jsonl: keys for 1 other devices"), "{}", run.stderr);
     assert_eq!(python_reads(&project.path().join("o/kdb/gfx906_60.kdb"), GFX906).len(), 1);
-}
-
-#[test]
-fn keys_are_read_from_a_pipe_too() {
-    let project = project();
-    let keys = project.write("keys.jsonl", &lines(&ARGUMENTS));
-    let plan = ["plan", "--source-dir", "MIOpen", "--target", "gfx906", "--keys"];
-    let plan = |file: &'static str| [&plan[..], &[file, "--json", "-"]].concat();
-    let mut piped = project.command(&plan("-"));
-    piped.stdin(std::fs::File::open(keys).unwrap());
-    let piped = finish(piped).expect_code(0);
-    assert_eq!(piped.stdout, project.run(&plan("keys.jsonl")).expect_code(0).stdout);
+    let lacks: Vec<&str> = run.stderr.lines().filter(|line| line.contains("lack ")).collect();
+    let [line] = lacks[..] else { panic!("{}", run.stderr) };
+    for option in ["--license", "--copyright", "--package-version", "--maintainer"] {
+        assert!(line.contains(option), "{line}");
+    }
 }
 
 #[test]
@@ -233,20 +229,6 @@ fn packages_of_keys_are_installed_where_the_library_of_the_sources_looks() {
     let names: Vec<String> = project.tree("w").into_iter().map(|(name, _)| name).collect();
     assert!(names.iter().any(|name| name.ends_with(".whl")), "{names:?}");
     assert!(!names.iter().any(|name| name.ends_with(".deb")), "{names:?}");
-}
-
-#[test]
-fn missing_package_metadata_is_warned_of() {
-    let project = project();
-    project.write("keys.jsonl", &lines(&ARGUMENTS[..1]));
-    let dist =
-        ["dist", "--keys=keys.jsonl", "--source-dir=MIOpen", "--target=gfx906_60", "--out=o"];
-    let run = project.run(&[&dist[..], &["--format=tar.gz"]].concat()).expect_code(0);
-    let lacks: Vec<&str> = run.stderr.lines().filter(|line| line.contains("lack ")).collect();
-    let [line] = lacks[..] else { panic!("{}", run.stderr) };
-    for option in ["--license", "--copyright", "--package-version", "--maintainer"] {
-        assert!(line.contains(option), "{line}");
-    }
 }
 
 /// A kdb with kernels for gfx906 that are called by these numbers.

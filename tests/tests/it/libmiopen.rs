@@ -1,26 +1,15 @@
 //! Finding a libMIOpen, the files around it, and the sources in it.
 
-use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::archive;
+use crate::support::archive::{self, Heard};
 use crate::support::miopen::is_not_here;
 use crate::support::project::{Project, command, finish};
-use gfxpack_debian::{Archive, KEYS, Lock, Options, Progress, Proxies};
+use gfxpack_debian::{Archive, KEYS, Lock, Options, Proxies};
 use gfxpack_miopen::{Library, LibrarySource, MIOPEN, Sources};
 use gfxpack_model::Error;
 use tempfile::TempDir;
-
-/// Warnings that were heard.
-#[derive(Default)]
-struct Heard(RefCell<Vec<String>>);
-
-impl Progress for Heard {
-    fn warning(&self, text: &str) {
-        self.0.borrow_mut().push(text.to_owned());
-    }
-}
 
 /// Builds shared libraries that need one another, and no C library.
 struct Libraries(TempDir);

@@ -3,12 +3,11 @@
 
 use std::fs;
 
-use crate::support::project::{Project, Run, command, finish, python_reads};
+use crate::support::project::{Project, Run, finish, python_reads};
 
 const GFX906: u32 = 0x2f;
 
-const HIP: &str = "#include <hip/hip_runtime.h>\n\
-    extern \"C\" __global__ void k(float* x) { x[threadIdx.x] *= N; }\n";
+const HIP: &str = "extern \"C\" __global__ void k(float* x) { *x *= N; }\n";
 const OPENCL: &str = "kernel void k(global float* x) { x[get_global_id(0)] *= N; }\n";
 
 /// Keys of two sources with these options each, and one without.
@@ -148,20 +147,11 @@ fn options_too_long_for_this_system_fail_only_their_key() {
     let define = format!("-DLONG={} -ULONG ", "x".repeat(100_000));
     let project = project(&[define.repeat(4)]);
     let lines = project.text("keys.jsonl");
-    let opencl: String = lines
-        .lines()
-        .filter(|line| line.contains("k.cl.o"))
-        .fold(String::new(), |text, line| text + line + "\n");
+    let opencl: String =
+        lines.split_inclusive('\n').filter(|line| line.contains("k.cl.o")).collect();
     project.write("keys.jsonl", &opencl);
-    let mut shell = command("sh");
-    shell
-        .args(["-c", "ulimit -s 1024; exec \"$0\" \"$@\""])
-        .arg(crate::support::project::binary())
-        .args(DIST)
-        .args(["--json", "-"])
-        .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
-        .current_dir(project.path());
-    let run = finish(shell).expect_code(0);
+    let limited = project.script("ulimit -s 1024; exec \"$@\"", &[DIST, &["--json", "-"]].concat());
+    let run = finish(limited).expect_code(0);
     let failed = run.of_type("job-failed");
     assert_eq!(failed.len(), 1, "{failed:?}");
     assert_eq!(failed[0]["reason"], "too-long");
@@ -169,50 +159,4 @@ fn options_too_long_for_this_system_fail_only_their_key() {
     // Where there is room, it is compiled.
     project.run(DIST).expect_code(0);
     assert_eq!(kernels(&project, "o").len(), 2);
-}
-
-/// The real hipcc, with nothing preloaded that could watch it.
-const UNWATCHED: &str = "#!/bin/sh\nunset LD_PRELOAD\nexec hipcc \"$@\"\n";
-/// The real hipcc, with a macro that it does not tell of when it is asked what
-/// it would run.
-const SAYS_OTHERWISE: &str = "#!/bin/sh\ncase \" $* \" in\n *' -### '*) ;;\n\
-                              *) set -- \"$@\" -DMORE ;;\nesac\nexec hipcc \"$@\"\n";
-
-/// Builds two kernels with a stand-in for hipcc twice; gives how many were
-/// compiled each time, and the warnings.
-fn compiled_twice(compiler: &str) -> [(u64, Vec<String>); 2] {
-    let project = Project::with_compiler(compiler, &["", ""]);
-    let build = "build --manifest kernels.toml --target gfx906 --via hipcc --hipcc bin/hipcc \
-                 --json - --out o";
-    let build: Vec<&str> = build.split_ascii_whitespace().collect();
-    let mut kdbs = Vec::new();
-    let twice = [(), ()].map(|()| {
-        let run = project.run(&build).expect_code(0);
-        kdbs.push(project.tree("o/kdb"));
-        let text = |warning: &serde_json::Value| warning["message"].as_str().unwrap().to_owned();
-        let compiled = run.of_type("build-finished")[0]["compiled"].as_u64().unwrap();
-        (compiled, run.of_type("warning").iter().map(text).collect())
-    });
-    assert!(kdbs[0] == kdbs[1] && kdbs[0].len() == 1);
-    twice
-}
-
-#[test]
-fn objects_of_an_unwatched_compiler_are_for_one_build_with_one_warning() {
-    for (compiled, warnings) in compiled_twice(UNWATCHED) {
-        assert_eq!((compiled, warnings.len()), (2, 1), "{warnings:?}");
-        let warning = &warnings[0];
-        assert!(
-            warning.contains("2 kernels") && warning.contains("the next build compiles them again"),
-            "{warning}"
-        );
-    }
-}
-
-#[test]
-fn objects_of_a_wrapper_with_other_planned_commands_are_for_one_build() {
-    for (compiled, warnings) in compiled_twice(SAYS_OTHERWISE) {
-        assert_eq!(compiled, 2);
-        assert!(warnings.iter().any(|it| it.contains("ran other commands")), "{warnings:?}");
-    }
 }

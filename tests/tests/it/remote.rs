@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use crate::support::casd::Casd;
 use crate::support::project::{Project, Run, finish};
@@ -26,6 +27,16 @@ fn build(project: &Project, name: &str, more: &[&str]) -> Run {
     finish(command)
 }
 
+/// The kdb of a local build.
+fn local() -> &'static [u8] {
+    static KDB: OnceLock<Vec<u8>> = OnceLock::new();
+    KDB.get_or_init(|| {
+        let project = project();
+        build(&project, "local", &[]).expect_code(0);
+        kdb(&project, "local")
+    })
+}
+
 fn kdb(project: &Project, name: &str) -> Vec<u8> {
     fs::read(project.path().join(name).join("kdb/gfx906_60.kdb")).unwrap()
 }
@@ -45,7 +56,6 @@ fn service(project: &Project) -> Casd {
 #[test]
 fn a_remote_build_gives_the_bytes_of_a_local_one_and_is_then_cached() {
     let project = project();
-    build(&project, "local", &["--jobs", "1"]).expect_code(0);
     let casd = service(&project);
     let address = casd.address();
     let first = build(&project, "first", &["--remote", &address]).expect_code(0);
@@ -53,12 +63,36 @@ fn a_remote_build_gives_the_bytes_of_a_local_one_and_is_then_cached() {
     assert_eq!(first.of_type("build-finished")[0]["remote"], KERNELS);
     let again = build(&project, "again", &["--remote", &address, "--remote-cache-only"]);
     assert_eq!(remote(&again.expect_code(0)), (KERNELS, KERNELS));
-    assert!(kdb(&project, "local") == kdb(&project, "first"));
-    assert!(kdb(&project, "local") == kdb(&project, "again"));
+    assert!(local() == kdb(&project, "first"));
+    assert!(local() == kdb(&project, "again"));
     // Both share one build: what each made is the same.
     let both = build(&project, "both", &["--remote", &address, "--jobs", "1"]).expect_code(0);
-    assert!(kdb(&project, "local") == kdb(&project, "both"));
+    assert!(local() == kdb(&project, "both"));
     assert_eq!(both.of_type("build-queued")[0]["workers"], 1 + 32);
+
+    // What a service lost or changed is made again.
+    // Code objects, which begin as every ELF file does; programs are larger.
+    let objects: Vec<PathBuf> = project
+        .tree("casd/store/cas/objects")
+        .into_iter()
+        .filter(|(_, bytes)| bytes.starts_with(b"\x7fELF") && bytes.len() < 50_000)
+        .map(|(name, _)| casd.objects().join(name))
+        .collect();
+    assert!(objects.len() >= KERNELS - 1, "{objects:?}");
+    for (number, object) in objects.iter().enumerate() {
+        if number % 2 == 0 {
+            fs::remove_file(object).unwrap();
+        } else {
+            let mut bytes = fs::read(object).unwrap();
+            let last = bytes.len() - 1;
+            bytes[last] ^= 1;
+            // Another file in its place: the old one may be read only.
+            fs::remove_file(object).unwrap();
+            fs::write(object, bytes).unwrap();
+        }
+    }
+    let mended = build(&project, "mended", &["--remote", &address]).expect_code(0);
+    assert!(local() == kdb(&project, "mended"), "{}", mended.stdout);
 }
 
 #[test]
@@ -67,11 +101,10 @@ fn sources_are_not_found_by_the_name_of_a_workers_directory() {
     let source = project.text("src/scale.cl");
     let asks = "#if __has_include(\"../../src/src/scale.cl\")\n#error found\n#endif\n";
     project.write("src/scale.cl", &(asks.to_owned() + &source));
-    build(&project, "local", &["--jobs", "1"]).expect_code(0);
     let casd = service(&project);
     let run = build(&project, "remote", &["--remote", &casd.address()]).expect_code(0);
     assert_eq!(remote(&run).0, KERNELS - 2, "{}", run.stderr);
-    assert!(kdb(&project, "local") == kdb(&project, "remote"));
+    assert!(local() == kdb(&project, "remote"));
 }
 
 #[test]
@@ -96,7 +129,6 @@ fn a_refused_kernel_has_the_compilers_output_every_time() {
 #[test]
 fn a_service_that_is_killed_and_started_again_loses_nothing() {
     let project = project();
-    build(&project, "local", &["--jobs", "1"]).expect_code(0);
     let mut casd = service(&project);
     let mut command = project.command(BUILD);
     command.args(["--out", "remote", "--remote", &casd.address(), "--remote-jobs", "1"]);
@@ -114,13 +146,12 @@ fn a_service_that_is_killed_and_started_again_loses_nothing() {
     });
     let run = building.expect_code(0);
     assert_eq!(remote(&run).0, KERNELS, "{}", run.stderr);
-    assert!(kdb(&project, "local") == kdb(&project, "remote"));
+    assert!(local() == kdb(&project, "remote"));
 }
 
 #[test]
 fn jobs_of_lost_workers_are_run_again() {
     let project = project();
-    build(&project, "local", &["--jobs", "1"]).expect_code(0);
     let casd = service(&project);
     let mut command = project.command(BUILD);
     command.args(["--out", "remote", "--remote", &casd.address(), "--remote-jobs", "1"]);
@@ -136,37 +167,8 @@ fn jobs_of_lost_workers_are_run_again() {
         run
     });
     let run = run.expect_code(0);
-    assert!(kdb(&project, "local") == kdb(&project, "remote"));
+    assert!(local() == kdb(&project, "remote"));
     assert_eq!(remote(&run).0, KERNELS, "{}", run.stdout);
-}
-
-#[test]
-fn objects_that_a_service_lost_or_changed_are_made_again() {
-    let project = project();
-    let casd = service(&project);
-    build(&project, "first", &["--remote", &casd.address()]).expect_code(0);
-    // Code objects, which begin as every ELF file does; programs are larger.
-    let objects: Vec<PathBuf> = project
-        .tree("casd/store/cas/objects")
-        .into_iter()
-        .filter(|(_, bytes)| bytes.starts_with(b"\x7fELF") && bytes.len() < 50_000)
-        .map(|(name, _)| casd.objects().join(name))
-        .collect();
-    assert!(objects.len() >= KERNELS - 1, "{objects:?}");
-    for (number, object) in objects.iter().enumerate() {
-        if number % 2 == 0 {
-            fs::remove_file(object).unwrap();
-        } else {
-            let mut bytes = fs::read(object).unwrap();
-            let last = bytes.len() - 1;
-            bytes[last] ^= 1;
-            // Another file in its place: the old one may be read only.
-            fs::remove_file(object).unwrap();
-            fs::write(object, bytes).unwrap();
-        }
-    }
-    let again = build(&project, "again", &["--remote", &casd.address()]).expect_code(0);
-    assert!(kdb(&project, "first") == kdb(&project, "again"), "{}", again.stdout);
 }
 
 #[test]
@@ -189,17 +191,14 @@ fn a_missing_service_is_named_with_a_hint() {
 fn an_interrupted_remote_build_stops_and_goes_on_later() {
     let project = project();
     let casd = service(&project);
-    let mut shell = crate::support::project::command("sh");
-    // In a shell, since the test has no safe way to send SIGTERM itself.
-    shell
-        .args(["-c", "\"$@\" & pid=$!; \
-                while [ \"$(find cache/v1/objects -type f 2> /dev/null | wc -l)\" -lt 1 ]; do kill -0 $pid || exit 1; sleep 0.05; done; \
-                kill -TERM $pid; wait $pid", "sh"])
-        .arg(crate::support::project::binary())
-        .args(BUILD)
-        .args(["--out", "o", "--remote", &casd.address(), "--remote-jobs", "1"])
-        .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
-        .current_dir(project.path());
+    let stop = "\"$@\" & pid=$!
+                while [ \"$(find cache/v1/objects -type f 2> /dev/null | wc -l)\" -lt 1 ]; do
+                    kill -0 $pid || exit 1; sleep 0.05
+                done
+                kill -TERM $pid; wait $pid";
+    let address = casd.address();
+    let more = ["--out", "o", "--remote", &address, "--remote-jobs", "1"];
+    let shell = project.script(stop, &[BUILD, &more].concat());
     finish(shell).expect_code(130);
     let run = project.run(&[BUILD, &["--out", "o", "--remote", &casd.address()]].concat());
     let finished = &run.expect_code(0).of_type("build-finished")[0];

@@ -5,22 +5,12 @@ use std::fs;
 use std::process::Stdio;
 
 use crate::support::gate::Gate;
-use crate::support::project::{Project, Run, command, finish, tool};
+use crate::support::project::{Project, Run, finish, tool};
 use serde_json::Value;
 
 fn dist(project: &Project, more: &[&str]) -> Run {
     let arguments = ["build", "--manifest", "kernels.toml", "--target", "gfx906_60", "--out", "o"];
     project.run(&[&arguments, more].concat())
-}
-
-/// A project without HIP, whose kernels take the compiler a moment only.
-fn light() -> Project {
-    let project = Project::small();
-    let manifest = fs::read_to_string(project.path().join("kernels.toml")).unwrap();
-    let (head, rest) = manifest.split_once("[[kernel]]").unwrap();
-    let (_, rest) = rest.split_once("[[kernel]]").unwrap();
-    project.write("kernels.toml", &format!("{head}[[kernel]]{rest}"));
-    project
 }
 
 fn sum(messages: &[Value], field: &str) -> u64 {
@@ -166,7 +156,7 @@ fn order(run: &Run) -> Vec<String> {
 
 #[test]
 fn jobs_that_took_longest_last_time_start_first() {
-    let project = light();
+    let project = Project::light();
     let json = ["--jobs", "1", "--json", "-"];
     let first = dist(&project, &json).expect_code(0);
     assert_eq!(order(&first), ["scale.cl.o", "scale.cl.o", "fill.s.o"], "by language at first");
@@ -206,23 +196,13 @@ fn jobs_that_took_longest_last_time_start_first() {
 
 #[test]
 fn the_default_number_of_jobs_is_the_number_of_usable_processors() {
-    let project = light();
+    let project = Project::light();
     let workers = |more: &[&str]| {
         fs::remove_dir_all(project.path().join("cache")).ok();
-        let mut pinned = command("sh");
         // Whichever processor this test itself may use.
-        pinned
-            .args([
-                "-c",
-                "exec taskset -c \"$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')\" \"$@\"",
-                "sh",
-            ])
-            .arg(crate::support::project::binary())
-            .args(["build", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"])
-            .args(["--json", "-"])
-            .args(more)
-            .env("GFXPACK_CACHE_DIR", project.path().join("cache"))
-            .current_dir(project.path());
+        let pin = "exec taskset -c \"$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')\" \"$@\"";
+        let build = ["build", "--manifest", "kernels.toml", "--target", "gfx906", "--out", "o"];
+        let pinned = project.script(pin, &[&build[..], &["--json", "-"], more].concat());
         finish(pinned).expect_code(0).of_type("build-queued")[0]["workers"].clone()
     };
     assert_eq!(workers(&[]), 1);

@@ -14,6 +14,15 @@ const KERNELS: usize = 5;
 /// Who we are to a service of S3's interface, and what proves it.
 const S3_KEY: (&str, &str) = ("somebody", "a-secret-of-somebody");
 
+/// Kernels that take the compiler a moment only.
+fn project() -> Project {
+    let project = Project::light();
+    let manifest = project.text("kernels.toml");
+    let two_more = "\"-DFACTOR=2\", \"-DFACTOR=4\", \"-DFACTOR=5\"";
+    project.write("kernels.toml", &manifest.replace("\"-DFACTOR=2\"", two_more));
+    project
+}
+
 /// Builds on a "machine": with a cache of its own.
 fn build(project: &Project, machine: &str, more: &[&str]) -> Run {
     let arguments = ["--target", "gfx906_60", "--json", "-", "--out", machine];
@@ -55,7 +64,7 @@ fn directory(project: &Project) -> String {
 
 #[test]
 fn a_directory_is_shared_and_damaged_objects_are_dropped() {
-    let project = Project::small();
+    let project = project();
     let url = directory(&project);
     is_shared(&project, &url);
     let entries = project.tree("shared/v1/objects");
@@ -83,7 +92,7 @@ fn a_directory_is_shared_and_damaged_objects_are_dropped() {
 
 #[test]
 fn the_user_chooses_what_is_uploaded() {
-    let project = Project::small();
+    let project = project();
     let url = directory(&project);
     let shared = || {
         let dir = project.path().join("shared/v1/objects");
@@ -100,7 +109,7 @@ fn the_user_chooses_what_is_uploaded() {
 
 #[test]
 fn a_cache_that_is_down_stops_no_build() {
-    let project = Project::small();
+    let project = project();
     let nobody = format!("webdav://{}/", own_address());
     let file = project.write("plain.txt", "no directory");
     let below_a_file = format!("file://{}/shared", file.display());
@@ -155,7 +164,7 @@ impl Drop for Server {
 
 #[test]
 fn webdav_is_shared() {
-    let project = Project::small();
+    let project = project();
     fs::create_dir(project.path().join("dav")).unwrap();
     let server = Server::start(|address| {
         let mut server = command(workspace().join("target/tools/webdav/bin/wsgidav"));
@@ -170,7 +179,7 @@ fn webdav_is_shared() {
 
 #[test]
 fn redis_is_shared() {
-    let project = Project::small();
+    let project = project();
     let server = Server::start(|address| {
         let mut server = command("redis-server");
         let (host, port) = (address.ip().to_string(), address.port().to_string());
@@ -183,7 +192,7 @@ fn redis_is_shared() {
 
 #[test]
 fn s3_is_shared_with_everyone_who_has_the_key() {
-    let project = Project::small();
+    let project = project();
     fs::create_dir_all(project.path().join("s3/bucket")).unwrap();
     let server = Server::start(|address| {
         let mut server = command(workspace().join("target/tools/rclone/rclone"));
@@ -205,7 +214,7 @@ fn s3_is_shared_with_everyone_who_has_the_key() {
 
 #[test]
 fn google_cloud_storage_is_shared() {
-    let project = Project::small();
+    let project = project();
     let server = Server::start(|address| {
         let mut server = command(workspace().join("target/tools/gcs/bin/gcp-storage-emulator"));
         let (host, port) = (address.ip().to_string(), address.port().to_string());

@@ -157,8 +157,11 @@ fn family_base(release: &Release, family: &Family, kind: &str) -> PackageSpec {
     spec
 }
 
+/// The members in words, in an order that no command line decides.
 fn devices(members: &[&Target]) -> String {
-    members.iter().map(|target| in_words(target)).collect::<Vec<_>>().join(", ")
+    let mut words: Vec<String> = members.iter().map(|target| in_words(target)).collect();
+    words.sort();
+    words.join(", ")
 }
 
 /// Whether any device opens this target's kdb if all of these are installed. No device opens a
@@ -216,6 +219,8 @@ mod tests {
         assert_eq!(gfx9.name, "miopen-hip-gfx9kdb6.4.1");
         let names: Vec<&str> = gfx9.relations.iter().map(|r| r.name.as_str()).collect();
         assert_eq!(names, ["miopen-hip-gfx906kdb6.4.1", "miopen-hip-gfx90a-104kdb6.4.1"]);
+        let turned = self::targets(&["gfx906", "gfx90a@104"]);
+        assert_eq!(family(&release(&[]), &"gfx9".parse().unwrap(), &turned), Some(gfx9));
         assert_eq!(family(&release(&[]), &"gfx11".parse().unwrap(), &targets), None);
     }
 

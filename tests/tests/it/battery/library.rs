@@ -72,37 +72,30 @@ impl Library {
         command
     }
 
-    /// A build, whose cache lies beside the manifest.
-    fn build_command(&self, (via, jobs): (&str, &str), cache: &str) -> Command {
+    /// What a build makes whose cache lies beside the manifest, and the kernels whose objects were
+    /// not there.
+    pub(crate) fn build(&self, (via, jobs): (&str, &str), cache: &str) -> (Outcome, Vec<String>) {
         let out = self.root.join("o");
         let args = ["build", "--via", via, "--jobs", jobs, "--cache-dir", cache, "--out"];
-        self.command(&[&args, &[out.to_str().unwrap()][..], &INPUT].concat())
+        self.outcome(finish(self.command(&[&args, &[out.to_str().unwrap()][..], &INPUT].concat())))
     }
 
-    /// What a build makes, and the kernels whose objects were not in the cache.
-    pub(crate) fn build(&self, route: (&str, &str), cache: &str) -> (Outcome, Vec<String>) {
-        self.outcome(finish(self.build_command(route, cache)))
-    }
-
-    /// What a build of a stored plan makes, without Landlock behind the watching.
-    pub(crate) fn build_stored(&self, cache: &str) -> Outcome {
-        let (plan, out) = (self.root.join("plan"), self.root.join("o"));
-        let [plan, out] = [&plan, &out].map(|dir| dir.to_str().unwrap());
-        let cache = ["--cache-dir", cache];
-        let store = self.command(&[&["plan", "--out", plan][..], &cache, &INPUT].concat());
-        finish(store).expect_code(0);
-        let args = ["build", "--jobs", "2", "--plan", plan, "--out", out];
-        let mut build = self.command(&[&args[..], &cache].concat());
-        build.env("GFXPACK_NO_LANDLOCK", "1");
-        self.outcome(finish(build)).0
-    }
-
-    /// What a build makes that strace follows, and what it says of it.
-    pub(crate) fn trace(&self, route: (&str, &str), cache: &str) -> (Outcome, Trace) {
+    /// What a build of a stored plan makes, without Landlock behind the watching, and what strace
+    /// says of it and of storing the plan.
+    pub(crate) fn trace_stored(&self, cache: &str) -> (Outcome, Trace) {
+        let own = ["plan", "o", &format!("lib/{cache}")].map(|dir| self.root.join(dir));
+        let [plan, out] = [&own[0], &own[1]].map(|dir| dir.to_str().unwrap());
         let log = self.root.join("trace");
-        let run = finish(strace(&self.build_command(route, cache), trace::CALLS, &log));
-        let own = [self.root.join("o"), self.root.join("lib").join(cache)];
-        let trace = Trace::read(&log, &self.root.join("out"), &own);
+        let mut trace = Trace::default();
+        let mut traced = |args: &[&str]| {
+            let mut command = self.command(&[args, &["--cache-dir", cache]].concat());
+            command.env("GFXPACK_NO_LANDLOCK", "1");
+            let run = finish(strace(&command, trace::CALLS, &log));
+            trace.add_log(&log, &self.root.join("out"), &own);
+            run
+        };
+        traced(&[&["plan", "--out", plan][..], &INPUT].concat()).expect_code(0);
+        let run = traced(&["build", "--jobs", "2", "--plan", plan, "--out", out]);
         (self.outcome(run).0, trace)
     }
 

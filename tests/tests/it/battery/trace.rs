@@ -11,6 +11,7 @@ pub(crate) const CALLS: &str = "open,openat,openat2,creat,truncate,rename,rename
 /// temporary files.
 const NOWHERE: [&str; 3] = ["/dev/null", "/dev/tty", "/memfd:"];
 
+#[derive(Default)]
 pub(crate) struct Trace {
     /// The kernels of whose files outside of the library one was opened.
     pub(crate) read: BTreeSet<String>,
@@ -19,12 +20,11 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// `outside` holds a directory for each kernel, `own` is what gfxpack may
+    /// Reads a log of strace. `outside` holds a directory for each kernel, `own` is what gfxpack may
     /// write.
-    pub(crate) fn read(log: &Path, outside: &Path, own: &[PathBuf]) -> Self {
+    pub(crate) fn add_log(&mut self, log: &Path, outside: &Path, own: &[PathBuf]) {
         let text = fs::read(log).unwrap();
         let text = String::from_utf8_lossy(&text);
-        let mut trace = Self { read: BTreeSet::new(), written: Vec::new() };
         // Calls that others came between.
         let mut begun: BTreeMap<&str, &str> = BTreeMap::new();
         for line in text.lines() {
@@ -34,12 +34,11 @@ impl Trace {
                 begun.insert(process, start);
             } else if let Some((_, end)) = call.split_once(" resumed>") {
                 let start = begun.remove(process).unwrap();
-                trace.add(&format!("{start}{end}"), outside, own);
+                self.add(&format!("{start}{end}"), outside, own);
             } else {
-                trace.add(call, outside, own);
+                self.add(call, outside, own);
             }
         }
-        trace
     }
 
     fn add(&mut self, call: &str, outside: &Path, own: &[PathBuf]) {

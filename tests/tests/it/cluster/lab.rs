@@ -29,16 +29,6 @@ pub(crate) fn faulty(defines: &[&str]) -> Project {
     project
 }
 
-/// A library in every language with the stand-in in bin, one of whose kernels
-/// waits at the pipe `bin/wait`.
-pub(crate) fn every_language() -> Project {
-    let options = [0, 1, 2]
-        .map(|number| format!("-DTYPE=int -DN={number}{}", ["", " -DFAULT=wait", ""][number]));
-    let project = Project::with_paths_in_objects(&options.each_ref().map(String::as_str));
-    project.add_compiler(STAND_IN);
-    project
-}
-
 /// Stores the plan of a project's manifest in `plan`.
 pub(crate) fn plan(project: &Project, more: &[&str]) -> Run {
     let arguments = ["plan", "--manifest", "kernels.toml", "--out", "plan"];
@@ -60,17 +50,13 @@ pub(crate) fn pipe(project: &Project, name: &str) -> PathBuf {
 pub(crate) fn shard(project: &Project, shard: &str, out: &str, more: &[&str]) -> Run {
     let cache = project.path().join("caches").join(number_of_shard(project).to_string());
     let cache = cache.to_str().expect("a plain path").to_owned();
-    let arguments = shard_arguments(shard, out, &cache);
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).chain(more.to_vec()).collect();
-    project.run(&arguments)
+    project.run(&[&shard_arguments(shard, out, &cache), more].concat())
 }
 
 /// The arguments that run a shard with the stand-in.
-pub(crate) fn shard_arguments(shard: &str, out: &str, cache: &str) -> Vec<String> {
+pub(crate) fn shard_arguments<'a>(shard: &'a str, out: &'a str, cache: &'a str) -> Vec<&'a str> {
     let arguments = "build --plan plan --via hipcc --hipcc bin/hipcc --json - --shard";
-    let mut arguments: Vec<String> = arguments.split(' ').map(str::to_owned).collect();
-    arguments.extend([shard, "--out", out, "--cache-dir", cache].map(str::to_owned));
-    arguments
+    arguments.split(' ').chain([shard, "--out", out, "--cache-dir", cache]).collect()
 }
 
 /// A number that no earlier shard of the project was given.

@@ -58,48 +58,21 @@ fn jobs_that_failed_because_of_the_machine_are_retried_once() {
 fn a_kernel_out_of_time_is_retried_once_with_twice_the_limit() {
     let project = faulty(&["-DFAULT=hang-once"]);
     let once = Gate::new(&pipe(&project, "hang"), || {});
-    let run = shard(&project, "1/1", "s", &["--timeout", "15"]).expect_code(0);
+    let run = shard(&project, "1/1", "s", &["--timeout", "4"]).expect_code(0);
     once.wait_until_gone();
     assert_eq!(finished(&run)["ok"], 1);
 }
 
 #[test]
-fn a_missing_shard_is_marked_and_blocks_packages() {
-    let project = faulty(&[""; 4]);
-    let shards: Vec<u32> = (1..=4).collect();
-    for index in &shards {
-        shard(&project, &format!("{index}/4"), "s", &[]).expect_code(0);
-    }
-    let jobs = |index: u32| {
-        project.text(&format!("s/shard-{index}-of-4.manifest")).matches("\"ok\"").count()
-    };
-    let gone = shards.into_iter().find(|index| jobs(*index) > 0).expect("some shard has jobs");
-    let lost = jobs(gone);
-    assert_eq!(missing(&project, &[]), "");
-    fs::remove_file(project.path().join(format!("s/shard-{gone}-of-4.manifest"))).unwrap();
-    assert_eq!(missing(&project, &[]), format!("{gone}\n"));
-    merge(&project, &["s"], &[]).expect_code(2);
-    let run = merge(&project, &["s"], &["--allow-partial"]).expect_code(0);
-    assert!(run.stderr.contains("warning: ignored: "), "{}", run.stderr);
-    let ledger = project.text("merged/kernels.jsonl");
-    assert!(ledger.contains("its shard was not there"), "{ledger}");
-    let package =
-        ["package", "merged/kdb/gfx906_60.kdb", "--out", "packages", "--format", "tar.gz"];
-    let refused = project.run(&package).expect_code(100);
-    assert!(refused.stderr.contains(&format!("it lacks {lost} kernel")), "{}", refused.stderr);
-}
-
-#[test]
-fn missing_shards_are_printed_as_ranges_and_what_is_not_theirs_is_ignored() {
+fn missing_shards_are_printed_as_ranges_and_block_packages() {
     let project = faulty(&[""; 4]);
     let arguments = ["merge", "--plan", "plan", "--missing", "s", "none"];
     let unknown = project.run(&arguments).expect_code(2);
     assert!(unknown.stderr.contains("hint: say it with --shards N"), "{}", unknown.stderr);
-    for index in [2, 3] {
-        shard(&project, &format!("{index}/6"), "s", &[]).expect_code(0);
+    for index in ["2/6", "3/6", "1/2"] {
+        shard(&project, index, "s", &[]).expect_code(0);
     }
     project.write("s/shard-1-of-6.manifest", "");
-    shard(&project, "1/2", "s", &[]).expect_code(0);
     let run = project.run(&[&arguments[..], &["--shards", "6"]].concat()).expect_code(0);
     assert_eq!(run.stdout, "1,4-6\n");
     for ignored in ["no directory `none`", "shard-1-of-6.manifest` is damaged", "is of 2 shards"] {
@@ -111,4 +84,26 @@ fn missing_shards_are_printed_as_ranges_and_what_is_not_theirs_is_ignored() {
     assert_eq!((&all["count"], &all["ranges"]), (&6.into(), &"1,4-6".into()), "{all}");
     assert_eq!(all["missing"].to_string(), "[1,4,5,6]");
     assert_eq!(all["plan"].as_str().map(str::len), Some(64), "{all}");
+
+    for index in ["1/2", "2/2"] {
+        shard(&project, index, "t", &[]).expect_code(0);
+    }
+    let jobs = |index: u32| {
+        project.text(&format!("t/shard-{index}-of-2.manifest")).matches("\"ok\"").count()
+    };
+    let gone = (1..=2).find(|index| jobs(*index) > 0).expect("some shard has jobs");
+    let lost = jobs(gone);
+    let missing = ["merge", "--plan", "plan", "--missing", "t"];
+    assert_eq!(project.run(&missing).expect_code(0).stdout, "");
+    fs::remove_file(project.path().join(format!("t/shard-{gone}-of-2.manifest"))).unwrap();
+    assert_eq!(project.run(&missing).expect_code(0).stdout, format!("{gone}\n"));
+    merge(&project, &["t"], &[]).expect_code(2);
+    let run = merge(&project, &["t"], &["--allow-partial"]).expect_code(0);
+    assert!(run.stderr.contains("warning: ignored: "), "{}", run.stderr);
+    let ledger = project.text("merged/kernels.jsonl");
+    assert!(ledger.contains("its shard was not there"), "{ledger}");
+    let package =
+        ["package", "merged/kdb/gfx906_60.kdb", "--out", "packages", "--format", "tar.gz"];
+    let refused = project.run(&package).expect_code(100);
+    assert!(refused.stderr.contains(&format!("it lacks {lost} kernel")), "{}", refused.stderr);
 }

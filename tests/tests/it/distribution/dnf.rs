@@ -126,6 +126,10 @@ fn versions_of_rocm_stand_side_by_side_and_go_without_a_trace() {
     }
     lab.repo("repository");
     let root = Root::new(&lab, "repository");
+    // The one file that the repository offers for dnf.
+    fs::remove_file(root.settings.join("kernels.repo")).expect("removed");
+    let own = root.settings.join("gfxpack.repo");
+    fs::copy(lab.path("repository/gfxpack.repo"), own).expect("copied");
     root.dnf(&["install", "miopen-hip-gfx906kdb6.3.4", "miopen-hip-gfx906kdb"]);
     assert_eq!(
         root.installed(),
@@ -175,20 +179,6 @@ fn packages_and_indexes_without_a_good_signature_are_refused() {
     let refused = run_to_end(&mut root.command(&["install", "miopen-hip-gfx906kdb"]));
     let text = format!("{}{}", refused.stdout, refused.stderr);
     assert!(refused.code != Some(0) && text.contains("Bad GPG signature"), "{text}");
-}
-
-/// The one file that the repository offers for dnf.
-#[test]
-fn the_repositorys_own_file_is_all_that_dnf_needs() {
-    let lab = Lab::new();
-    lab.dist("repository", &["--target", "gfx906"]);
-    lab.repo("repository");
-    let root = Root::new(&lab, "repository");
-    fs::remove_file(root.settings.join("kernels.repo")).expect("removed");
-    fs::copy(lab.path("repository/gfxpack.repo"), root.settings.join("gfxpack.repo"))
-        .expect("copied");
-    root.dnf(&["install", "miopen-hip-gfx906kdb"]);
-    assert_eq!(root.installed(), ["miopen-hip-gfx906kdb 1.2.3-1"]);
 }
 
 /// What rpmbuild packs, with much that stays as it is.

@@ -10,7 +10,6 @@ mod judges;
 pub(crate) mod lab;
 mod licences;
 mod recipes;
-mod reproducible;
 mod signatures;
 mod verify;
 mod zypper;

@@ -7,19 +7,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::miopen::{debian_library, entries};
+use crate::support::miopen::{SMALL, copy_library, debian_library};
 use crate::support::project::{binary, command, tool, workspace};
 
 use super::lab::{files, ok, run_to_end};
 
-/// Where Debian's library is kept from run to run.
-const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/libmiopen-cache");
 /// The example of a Debian source package.
 const DEBIAN: &str = "miopen-kernels";
-/// A few kernels, whose sources Debian's library has.
-const SMALL: &str = "convbfp16 -n 1 -c 8 -H 4 -W 4 -k 8 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -l 1 -j 1 -F 1 \
-                     --in_layout NHWC --fil_layout NHWC --out_layout NHWC\n";
-
 /// The maintainer's machine: an example in `source`, and nothing of gfxpack's but the program.
 struct Machine {
     directory: tempfile::TempDir,
@@ -68,16 +62,11 @@ fn items(list: &str) -> BTreeSet<String> {
 
 #[test]
 fn dpkg_buildpackage_makes_a_package_with_the_same_declarations_as_ours() {
-    let Some(library) = debian_library("sid", Path::new(CACHE)) else { return };
+    let Some(library) = debian_library() else { return };
     let machine = Machine::new(DEBIAN);
     let source = machine.path("source");
     // In place of the installed libmiopen1, and of all kernels of a network.
-    let lib = machine.path("rocm/lib");
-    fs::create_dir_all(&lib).unwrap();
-    let dirs = library.search_path.iter().map(PathBuf::as_path).chain(library.file.parent());
-    for file in dirs.flat_map(entries).filter(|path| path.is_file()) {
-        fs::copy(&file, lib.join(file.file_name().unwrap())).unwrap();
-    }
+    copy_library(&library, &machine.path("rocm/lib"));
     fs::write(source.join("resnet18.txt"), SMALL).unwrap();
     let mut build = machine.offline("dpkg-buildpackage");
     build.env("ROCM_PATH", machine.path("rocm"));

@@ -119,21 +119,6 @@ fn installed_size(tree: &Path) -> u64 {
     1 + sizes.sum::<u64>()
 }
 
-#[test]
-fn the_archive_has_dpkgs_members_in_order() {
-    let dir = temp();
-    for (compression, data) in [
-        (Compression::Xz { level: 1 }, "data.tar.xz"),
-        (Compression::Gz { level: 9 }, "data.tar.gz"),
-        (Compression::Zst { level: 3 }, "data.tar.zst"),
-    ] {
-        let spec = plain_spec(vec![1; 1001]);
-        let written = format(compression).write(&spec, dir.path(), 2, None).expect("written");
-        let members = run(tool("ar").arg("t").arg(&written.path));
-        assert_eq!(members, format!("debian-binary\ncontrol.tar.gz\n{data}\n"));
-    }
-}
-
 /// MIOpen's directories are judged where whole distributions are made; rocFFT's has another override.
 #[test]
 fn lintian_takes_the_directory_of_rocfft() {

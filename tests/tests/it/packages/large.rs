@@ -36,13 +36,6 @@ fn memory_does_not_grow_with_the_payload() {
     assert!(peak < PEAK, "zip took {peak} KiB for 200 MiB");
 }
 
-/// Whether the package's kdb is that file, byte for byte.
-fn assert_unpacks_to(input: &std::path::Path, package: &std::path::Path, unpack: &str) {
-    let script =
-        format!("{unpack} \"$0\" | tar --extract --to-stdout --wildcards '*.kdb' | cmp - \"$1\"");
-    run(tool("bash").args(["-o", "pipefail", "-ec", &script]).arg(package).arg(input));
-}
-
 /// Just past what 32 bits count. Nothing here digests the file that need not.
 #[test]
 fn more_than_four_gibibytes_are_read_back_without_more_memory() {
@@ -55,26 +48,22 @@ fn more_than_four_gibibytes_are_read_back_without_more_memory() {
     for (seed, offset) in [0, 4 << 30, size - 4096].into_iter().enumerate() {
         input.write_all_at(&noise(seed as u64, 4096), offset).expect("written");
     }
-    for (kind, unpack) in
-        [("deb-zst", "dpkg-deb --fsys-tarfile"), ("rpm-zst", "rpm2archive --nocompression - <")]
-    {
-        let out = temp();
-        let stdout = run(&mut command("", Job::OneFile, kind, dir.path(), out.path()));
-        let peak: u64 =
-            printed_value(&stdout, "peak-kib").expect("said").parse().expect("a number");
-        assert!(peak < PEAK, "{kind} took {peak} KiB");
-        let package = fs::read_dir(out.path()).expect("lists").next().expect("written");
-        let package = package.expect("reads").path();
-        assert_unpacks_to(&path, &package, unpack);
-        if kind == "rpm-zst" {
-            run(tool("rpm").arg("-K").arg(&package));
-            let format = "[%{LONGFILESIZES} %{FILENAMES}\n][%{REQUIRES} ]";
-            let listed = run(tool("rpm").args(["-qp", "--qf", format]).arg(&package));
-            assert!(listed.contains(&format!("{size} /opt/")), "{listed}");
-            assert!(listed.contains("rpmlib(LargeFiles)"), "{listed}");
-        }
-        let format = PackageKind::from_name(&package).expect("a package's name");
-        let report = read::check(&package, format, &mut |_, _| Ok(())).expect("reads");
-        assert_eq!(report.findings, Vec::<String>::new(), "{kind}");
-    }
+    // .deb counts in decimal digits; .rpm has other fields for that.
+    let out = temp();
+    let stdout = run(&mut command("", Job::OneFile, "rpm-zst", dir.path(), out.path()));
+    let peak: u64 = printed_value(&stdout, "peak-kib").expect("said").parse().expect("a number");
+    assert!(peak < PEAK, "it took {peak} KiB");
+    let package = fs::read_dir(out.path()).expect("lists").next().expect("written");
+    let package = package.expect("reads").path();
+    let unpack = "rpm2archive --nocompression - < \"$0\" | \
+                  tar --extract --to-stdout --wildcards '*.kdb' | cmp - \"$1\"";
+    run(tool("bash").args(["-o", "pipefail", "-ec", unpack]).arg(&package).arg(&path));
+    run(tool("rpm").arg("-K").arg(&package));
+    let format = "[%{LONGFILESIZES} %{FILENAMES}\n][%{REQUIRES} ]";
+    let listed = run(tool("rpm").args(["-qp", "--qf", format]).arg(&package));
+    assert!(listed.contains(&format!("{size} /opt/")), "{listed}");
+    assert!(listed.contains("rpmlib(LargeFiles)"), "{listed}");
+    let format = PackageKind::from_name(&package).expect("a package's name");
+    let report = read::check(&package, format, &mut |_, _| Ok(())).expect("reads");
+    assert_eq!(report.findings, Vec::<String>::new());
 }

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use crate::support::miopen::debian_rocfft;
 use crate::support::project::{command, finish};
 use gfxpack_rocfft::{Kernel, PlanFailure};
 
-use super::{asked, library, plans};
+use super::{asked, plans};
 
 const PLANS: [&str; 12] = [
     "c2c sp ip 64",
@@ -25,7 +26,7 @@ const PLANS: [&str; 12] = [
 
 #[test]
 fn the_kernels_that_the_library_compiles_are_listed() {
-    let Some(library) = library() else { return };
+    let Some(library) = debian_rocfft() else { return };
     let (old, kernels) = asked(&library, &plans(&PLANS), "gfx90a");
     assert!(old.failures.is_empty(), "{:?}", old.failures);
     assert!(old.version.starts_with("1."), "{}", old.version);
@@ -65,7 +66,7 @@ fn the_kernels_that_the_library_compiles_are_listed() {
 
 #[test]
 fn kernels_of_the_library_are_compiled_by_the_driver() {
-    let Some(library) = library() else { return };
+    let Some(library) = debian_rocfft() else { return };
     let (answer, kernels) = asked(&library, &plans(&["c2c sp ip 64 fwd"]), "gfx90a");
     let dir = tempfile::tempdir().unwrap();
     for kernel in &kernels {
@@ -88,7 +89,7 @@ fn kernels_of_the_library_are_compiled_by_the_driver() {
 
 #[test]
 fn a_refused_plan_is_reported_and_others_are_answered() {
-    let Some(library) = library() else { return };
+    let Some(library) = debian_rocfft() else { return };
     // More than any device has memory for.
     let lines = ["c2c sp ip 64", "c2c sp ip 1099511627776 batch 200000", "c2c sp ip 128"];
     let (answer, kernels) = asked(&library, &plans(&lines), "gfx1100");

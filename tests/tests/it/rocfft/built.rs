@@ -4,13 +4,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::miopen::probe;
+use crate::support::miopen::{CACHE, debian_rocfft, probe};
 use crate::support::project::{Project, Run, tool};
 use gfxpack_rocfft::{CheckReport, InstalledCache, check};
 use gfxpack_stock_library::{Library, LibrarySource};
 use serde_json::Value;
 
-use super::{CACHE, asked, library, plans, with};
+use super::{asked, plans, with};
 
 const LINES: [&str; 6] = [
     "c2c sp ip 64",
@@ -23,9 +23,7 @@ const LINES: [&str; 6] = [
 
 /// Changes a database by SQL.
 fn sql(file: &Path, script: &str) {
-    let python = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1])\n\
-                  db.executescript(sys.argv[2])\ndb.commit()";
-    tool("python3", &["-c", python, file.to_str().unwrap(), script], Path::new("/"));
+    tool("sqlite3", &[file.to_str().unwrap(), script], Path::new("/"));
 }
 
 /// Builds packages for Debian of the kernels that the plans of a list want.
@@ -58,7 +56,7 @@ fn root_with(library: &Library, dir: &Path, package: &Path) -> Library {
 
 #[test]
 fn the_library_compiles_nothing_if_the_package_is_installed() {
-    let Some(library) = library() else { return };
+    let Some(library) = debian_rocfft() else { return };
     let project = Project::new();
     project.write("plans.txt", &LINES.join("\n"));
     let targets = ["--target", "gfx90a,gfx1030", "--check", "--meta", "all"];
@@ -115,14 +113,12 @@ fn the_library_compiles_nothing_if_the_package_is_installed() {
 
 #[test]
 fn equal_plans_give_equal_bytes_by_every_route() {
-    if library().is_none() {
+    if debian_rocfft().is_none() {
         return;
     }
     let project = Project::new();
-    project.write("plans.txt", &LINES.join("\n"));
-    let mut turned = LINES;
-    turned.reverse();
-    project.write("turned.txt", &turned.join("\n"));
+    project.write("plans.txt", &LINES[..2].join("\n"));
+    project.write("turned.txt", &[LINES[1], LINES[0]].join("\n"));
     let target = ["--target", "gfx906"];
     dist(&project, "plans.txt", "one", &[&target[..], &["--jobs", "1"]].concat()).expect_code(0);
     let file = |out: &str| {
@@ -150,7 +146,7 @@ fn equal_plans_give_equal_bytes_by_every_route() {
 /// those in which plans fail: of the last, none can come from gfxpack.
 #[test]
 fn damaged_caches_cost_no_plan_and_harmful_rows_are_not_written() {
-    let Some(library) = library() else { return };
+    let Some(library) = debian_rocfft() else { return };
     let project = Project::new();
     project.write("plans.txt", &LINES.join("\n"));
     dist(&project, "plans.txt", "o", &["--target", "gfx90a"]).expect_code(0);
@@ -253,7 +249,7 @@ fn lookup(project: &Project, args: &[&str], variables: &[(&str, &Path)], code: i
 
 #[test]
 fn lookup_and_doctor_agree_with_rocfft() {
-    let Some(library) = library() else { return };
+    let Some(library) = debian_rocfft() else { return };
     let project = Project::new();
     project.write("plans.txt", "c2c sp ip 64 fwd");
     dist(&project, "plans.txt", "o", &["--target", "gfx90a"]).expect_code(0);
@@ -343,7 +339,7 @@ fn system(library: &Library, root: &Path) {
 
 #[test]
 fn doctor_and_lookup_know_an_installed_rocfft_and_its_package() {
-    let Some(library) = library() else { return };
+    let Some(library) = debian_rocfft() else { return };
     let project = Project::new();
     project.write("plans.txt", "c2c sp ip 64 fwd");
     dist(&project, "plans.txt", "o", &["--target", "gfx90a"]).expect_code(0);

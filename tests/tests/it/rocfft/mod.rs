@@ -7,19 +7,9 @@ mod foreign;
 #[path = "../../../../crates/rocfft/tests/it/support.rs"]
 mod support;
 
-use std::path::Path;
-
-use crate::support::miopen::{debian_rocfft, probe};
+use crate::support::miopen::probe;
 use gfxpack_rocfft::{AskOptions, AskReport, FftPlan, Kernel, ask};
 use gfxpack_stock_library::Library;
-
-/// Fetched once for all tests of this checkout.
-const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/libmiopen-cache");
-
-/// Debian's library; none where Debian's archive can't be reached.
-fn library() -> Option<Library> {
-    debian_rocfft("sid", Path::new(CACHE))
-}
 
 fn plans(lines: &[&str]) -> Vec<FftPlan> {
     lines.iter().map(|line| line.parse().unwrap()).collect()

@@ -1,6 +1,7 @@
 //! A small archive like Debian's, signed with a key of its own, and a web server for it that can
 //! interrupt connections.
 
+use std::cell::RefCell;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,9 +11,20 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use gfxpack_debian::Progress;
 use tempfile::TempDir;
 
 use super::project::command;
+
+/// Warnings that were heard.
+#[derive(Default)]
+pub(crate) struct Heard(pub(crate) RefCell<Vec<String>>);
+
+impl Progress for Heard {
+    fn warning(&self, text: &str) {
+        self.0.borrow_mut().push(text.to_owned());
+    }
+}
 
 /// The signer of the archive.
 const SIGNER: &str = "archive@example.org";

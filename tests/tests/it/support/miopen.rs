@@ -41,15 +41,30 @@ pub(crate) fn fake_library(definition: Option<&str>) -> (TempDir, Library) {
     (directory, library)
 }
 
-/// Debian's library from this suite, fetched into the cache; `None` if Debian's archive can't be
-/// reached.
-pub(crate) fn debian_library(suite: &str, cache: &Path) -> Option<Library> {
-    debian(&MIOPEN, suite, cache)
+/// Debian's libraries are fetched into it once for all tests of this checkout.
+pub(crate) const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/libmiopen-cache");
+
+/// A problem of two kernels, whose sources Debian's library has.
+pub(crate) const SMALL: &str = "convbfp16 -n 1 -c 8 -H 4 -W 4 -k 8 -y 1 -x 1 -p 0 -q 0 -u 1 -v 1 -l 1 -j 1 -F 1 \
+     --in_layout NHWC --fil_layout NHWC --out_layout NHWC\n";
+
+/// Debian's library; `None` if Debian's archive can't be reached.
+pub(crate) fn debian_library() -> Option<Library> {
+    debian(&MIOPEN)
 }
 
 /// Debian's librocfft, in the same way.
-pub(crate) fn debian_rocfft(suite: &str, cache: &Path) -> Option<Library> {
-    debian(&ROCFFT, suite, cache)
+pub(crate) fn debian_rocfft() -> Option<Library> {
+    debian(&ROCFFT)
+}
+
+/// Copies a library, and those that it needs, into a directory.
+pub(crate) fn copy_library(library: &Library, to: &Path) {
+    fs::create_dir_all(to).expect("made");
+    let dirs = library.search_path.iter().map(PathBuf::as_path).chain(library.file.parent());
+    for file in dirs.flat_map(entries).filter(|path| path.is_file()) {
+        fs::copy(&file, to.join(file.file_name().expect("a name"))).expect("a copy");
+    }
 }
 
 /// Whether Debian's archive can't be reached, or has nothing for this machine.
@@ -60,9 +75,9 @@ pub(crate) fn is_not_here(error: &Error) -> bool {
 }
 
 #[expect(clippy::print_stderr, reason = "a test that is not run says so")]
-fn debian(product: &'static Product, suite: &str, cache: &Path) -> Option<Library> {
-    let source = LibrarySource::Debian { suite: suite.to_owned(), version: None };
-    match locate(product, &source, cache) {
+fn debian(product: &'static Product) -> Option<Library> {
+    let source = LibrarySource::Debian { suite: "sid".to_owned(), version: None };
+    match locate(product, &source, Path::new(CACHE)) {
         Ok(library) => Some(library),
         Err(error) => {
             assert!(is_not_here(&error), "{error}");

@@ -108,10 +108,10 @@ pub(crate) struct Project {
     dir: tempfile::TempDir,
 }
 
-/// A HIP kernel that does not compile with `-DBROKEN`; its code contains `N`.
-const BREAKABLE_SOURCE: &str = "#include <hip/hip_runtime.h>\n\
-    #ifdef BROKEN\n#error this kernel is broken\n#endif\n\
-    extern \"C\" __global__ void k(float* x) { x[threadIdx.x] *= N; }\n";
+/// A HIP kernel that does not compile with `-DBROKEN`; its code contains `N`. Without HIP's header,
+/// which takes longer to compile than all the rest.
+const BREAKABLE_SOURCE: &str = "#ifdef BROKEN\n#error this kernel is broken\n#endif\n\
+    extern \"C\" __global__ void k(float* x) { *x *= N; }\n";
 
 impl Project {
     /// An empty project.
@@ -128,6 +128,20 @@ impl Project {
         project.write("src/fill.s", ASSEMBLY_SOURCE);
         project.write("include/step.h", "#define STEP 3.0f\n");
         project
+    }
+
+    /// The small library without HIP, whose kernels take the compiler a moment only.
+    pub(crate) fn light() -> Self {
+        let project = Self::small();
+        let (head, rest) = SMALL_MANIFEST.split_once("[[kernel]]").expect("kernels");
+        let (_, rest) = rest.split_once("[[kernel]]").expect("kernels in OpenCL C");
+        project.write("kernels.toml", &format!("{head}[[kernel]]{rest}"));
+        project
+    }
+
+    /// Puts HIP's header into the small library's HIP kernel, as most kernels have it.
+    pub(crate) fn add_hips_header(&self) {
+        self.write("src/add.cpp", &format!("#include <hip/hip_runtime.h>\n{HIP_SOURCE}"));
     }
 
     /// The small library with additional HIP kernels: two whose objects contain paths, and one for
@@ -213,7 +227,17 @@ impl Project {
 
     /// gfxpack in this directory, with a cache of its own and without the user's settings.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = command(binary());
+        self.start_by(command(binary()), arguments)
+    }
+
+    /// gfxpack with these arguments as `"$@"` of a script for bash.
+    pub(crate) fn script(&self, script: &str, arguments: &[&str]) -> Command {
+        let mut shell = command("bash");
+        shell.args(["-c", script, "bash"]).arg(binary());
+        self.start_by(shell, arguments)
+    }
+
+    fn start_by(&self, mut command: Command, arguments: &[&str]) -> Command {
         command
             .args(arguments)
             .current_dir(self.path())
@@ -302,15 +326,23 @@ pub(crate) fn strace(traced: &Command, calls: &str, log: &Path) -> Command {
     let mut strace = command("strace");
     strace.args(["-f", "-y", "--seccomp-bpf", "-qq", "-e", "signal=none", "-e"]);
     strace.arg(format!("trace={calls}")).arg("-o").arg(log);
-    strace.arg("--").arg(traced.get_program()).args(traced.get_args());
-    for (name, value) in traced.get_envs() {
+    strace.arg("--");
+    started_by(strace, traced)
+}
+
+/// A program that starts another one, in its directory and environment.
+pub(crate) fn started_by(mut starter: Command, started: &Command) -> Command {
+    starter.arg(started.get_program()).args(started.get_args());
+    for (name, value) in started.get_envs() {
         match value {
-            Some(value) => strace.env(name, value),
-            None => strace.env_remove(name),
+            Some(value) => starter.env(name, value),
+            None => starter.env_remove(name),
         };
     }
-    strace.current_dir(traced.get_current_dir().expect("gfxpack has one"));
-    strace
+    if let Some(dir) = started.get_current_dir() {
+        starter.current_dir(dir);
+    }
+    starter
 }
 
 /// Runs an external tool that must succeed, and returns its output.
@@ -354,8 +386,16 @@ pub(crate) fn python_reads(kdb: &Path, processor_number: u32) -> Vec<(String, St
 const READER: &str = r#"
 import bz2, hashlib, sqlite3, struct, sys
 db = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True)
-assert db.execute("pragma integrity_check").fetchall() == [("ok",)]
-assert db.execute("pragma journal_mode").fetchall() == [("delete",)]
+for name, value in dict(integrity_check="ok", journal_mode="delete", page_size=4096, encoding="UTF-8", auto_vacuum=0, freelist_count=0).items():
+    assert db.execute(f"pragma {name}").fetchall() == [(value,)], name
+assert db.execute("select name from sqlite_master order by name").fetchall() == [("idx_kern_db",), ("kern_db",)]
+assert [c[1:4] + c[5:] for c in db.execute("pragma table_info(kern_db)")] == [
+    ("id", "INTEGER", 0, 1), ("kernel_name", "TEXT", 1, 0), ("kernel_args", "TEXT", 1, 0),
+    ("kernel_blob", "BLOB", 1, 0), ("kernel_hash", "TEXT", 1, 0), ("uncompressed_size", "INT", 1, 0)]
+assert [c[2] for c in db.execute("pragma index_info(idx_kern_db)")] == ["kernel_name", "kernel_args"]
+assert [i[2] for i in db.execute("pragma index_list(kern_db)")] == [1]
+ids = [row[0] for row in db.execute("select id from kern_db order by id")]
+assert ids == list(range(1, len(ids) + 1))
 def machine(elf):
     assert elf[:4] == b"\x7fELF" and struct.unpack_from("<H", elf, 18)[0] == 0xe0
     return struct.unpack_from("<I", elf, 48)[0] & 0xff
@@ -363,7 +403,7 @@ previous = None
 rows = db.execute("select kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size from kern_db order by id")
 for name, args, blob, digest, size in rows:
     code = bz2.decompress(blob) if size else blob
-    assert not size or len(code) == size, name
+    assert not size or len(code) == size and blob == bz2.compress(code, 9), name
     assert hashlib.md5(code).hexdigest() == digest, name
     assert machine(code) == int(sys.argv[2]), name
     key = (name.encode(), args.encode())
@@ -404,13 +444,13 @@ source = "src/fill.s"
 defines = { VALUE = 7 }
 "#;
 
+/// Like [`BREAKABLE_SOURCE`] without HIP's header.
 const HIP_SOURCE: &str = r#"
-#include <hip/hip_runtime.h>
 #include <limits>
 #include "step.h"
 extern "C" __global__ void add(TYPE* x, int n)
 {
-    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    const int i = __builtin_amdgcn_workgroup_id_x() * 64 + __builtin_amdgcn_workitem_id_x();
     if(i < n)
         x[i] = x[i] < std::numeric_limits<TYPE>::max() ? x[i] + static_cast<TYPE>(STEP) : x[i];
 }

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use super::project::command;
+use super::project::{command, started_by};
 
-/// Python's pty is the terminal; its output is copied to stdout.
+/// Python's pty is the terminal; stdin is what is typed, and its output is copied to stdout.
 const SCRIPT: &str = r#"
 import fcntl, os, pty, struct, sys, termios
 pid, fd = pty.fork()
@@ -12,6 +12,7 @@ if pid == 0:
     size = struct.pack("HHHH", 24, int(sys.argv[1]), 0, 0)
     fcntl.ioctl(2, termios.TIOCSWINSZ, size)
     os.execv(sys.argv[2], sys.argv[2:])
+os.write(fd, sys.stdin.buffer.read())
 while True:
     try:
         piece = os.read(fd, 4096)
@@ -20,7 +21,7 @@ while True:
     if not piece:
         break
     sys.stdout.buffer.write(piece)
-sys.stdout.flush()
+    sys.stdout.flush()
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 "#;
 
@@ -29,13 +30,6 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 pub(crate) fn on_a_terminal(shown: &Command, columns: usize) -> Command {
     let mut python = command("python3");
     python.args(["-c", SCRIPT, &columns.to_string()]);
-    python.arg(shown.get_program()).args(shown.get_args()).env("TERM", "xterm-256color");
-    for (name, value) in shown.get_envs() {
-        match value {
-            Some(value) => python.env(name, value),
-            None => python.env_remove(name),
-        };
-    }
-    python.current_dir(shown.get_current_dir().expect("gfxpack has one"));
-    python
+    python.env("TERM", "xterm-256color");
+    started_by(python, shown)
 }
