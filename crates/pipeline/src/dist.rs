@@ -11,7 +11,7 @@ use gfxpack_plan::stored::Jobs;
 use gfxpack_toolchain::Search;
 
 use crate::ask::{LibraryAnswer, ListCoverage, coverage};
-use crate::build::{self, BuiltKdbs, MadeKdb, executor_options};
+use crate::build::{self, MadeKdb, executor_options};
 use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::kdb_check::TargetCheck;
@@ -148,8 +148,9 @@ impl<'a> Dist<'a> {
         let executor = executor_options(prepared, options)?;
         std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
         self.report_toolchains(progress);
-        let BuiltKdbs { kdbs, summary, ledger } =
-            build::build(prepared, options, executor, progress)?;
+        let outputs = prepared.cache.outputs(&options.out)?;
+        let (kdbs, summary, ledger) =
+            build::build(prepared, options, executor, &outputs, progress)?;
         let lacks = |kdb: &MadeKdb| ledger::missing(&kdb.absent);
         let missing: u64 = kdbs.iter().map(lacks).sum();
         // An empty package would only replace one that has kernels.
@@ -157,13 +158,11 @@ impl<'a> Dist<'a> {
         let packages_wanted = settings.is_some();
         let is_allowed = missing == 0 || (options.allow_partial && !(empty && packages_wanted));
         let signer = signer.as_ref().filter(|_| is_allowed);
-        let outputs = prepared.cache.outputs(&options.out)?;
         let mut packages = MadePackages::default();
         if let Some(settings) = settings.filter(|_| is_allowed) {
             packages = self.package(&kdbs, &settings, signer, &outputs, progress)?;
         }
-        let recorded = record::Recorded { kdbs: &kdbs, packages: &packages, ledger: Some(&ledger) };
-        record::write(&recorded, signer, &outputs, progress)?;
+        record::write(&kdbs, &packages, Some(&ledger), signer, &outputs, progress)?;
         let absences = ledger.absences;
         let coverage = self.coverage(&absences);
         prepared.cache.shrink(progress);

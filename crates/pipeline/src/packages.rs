@@ -269,28 +269,21 @@ impl PackageSettings {
     ) -> Result<MadePackages> {
         let kdbs: Vec<(&MadeKdb, &Release)> = kdbs.iter().zip(releases).collect();
         hidden_kdbs::warn(&kdbs, known, progress);
-        let to_write = to_write(&kdbs, &self.shipped, &self.options)?;
-        let made =
-            write_packages::write(&to_write.packages, &self.options, signer, outputs, progress)?;
-        Ok(MadePackages { _merged_files: to_write.merged_files, ..made })
+        let (packages, _merged_files) = to_write(&kdbs, &self.shipped, &self.options)?;
+        let made = write_packages::write(&packages, &self.options, signer, outputs, progress)?;
+        Ok(MadePackages { _merged_files, ..made })
     }
-}
-
-/// Packages, and the files in them that exist only until they and their bills are written.
-pub(crate) struct PackagesToWrite<'a> {
-    pub(crate) packages: Vec<PackageToWrite<'a>>,
-    /// The directory with files that were merged for families' packages.
-    merged_files: Option<ScratchDir>,
 }
 
 /// The packages for these kdbs, with the databases to ship. Each kdb gets one,
 /// and, if the layout has ROCm's version in it, another without it. Families get
-/// theirs too.
-pub(crate) fn to_write<'a>(
+/// theirs too; the directory has files that were merged for these, until they and their bills are
+/// written.
+fn to_write<'a>(
     kdbs: &[(&'a MadeKdb, &Release)],
     shipped: &ShippedDatabases,
     options: &PackageOptions,
-) -> Result<PackagesToWrite<'a>> {
+) -> Result<(Vec<PackageToWrite<'a>>, Option<ScratchDir>)> {
     let mut packages = Vec::new();
     let mut merged_files = None;
     for (kdb, release) in kdbs {
@@ -318,20 +311,19 @@ pub(crate) fn to_write<'a>(
     if let Some((_, release)) = kdbs.first() {
         let is_merged = release.shares_file && !options.meta.is_empty();
         merged_files = is_merged.then(temporary_dir).transpose()?;
-        let operations = kernel_files::of_format(release.consumer.properties().format);
         let merge = |family: &Family| -> Result<PathBuf> {
             let Some(dir) = &merged_files else { return Ok(PathBuf::new()) };
             let members = kdbs.iter().map(|(kdb, _)| *kdb).filter(|kdb| family.has(&kdb.target));
             let files: Vec<PathBuf> = members.map(|kdb| kdb.path.clone()).collect();
             let path = dir.path().join(family.to_string());
-            operations.merge(&files, &path)?;
+            kernel_files::merge(release.consumer.properties().format, &files, &path)?;
             Ok(path)
         };
         let specs = families(release, &targets, options, &merge)?;
         packages.extend(specs.into_iter().map(|spec| PackageToWrite::new(spec, None)));
     }
     distinct(packages.iter().map(|package| &package.spec))?;
-    Ok(PackagesToWrite { packages, merged_files })
+    Ok((packages, merged_files))
 }
 
 /// Rejects two packages with the same name: one would overwrite the other.

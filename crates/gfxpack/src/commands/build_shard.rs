@@ -1,11 +1,12 @@
 //! `build --shard`: builds one shard of a stored plan.
 
+use std::path::Path;
 use std::time::Instant;
 
 use gfxpack_pipeline::options::{BuildOptions, processes};
-use gfxpack_pipeline::shards::build::{self, BuiltShard};
+use gfxpack_pipeline::shards::build;
 use gfxpack_pipeline::text::brief;
-use gfxpack_plan::shard::{JobState, Shard};
+use gfxpack_plan::shard::{JobState, Shard, ShardManifest};
 use serde_json::json;
 
 use crate::context::Context;
@@ -29,12 +30,12 @@ pub(super) fn run(args: &BuildOptions, shard: Shard, context: &Context) -> Resul
     })?;
     let (search, cache) = compiler_options(&args.compilers, environment)?;
     let reporter = Reporter::new(context);
-    let built = build::run(plan, shard, &cache, &search, args, &reporter)?;
-    summarise(&built, begun, output);
-    build::outcome(&built.manifest.jobs, shard)
+    let (manifest, file) = build::run(plan, shard, &cache, &search, args, &reporter)?;
+    summarise(&manifest, &file, begun, output);
+    build::outcome(&manifest.jobs, shard)
 }
 
-fn summarise(BuiltShard { manifest, file }: &BuiltShard, begun: Instant, output: &Output) {
+fn summarise(manifest: &ShardManifest, file: &Path, begun: Instant, output: &Output) {
     use JobState::{Cached, Failed, Infra, Ok, Refused, Timeout};
     let mut body = json!({
         "shard": manifest.shard, "plan": manifest.plan, "file": display(file), "jobs": manifest.jobs.len(),

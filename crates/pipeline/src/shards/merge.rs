@@ -367,9 +367,8 @@ impl MergedKdbs {
             Some(job) => merged.damaged(job),
             None => error,
         })?;
-        let packages = &MadePackages::default();
-        let recorded = record::Recorded { kdbs: &kdbs, packages, ledger: Some(&ledger) };
-        record::write(&recorded, None, &outputs, progress)?;
+        let packages = MadePackages::default();
+        record::write(&kdbs, &packages, Some(&ledger), None, &outputs, progress)?;
         let (jobs, failed) = (plan.jobs.len(), merged.failed.len());
         Ok(Self { kdbs, jobs, failed, plan: digest })
     }
