@@ -19,13 +19,14 @@ use crate::failure_log::FailureFiles;
 use crate::failures;
 use crate::kdb_inputs::KdbInputs;
 use crate::kernel_files;
-use crate::ledger::{AbsentCounts, Ledger, Reason};
+use crate::ledger::{self, AbsentCounts, Ledger, Reason};
 use crate::options::{BuildOptions, Via, processes};
 use crate::outputs::{OutputDigest, Outputs};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::remote;
 use crate::report::{self, BuildFacts};
+use crate::text::counted;
 
 /// How often objects that are damaged are compiled again before the build gives
 /// up.
@@ -43,6 +44,28 @@ pub struct MadeKdb {
     pub absent: AbsentCounts,
     /// What it was made from.
     pub inputs: KdbInputs,
+}
+
+/// The error for kernels that could not be compiled or found, although none may
+/// be missing. `reasons` says where to find the reasons. `packages` says that
+/// packages were to be made; none were.
+pub(crate) fn incomplete(kdbs: &[MadeKdb], reasons: &str, packages: bool) -> Error {
+    let kernels: u64 = kdbs.iter().map(|kdb| kdb.kernels).sum();
+    let failed: u64 = kdbs.iter().map(|kdb| ledger::missing(&kdb.absent)).sum();
+    let hint = match packages {
+        _ if kernels == 0 => reasons.to_owned(),
+        true => format!("{reasons}; --allow-partial makes packages without these kernels"),
+        false => {
+            format!(
+                "{reasons}; the other kernels are in the kdbs; with --allow-partial the exit code \
+                 is 0"
+            )
+        }
+    };
+    let no_package = if packages { "; no package was made" } else { "" };
+    let total = counted(kernels + failed, "kernel");
+    let message = format!("failed to build {failed} of {total}{no_package}");
+    Error::new(ErrorKind::Incomplete, message, hint)
 }
 
 /// Compiles what the cache lacks, and writes and verifies every kdb below the
@@ -230,8 +253,8 @@ impl KdbAssembly<'_> {
             rows
         } else {
             let kernels = self.write(id, &path, &rows)?;
-            let file = outputs.records().described(&path).map_err(error::io("read", &path))?;
-            outputs.records().note_verified(&file, &kdb.target, kernels);
+            let file = outputs.records.described(&path).map_err(error::io("read", &path))?;
+            outputs.records.note_verified(&file, &kdb.target, kernels);
             outputs.remember(&output, &file);
             kernels
         };

@@ -126,8 +126,9 @@ pub(crate) fn merge(format: KernelFileFormat, files: &[PathBuf], out: &Path) -> 
             gfxpack_kdb::merge(files, out, Conflict::Error, &CopyOptions::default())?;
             Ok(())
         }
-        KernelFileFormat::RocfftCache => gfxpack_rocfft::merge(files, out)
-            .map_err(|error| error::unsound(in_full(&error))),
+        KernelFileFormat::RocfftCache => {
+            gfxpack_rocfft::merge(files, out).map_err(|error| error::unsound(in_full(&error)))
+        }
     }
 }
 

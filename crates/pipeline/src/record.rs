@@ -80,12 +80,12 @@ pub(crate) fn write(
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
 ) -> Result<()> {
-    let given = outputs.dir();
+    let given = &*outputs.given;
     let out = &std::fs::canonicalize(given).map_err(error::io("find", given))?;
     let directory = std::fs::File::open(out).map_err(error::io("open", out))?;
     // On file systems without locks, only one run at a time is supported.
     rustix::fs::flock(&directory, rustix::fs::FlockOperation::LockExclusive).ok();
-    let mut listing = Listing::of_run(out, kdbs, made, outputs.records())?;
+    let mut listing = Listing::of_run(out, kdbs, made, &outputs.records)?;
     if let Some(old) = read(out) {
         for Package { file: File { file, .. }, .. } in listing.add_earlier(out, old, made) {
             progress.event(Event::PackageRemoved { path: &given.join(&file) });
@@ -103,7 +103,7 @@ pub(crate) fn write(
     replace(&path, text)?;
     files.push(sums::digest_file(&path)?);
     let sums = sums::write_sha256sums(out, &files)?;
-    outputs.records().save();
+    outputs.records.digests.save();
     sign_sums(out, &sums, signer)
 }
 

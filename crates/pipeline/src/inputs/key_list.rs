@@ -15,7 +15,7 @@ use super::collector::{InputCollector, SourceSearch};
 use crate::error::{self, Error, Result};
 use crate::ledger::Absent;
 use crate::options::InputOptions;
-use crate::rayon_workers::RayonWorkers;
+use crate::prepare::RayonWorkers;
 use crate::text::{if_any, joined};
 use crate::text_file::open;
 
@@ -136,7 +136,8 @@ impl InputCollector {
             }
             // A key without a processor may be for any.
             let faulty = unusable.iter().zip(&mut reported);
-            for ((key, location, fault), reported) in faulty.filter(|((key, ..), _)| is_for(key, true))
+            for ((key, location, fault), reported) in
+                faulty.filter(|((key, ..), _)| is_for(key, true))
             {
                 found += 1;
                 if self.excludes(&target, key) {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use gfxpack_compile::SourceDirs;
 use gfxpack_miopen::Sources;
 use gfxpack_model::{KernelKey, Target};
-use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::Location;
+use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_process::temporary_dir;
 
 use super::collector::{InputCollector, SourceSearch};

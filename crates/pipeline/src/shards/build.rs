@@ -60,7 +60,7 @@ pub fn run(
             places: places(&prepared.toolchains),
             jobs: run.run(facts)?,
         };
-        let file = write_manifest(&manifest, output.dir())?;
+        let file = write_manifest(&manifest, &output.dir)?;
         Ok((manifest, file))
     })?;
     prepared.cache.shrink(progress);

@@ -1,7 +1,5 @@
-//! The main job from a key to a row, with a shell script as the compiler.
+//! The main job from a key to a row and its record, with a shell script as the compiler: what the
+//! suites with real compilers do not show.
 
-mod build;
-mod inputs;
-mod prepare;
 mod project;
 mod record;

@@ -1,13 +1,12 @@
 //! A directory with kernels, and a shell script as the compiler: it makes the
-//! smallest possible code object, and refuses sources that ask for it.
+//! smallest possible code object.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Parser;
 use gfxpack_compile::Cancel;
-use gfxpack_kdb::Reader;
 use gfxpack_model::KernelKey;
 use gfxpack_pipeline::dist::{Dist, DistOptions, FinishedDist};
 use gfxpack_pipeline::error::Error;
@@ -17,7 +16,7 @@ use gfxpack_pipeline::progress::{Event, Progress};
 use gfxpack_toolchain::Search;
 use tempfile::TempDir;
 
-pub(crate) const TARGET: &str = "gfx906_60";
+const TARGET: &str = "gfx906_60";
 
 /// Needs no program except the shell. `ROOT` is the project's directory.
 ///
@@ -42,9 +41,6 @@ case " $* " in
     *" -### "*) echo " \"ROOT/llvm/bin/ld.lld\" \"-cc1as\" \"$source\" \"$out\"" >&2; exit ;;
 esac
 ROOT/llvm/bin/ld.lld -cc1as "$source" "$out"
-while read -r line; do
-    case $line in refuse) echo "$source:1:1: error: refused as it asks for" >&2; exit 1 ;; esac
-done < "$source"
 zeros='\000\000\000\000\000\000\000\000'
 head="\177ELF\002\001\001\100\003\000\000\000\000\000\000\000\003\000\340\000\001\000\000\000"
 tail="\057\005\000\000\100\000\070\000\000\000\100\000\000\000\000\000"
@@ -53,7 +49,7 @@ printf "$head$zeros$zeros$zeros$tail" > "$out"
 
 /// Ignores all events.
 #[derive(Default)]
-pub(crate) struct Silent(Cancel);
+struct Silent(Cancel);
 
 impl Progress for Silent {
     fn cancel(&self) -> &Cancel {
@@ -149,15 +145,7 @@ impl Project {
 
     /// Builds with these options.
     pub(crate) fn run(&self, options: &DistOptions) -> Result<FinishedDist, Error> {
-        self.run_with(options, &Silent::default())
-    }
-
-    /// Builds with these options, and reports to `progress`.
-    pub(crate) fn run_with(
-        &self,
-        options: &DistOptions,
-        progress: &dyn Progress,
-    ) -> Result<FinishedDist, Error> {
+        let progress = &Silent::default();
         match Dist::prepare(options, progress)? {
             Preparation::ToDo(dist) => dist.run(None, progress),
             Preparation::NothingToDo(_) => panic!("there is nothing to do"),
@@ -181,14 +169,9 @@ impl Project {
 }
 
 /// The key of a source.
-pub(crate) fn key(source: &str) -> KernelKey {
+fn key(source: &str) -> KernelKey {
     KernelKey {
         kernel_name: format!("{source}.o"),
         kernel_args: " -Wa,-defsym,N=1 -mcpu=gfx906".to_owned(),
     }
-}
-
-/// Whether the kdb has the key of a source.
-pub(crate) fn has(kdb: &Path, source: &str) -> bool {
-    Reader::open(kdb).expect("a kdb").get(&key(source)).expect("readable").is_some()
 }

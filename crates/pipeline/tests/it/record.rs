@@ -1,9 +1,11 @@
 //! The records beside a kdb.
 
+use std::os::unix::fs::symlink;
+
 use gfxpack_model::Digest;
 use gfxpack_pipeline::error::Result;
 use gfxpack_pipeline::options::parse_targets;
-use gfxpack_pipeline::{ledger, record};
+use gfxpack_pipeline::record;
 
 use crate::project::Project;
 
@@ -11,29 +13,6 @@ use crate::project::Project;
 fn recorded(project: &Project) -> Result<Option<record::KdbEntry>> {
     let content = std::fs::read(project.kdb()).unwrap();
     record::of_kdb(&project.kdb(), &Digest::of(&content).to_string())
-}
-
-#[test]
-fn the_manifest_has_the_kdb_and_what_is_missing_from_it() {
-    let project = Project::with(&[("bad.s", "refuse\n"), ("good.s", "s_endpgm\n")]);
-    project.build();
-    let manifest = project.manifest();
-    assert_eq!(manifest["complete"], false);
-    let entry = &manifest["targets"][0];
-    assert_eq!(
-        (&entry["kernels"], &entry["kdb"]["file"]),
-        (&1.into(), &"kdb/gfx906_60.kdb".into())
-    );
-    assert_eq!(entry["absent"], serde_json::json!({ "refused": 1 }));
-    let entry_of_kdb = recorded(&project).unwrap().expect("it is recorded");
-    assert_eq!(ledger::missing(&entry_of_kdb.absent), 1);
-    let lines = std::fs::read_to_string(project.path("out/kernels.jsonl")).unwrap();
-    let lines: Vec<serde_json::Value> =
-        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let [bad, good] = &lines[..] else { panic!("{lines:?}") };
-    assert_eq!((&bad["kernel_name"], &bad["absent"]), (&"bad.s.o".into(), &"refused".into()));
-    assert_eq!((&good["kernel_name"], &good["target"]), (&"good.s.o".into(), &"gfx906@60".into()));
-    assert!(good["size"].as_u64().unwrap() > 0 && good["object"].as_str().unwrap().len() == 64);
 }
 
 #[test]
@@ -66,7 +45,7 @@ fn a_damaged_record_of_an_earlier_run_is_written_anew() {
 
 #[test]
 fn targets_whose_kdbs_have_one_name_have_one_entry() {
-    let project = Project::with(&[("bad.s", "refuse\n"), ("good.s", "s_endpgm\n")]);
+    let project = Project::with(&[("good.s", "s_endpgm\n")]);
     let mut options = project.options();
     for target in ["gfx906:sramecc+@60", "gfx906@60"] {
         options.build.inputs.target = vec![parse_targets(target).unwrap()];
@@ -78,4 +57,16 @@ fn targets_whose_kdbs_have_one_name_have_one_entry() {
             (&target.into(), &"kdb/gfx906_60.kdb".into())
         );
     }
+}
+
+#[test]
+fn a_source_that_cant_be_read_is_the_fault_of_its_key_alone() {
+    let project = Project::with(&[("conv.s", "s_endpgm\n")]);
+    // It can be opened, and not be read.
+    symlink("/proc/self/mem", project.path("sources/bad.s")).expect("linked");
+    project.write_keys(["bad.s", "conv.s"].into_iter());
+    let built = project.build();
+    let all: Vec<_> = built.absences.all().map(|(_, absent)| absent).collect();
+    let [absent] = &all[..] else { panic!("{all:?}") };
+    assert_eq!((&*absent.key.kernel_name, built.missing), ("bad.s.o", 1));
 }
