@@ -19,8 +19,8 @@ use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::license;
 use gfxpack_plan::manifest::{self, Manifest};
-use gfxpack_plan::plan::TargetRequest;
-use gfxpack_plan::{Location, arguments, device_wide};
+use gfxpack_plan::plan::{TargetRequest, add_to_exact};
+use gfxpack_plan::{Location, arguments};
 
 use crate::ask::{LibraryAnswer, source_dirs};
 use crate::error::{self, Error, ErrorKind, Result};
@@ -361,7 +361,7 @@ impl InputCollector {
         }
         let format = self.inputs.library.consumer.properties().format;
         self.requests.iter_mut().for_each(|request| request.format = format);
-        device_wide::add_to_exact(&mut self.requests);
+        add_to_exact(&mut self.requests);
         self.inputs.absent.sort();
         self.warn_of_unused();
         self.inputs.coverage = self.drop_complete_targets();
