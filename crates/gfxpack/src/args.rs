@@ -14,9 +14,7 @@ use clap::{Args as ClapArgs, ColorChoice, Parser, Subcommand};
 use gfxpack_pipeline::options::{
     BuildOptions, CompilerArgs, InputOptions, MergeOptions, PackageKdbs, PackageOptions,
 };
-pub(crate) use gfxpack_pipeline::options::{
-    CacheDir, LAYOUTS, TargetList, ToolchainArgs, one_of, whole_file,
-};
+pub(crate) use gfxpack_pipeline::options::{CacheDir, LAYOUTS, ToolchainArgs, one_of, whole_file};
 use gfxpack_plan::shard::Shard;
 
 use crate::commands::{Caches, Perfdb};

@@ -16,7 +16,7 @@ use gfxpack_runtime::Environment;
 
 use super::detect;
 use super::repo::left_out;
-use crate::args::{Install, TargetList};
+use crate::args::Install;
 use crate::checked_files::CheckedFiles;
 use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::{Output, harmless, message};
@@ -25,7 +25,7 @@ use crate::output::{Output, harmless, message};
 /// there is one, else the device-wide one.
 pub(crate) fn run(args: &Install, output: &Output) -> Result {
     let mut gpus: Vec<(String, Target)> =
-        TargetList::of(&args.target).into_iter().map(|it| (it.to_string(), it)).collect();
+        args.target.concat().into_iter().map(|it| (it.to_string(), it)).collect();
     if gpus.is_empty() {
         gpus = detected(args, output)?;
     }
