@@ -1,8 +1,5 @@
 //! The command line, parsed by clap.
 
-mod asking;
-mod device_code;
-mod general;
 mod harvest;
 mod kdb;
 mod packaging;
@@ -13,27 +10,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::fail::MEANINGS;
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, ColorChoice, Parser, Subcommand};
 use gfxpack_pipeline::options::{
     BuildOptions, CompilerArgs, InputOptions, MergeOptions, PackageKdbs, PackageOptions,
 };
-pub(crate) use gfxpack_pipeline::options::{
-    CacheDir, LAYOUTS, TargetList, ToolchainArgs, one_of, whole_file,
-};
+pub(crate) use gfxpack_pipeline::options::{CacheDir, LAYOUTS, ToolchainArgs, one_of, whole_file};
 use gfxpack_plan::shard::Shard;
 
 use crate::commands::{Caches, Perfdb};
 use crate::quantity::{parse_age, parse_size};
-pub(crate) use asking::{Ask, MiopenCommand};
-pub(crate) use device_code::{Slim, parse_gpu};
-pub(crate) use general::Common;
 pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestKeys, HarvestPlans, Run, SHELLS, Sources, Tune, TuneCollect,
     TuneEnv, TunePlan,
 };
 pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, SelectObject};
-pub(crate) use packaging::{Install, Recipe, Repo, Verify};
-pub(crate) use problems::ProblemsCommand;
+pub(crate) use packaging::{Install, Recipe, Repo, Slim, Verify};
+pub(crate) use problems::{Ask, MiopenCommand, ProblemsCommand};
 pub(crate) use runtime::{Detect, Doctor, Hardware, Lookup, LookupArgs, Program, SYSFS, Which};
 
 /// Builds GPU kernel packages for ROCm from source, on machines without a GPU.
@@ -80,6 +72,33 @@ pub(crate) const VARIABLES: [(&str, &str); 12] = [
 /// What is not in the table of variables.
 pub(crate) const MORE_VARIABLES: &str =
     "`gfxpack doctor --env` lists those that count at run time.";
+
+/// Options that every command has.
+#[derive(Debug, Clone, Default, ClapArgs)]
+#[command(next_help_heading = "General")]
+pub(crate) struct Common {
+    /// Write messages for programs to FILE, as JSON lines
+    ///
+    /// They are written as they come; - is stdout, in place of the text for people.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Print only errors and warnings
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Print more; twice for diagnostics
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub(crate) verbose: u8,
+    /// Colours; with auto, on a terminal where NO_COLOR is not set
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_enum,
+        default_value_t,
+        value_name = "WHEN"
+    )]
+    pub(crate) color: ColorChoice,
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -22,28 +22,3 @@ fn an_unknown_command_is_wrong_usage() {
     let stderr = String::from_utf8(run.stderr).expect("messages are text");
     assert!(stderr.contains("'dits'") && stderr.contains("'dist'"), "{stderr}");
 }
-
-#[test]
-fn bash_completes_commands_targets_and_files() {
-    let script = gfxpack(&["completions", "bash"]).stdout;
-    let dir = env!("CARGO_TARGET_TMPDIR");
-    let file = format!("{dir}/gfxpack.bash");
-    std::fs::write(&file, script).expect("written");
-    std::fs::write(format!("{dir}/my-keys.jsonl"), "").expect("written");
-    let complete = |words: &[&str]| {
-        let (last, before) = (words[words.len() - 1], words[words.len() - 2]);
-        let list = words.join(" ");
-        let script_text = format!(
-            "source {file}; cd {dir}; COMP_WORDS=({list}); COMP_CWORD={}; \
-             _gfxpack gfxpack '{last}' '{before}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
-            words.len() - 1
-        );
-        let run = Command::new("bash").args(["-c", &script_text]).output().expect("bash starts");
-        String::from_utf8(run.stdout).expect("words are text")
-    };
-    assert!(complete(&["gfxpack", "targ"]).contains("targets"));
-    let targets = complete(&["gfxpack", "build", "--target", "gfx90"]);
-    assert!(targets.lines().any(|word| word == "gfx90a"), "{targets}");
-    assert!(!targets.contains("gfx1030"), "{targets}");
-    assert!(complete(&["gfxpack", "build", "--keys", "my-k"]).contains("my-keys.jsonl"));
-}

@@ -448,15 +448,14 @@ pub struct ListCoverage {
     pub built: usize,
 }
 
-/// The coverage of every list by a target's kdb, which has these keys. Those in `without` have no
-/// source.
-pub fn coverage<'k>(
+/// The coverage of every list by a target's kdb, which has what is not absent.
+pub(crate) fn coverage(
     answer: &MiopenAnswer,
-    without: &BTreeSet<&KernelKey>,
+    absences: &Absences,
     target: &Target,
-    built: impl Iterator<Item = &'k KernelKey>,
 ) -> Vec<ListCoverage> {
-    let built: HashSet<&KernelKey> = built.collect();
+    let without = absences.without_source();
+    let absent: HashSet<&KernelKey> = absences.of(target).iter().map(|one| &one.key).collect();
     let one = |(list, problems): &(String, BTreeSet<u32>)| {
         let wants = |key: &&AskedKey| key.wanted.keys().any(|one| problems.contains(one));
         let mut coverage = ListCoverage {
@@ -470,7 +469,7 @@ pub fn coverage<'k>(
             let has_source = !without.contains(&key.key);
             coverage.wanted += 1;
             coverage.with_source += usize::from(has_source);
-            coverage.built += usize::from(built.contains(&key.key));
+            coverage.built += usize::from(!absent.contains(&key.key));
         }
         coverage
     };

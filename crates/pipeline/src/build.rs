@@ -9,8 +9,8 @@ use gfxpack_compile::{
 };
 use gfxpack_kdb::Blob;
 use gfxpack_model::digest::Hasher;
-use gfxpack_model::{Digest, JobId, KdbId, KernelKey, Target};
-use gfxpack_plan::plan;
+use gfxpack_model::{Digest, JobId, KdbId, KernelFileFormat, KernelKey, Target};
+use gfxpack_plan::plan::{self, KdbPlan};
 use gfxpack_plan::shard::Shard;
 use gfxpack_process::Timestamp;
 
@@ -18,28 +18,19 @@ use crate::error::{self, Error, ErrorKind, Result};
 use crate::failure_log::FailureFiles;
 use crate::failures;
 use crate::kdb_inputs::KdbInputs;
-use crate::kernel_files::{self, FormatOperations, Rows};
-use crate::ledger::{AbsentCounts, Ledger, Reason};
+use crate::kernel_files;
+use crate::ledger::{self, AbsentCounts, Ledger, Reason};
 use crate::options::{BuildOptions, Via, processes};
 use crate::outputs::{OutputDigest, Outputs};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::remote;
 use crate::report::{self, BuildFacts};
+use crate::text::counted;
 
 /// How often objects that are damaged are compiled again before the build gives
 /// up.
 pub(crate) const REPAIRS: u32 = 2;
-
-/// The result of a build.
-pub(crate) struct BuiltKdbs<'a> {
-    /// The kdbs, in the plan's order.
-    pub(crate) kdbs: Vec<MadeKdb>,
-    /// How the jobs ended.
-    pub(crate) summary: Summary,
-    /// Every wanted kernel.
-    pub(crate) ledger: Ledger<'a>,
-}
 
 /// One kdb.
 pub struct MadeKdb {
@@ -55,9 +46,31 @@ pub struct MadeKdb {
     pub inputs: KdbInputs,
 }
 
+/// The error for kernels that could not be compiled or found, although none may
+/// be missing. `reasons` says where to find the reasons. `packages` says that
+/// packages were to be made; none were.
+pub(crate) fn incomplete(kdbs: &[MadeKdb], reasons: &str, packages: bool) -> Error {
+    let kernels: u64 = kdbs.iter().map(|kdb| kdb.kernels).sum();
+    let failed: u64 = kdbs.iter().map(|kdb| ledger::missing(&kdb.absent)).sum();
+    let hint = match packages {
+        _ if kernels == 0 => reasons.to_owned(),
+        true => format!("{reasons}; --allow-partial makes packages without these kernels"),
+        false => {
+            format!(
+                "{reasons}; the other kernels are in the kdbs; with --allow-partial the exit code \
+                 is 0"
+            )
+        }
+    };
+    let no_package = if packages { "; no package was made" } else { "" };
+    let total = counted(kernels + failed, "kernel");
+    let message = format!("failed to build {failed} of {total}{no_package}");
+    Error::new(ErrorKind::Incomplete, message, hint)
+}
+
 /// Compiles what the cache lacks, and writes and verifies every kdb below the
-/// output directory. Kernels that failed are reported to `progress` and listed as
-/// missing; all others are in the kdbs.
+/// output directory, in the plan's order. Kernels that failed are reported to `progress`, and are
+/// missing in the ledger; all others are in the kdbs.
 ///
 /// # Errors
 /// If the build as a whole fails; a job that fails is not an error.
@@ -65,11 +78,11 @@ pub(crate) fn build<'a>(
     prepared: &'a Prepared,
     options: &BuildOptions,
     executor: ExecutorOptions,
+    outputs: &Outputs<'_>,
     progress: &dyn Progress,
-) -> Result<BuiltKdbs<'a>> {
+) -> Result<(Vec<MadeKdb>, Summary, Ledger<'a>)> {
     reported(prepared, options, None, progress, |facts| {
-        let outputs = prepared.cache.outputs(&options.out)?;
-        compile_and_assemble(prepared, options, executor, &outputs, progress, facts)
+        compile_and_assemble(prepared, options, executor, outputs, progress, facts)
     })
 }
 
@@ -120,7 +133,7 @@ fn compile_and_assemble<'a>(
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
     facts: &mut BuildFacts,
-) -> Result<BuiltKdbs<'a>> {
+) -> Result<(Vec<MadeKdb>, Summary, Ledger<'a>)> {
     let plan = &prepared.plan;
     let mut runs = Runs { prepared, options: executor, progress, facts, failed: HashMap::new() };
     let mut summary = runs.run_all()?;
@@ -153,7 +166,7 @@ fn compile_and_assemble<'a>(
                 store.drop_damaged(&keys.collect::<Vec<Digest>>());
                 summary = runs.run_all()?;
             }
-            made => break BuiltKdbs { kdbs: made?, summary, ledger },
+            made => break (made?, summary, ledger),
         }
     })
 }
@@ -219,13 +232,11 @@ pub(crate) struct KdbAssembly<'a> {
 impl KdbAssembly<'_> {
     /// Writes and verifies every kdb that is not up to date.
     pub(crate) fn run(&self) -> Result<Vec<MadeKdb>> {
-        let files = kernel_files::of_library(&self.prepared.inputs.library);
-        let ids = (0..self.prepared.plan.kdbs.len()).map(KdbId);
-        ids.map(|id| self.make(&*files, id)).collect()
+        (0..self.prepared.plan.kdbs.len()).map(|id| self.make(KdbId(id))).collect()
     }
 
     /// Writes one kdb, unless it is up to date.
-    fn make(&self, files: &dyn FormatOperations, id: KdbId) -> Result<MadeKdb> {
+    fn make(&self, id: KdbId) -> Result<MadeKdb> {
         let Self { prepared, outputs, progress, .. } = *self;
         let plan = &prepared.plan;
         let kdb = &plan[id];
@@ -234,16 +245,16 @@ impl KdbAssembly<'_> {
         let path = dir.join(kdb.file_name());
         let is_made = |row: &&plan::Row| self.ledger.known[row.job.0].is_some();
         let rows: Vec<_> = kdb.rows.iter().filter(is_made).collect();
-        let output = self.output_digest(files, id);
+        let output = self.output_digest(id);
         let kernels = if outputs.unchanged(&output).is_some() {
             let rows = rows.len() as u64;
             let (total, unchanged) = (rows, true);
             progress.event(Event::KdbProgress { plan, kdb: id, rows, total, unchanged });
             rows
         } else {
-            let kernels = self.write(files, id, &path, &rows)?;
-            let file = outputs.records().described(&path).map_err(error::io("read", &path))?;
-            outputs.records().note_verified(&file, &kdb.target, kernels);
+            let kernels = self.write(id, &path, &rows)?;
+            let file = outputs.records.described(&path).map_err(error::io("read", &path))?;
+            outputs.records.note_verified(&file, &kdb.target, kernels);
             outputs.remember(&output, &file);
             kernels
         };
@@ -253,15 +264,9 @@ impl KdbAssembly<'_> {
     }
 
     /// Writes and verifies a kdb with these rows, and returns their number.
-    fn write(
-        &self,
-        files: &dyn FormatOperations,
-        id: KdbId,
-        path: &Path,
-        rows: &[&plan::Row],
-    ) -> Result<u64> {
+    fn write(&self, id: KdbId, path: &Path, rows: &[&plan::Row]) -> Result<u64> {
         let Self { prepared: Prepared { plan, .. }, progress, .. } = *self;
-        let target = &plan[id].target;
+        let KdbPlan { target, format, .. } = &plan[id];
         let size = |row: &plan::Row| self.ledger.known[row.job.0].map_or(0, |(_, size)| size);
         let keys: Vec<(&KernelKey, u64)> = rows.iter().map(|row| (&*row.key, size(row))).collect();
         let report = |rows, total| {
@@ -274,28 +279,23 @@ impl KdbAssembly<'_> {
             }
             (self.read)(rows[position].job)
         };
-        let contents = Rows {
-            target,
-            keys: &keys,
-            blob: self.blob,
-            miopen_version: self.prepared.inputs.library.miopen_version(),
-            object: &object,
-            progress: &report,
-        };
-        let kernels = files.write(path, &contents)?;
+        let library = &self.prepared.inputs.library;
+        let kernels =
+            kernel_files::write(path, target, library, self.blob, &keys, &object, &report)?;
         if progress.cancel().is_cancelled() {
             return Err(interrupted());
         }
-        verify(files, path, target)?;
+        verify(*format, path, target)?;
         Ok(kernels)
     }
 
     /// The digest of everything that determines a kdb's bytes.
-    fn output_digest(&self, files: &dyn FormatOperations, kdb: KdbId) -> OutputDigest {
+    fn output_digest(&self, kdb: KdbId) -> OutputDigest {
         let plan = &self.prepared.plan;
         let name = format!("kdb {}", plan[kdb].file_name());
-        let version = self.prepared.inputs.library.miopen_version().to_string();
-        let form = files.identity(self.blob);
+        let library = &self.prepared.inputs.library;
+        let version = library.miopen_version().to_string();
+        let form = kernel_files::identity(library, self.blob);
         // A job's digest does not cover the system's headers, so the objects
         // count too.
         let rows = &plan[kdb].rows;
@@ -314,8 +314,8 @@ impl KdbAssembly<'_> {
 
 /// Reads the kdb back. A finding is a defect of gfxpack or of the disk. Such a
 /// kdb is removed, so that nobody takes it for a verified one.
-fn verify(files: &dyn FormatOperations, path: &Path, target: &Target) -> Result<()> {
-    let verified = kernel_files::verified(files, path, target);
+fn verify(format: KernelFileFormat, path: &Path, target: &Target) -> Result<()> {
+    let verified = kernel_files::verified(format, path, target);
     if verified.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unsound) {
         std::fs::remove_file(path).map_err(error::io("remove", path))?;
     }
@@ -327,7 +327,6 @@ mod tests {
     use gfxpack_kdb::{Row, WriteOptions};
 
     use super::*;
-    use crate::kernel_library::KernelLibrary;
 
     #[test]
     fn a_kdb_that_does_not_pass_verification_does_not_stay() {
@@ -338,8 +337,8 @@ mod tests {
             let row = Row { key: &key, size: object.len() as u64 };
             let object = |_| Ok::<_, std::io::Error>(object.to_vec());
             gfxpack_kdb::write(&path, &[row], &WriteOptions::default(), object).unwrap();
-            let files = kernel_files::of_library(&KernelLibrary::default());
-            verify(&*files, &path, &"gfx906_60".parse().unwrap()).map_err(|error| error.to_string())
+            let target = "gfx906_60".parse().unwrap();
+            verify(KernelFileFormat::Kdb, &path, &target).map_err(|error| error.to_string())
         };
         assert!(write(b"no code object").unwrap_err().contains("gfx906_60.kdb"));
         assert!(!path.exists());

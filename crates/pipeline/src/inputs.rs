@@ -19,8 +19,8 @@ use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_plan::license;
 use gfxpack_plan::manifest::{self, Manifest};
-use gfxpack_plan::plan::TargetRequest;
-use gfxpack_plan::{Location, arguments, device_wide};
+use gfxpack_plan::plan::{TargetRequest, add_to_exact};
+use gfxpack_plan::{Location, arguments};
 
 use crate::ask::{LibraryAnswer, source_dirs};
 use crate::error::{self, Error, ErrorKind, Result};
@@ -31,7 +31,7 @@ use crate::options::{InputOptions, PrepareOptions};
 use crate::source_tree;
 use crate::text::{counted, if_any, joined};
 use crate::text_file::read_text;
-use collector::{Excluded, InputCollector};
+use collector::InputCollector;
 
 pub use collector::Inputs;
 
@@ -173,10 +173,8 @@ impl InputCollector {
                 },
                 ..Inputs::default()
             },
-            excluded: Excluded {
-                present: ExistingKeys::read(&inputs.missing_from)?,
-                skip_list: SkipList::read(&inputs.skip_refused)?,
-            },
+            present: ExistingKeys::read(&inputs.missing_from)?,
+            skip_list: SkipList::read(&inputs.skip_refused)?,
             ..Self::default()
         })
     }
@@ -315,7 +313,7 @@ impl InputCollector {
     /// Removes the targets whose keys are all in existing kdbs. Returns how many keys of each target
     /// those kdbs have and lack.
     fn drop_complete_targets(&mut self) -> Vec<ExistingCount> {
-        if self.excluded.present.is_empty() {
+        if self.present.is_empty() {
             return Vec::new();
         }
         let mut coverage = Vec::new();
@@ -334,7 +332,7 @@ impl InputCollector {
     /// another release.
     fn warn_of_unused(&mut self) {
         let unused = |request: &TargetRequest| {
-            let listed = self.excluded.skip_list.of(&request.target).len();
+            let listed = self.skip_list.of(&request.target).len();
             let counts = self.inputs.absent.counts(&request.target);
             listed - counts.get(&Reason::Skipped).map_or(0, |count| *count as usize)
         };
@@ -363,7 +361,7 @@ impl InputCollector {
         }
         let format = self.inputs.library.consumer.properties().format;
         self.requests.iter_mut().for_each(|request| request.format = format);
-        device_wide::add_to_exact(&mut self.requests);
+        add_to_exact(&mut self.requests);
         self.inputs.absent.sort();
         self.warn_of_unused();
         self.inputs.coverage = self.drop_complete_targets();

@@ -131,8 +131,7 @@ fn is_of_kernels(about: &PackageDescription) -> bool {
 /// The findings of a file of kernels, and how many kernels it has.
 fn kernels(format: KernelFileFormat, path: &Path) -> Result<Inspected> {
     let target = format.target_of(path).map_err(|_| kernel_files::unnamed(path, &[format]))?;
-    let files = kernel_files::of_format(format);
-    let verified = files.verify(path, target.as_ref())?;
+    let verified = kernel_files::verify(format, path, target.as_ref())?;
     let findings = with_rest(verified.findings, verified.total_findings);
     Ok(Inspected { findings, entries: verified.rows })
 }

@@ -11,7 +11,7 @@ use gfxpack_process::temporary_dir;
 use crate::ask::{self, ask_options, show_progress};
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_files;
-use crate::options::{CacheOptions, InputOptions, LibraryOptions, ProblemOptions, TargetList};
+use crate::options::{CacheOptions, InputOptions, LibraryOptions, ProblemOptions};
 use crate::progress::Progress;
 use crate::stock_library;
 use crate::text::joined;
@@ -52,7 +52,7 @@ pub fn check_kdbs(
             "give what programs compute, as --problems FILE",
         ));
     }
-    let mut targets: BTreeSet<Target> = TargetList::of(&inputs.target).into_iter().collect();
+    let mut targets: BTreeSet<Target> = inputs.target.concat().into_iter().collect();
     if targets.is_empty() {
         let target = |file: &PathBuf| Ok(kernel_files::format_and_target(file)?.1);
         targets = files.iter().map(target).collect::<Result<_>>()?;

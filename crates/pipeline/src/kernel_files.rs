@@ -1,36 +1,16 @@
-//! The files in which libraries look kernels up, in any format.
-
-mod kdb;
-mod rocfft;
+//! The files in which libraries look kernels up, in any format: [`KernelFileFormat`] knows their
+//! names, [`gfxpack_plan::consumer::ConsumerProperties`] where they are installed.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use gfxpack_kdb::{Blob, MiopenVersion};
+use gfxpack_kdb::{Blob, Conflict, CopyOptions, ReadError, Row, VerifyOptions, WriteOptions};
 use gfxpack_model::{KernelFileFormat, KernelKey, Target};
+use gfxpack_rocfft::CacheKey;
 
-use crate::error::{self, Error, Result};
+use crate::error::{self, Error, Result, in_full};
 use crate::kernel_library::KernelLibrary;
-use crate::rocfft::RocfftFacts;
-
-/// The operations for files in which these kernels are looked up.
-pub(crate) fn of_library(library: &KernelLibrary) -> Box<dyn FormatOperations> {
-    operations(library.consumer.properties().format, library.rocfft.as_ref())
-}
-
-/// The operations for existing files, whichever library they were made for. They
-/// may merge, verify and list files, but not write them: the keys of a rocFFT
-/// cache need the facts of a library, which are not known here.
-pub(crate) fn of_format(format: KernelFileFormat) -> Box<dyn FormatOperations> {
-    operations(format, None)
-}
-
-fn operations(format: KernelFileFormat, rocfft: Option<&RocfftFacts>) -> Box<dyn FormatOperations> {
-    match format {
-        KernelFileFormat::Kdb => Box::new(kdb::Kdb),
-        KernelFileFormat::RocfftCache => Box::new(rocfft::RocfftCache(rocfft.cloned())),
-    }
-}
+use crate::rocfft::{RocfftFacts, kernel_name, source_name};
 
 /// The format of a file with kernels, and the target, both from its name.
 ///
@@ -65,55 +45,112 @@ pub(crate) fn unnamed(path: &Path, formats: &[KernelFileFormat]) -> Error {
     )
 }
 
-/// Operations on files of one format. [`gfxpack_model::KernelFileFormat`] knows
-/// their names, [`gfxpack_plan::consumer::ConsumerProperties`] where they are
-/// installed.
-///
-/// The parameters are those of kdbs, the first format. A format with other keys
-/// derives them from the [`KernelKey`]. It may ignore how objects are stored.
-pub(crate) trait FormatOperations: Sync {
-    /// Writes a file with these rows atomically, and returns their number.
-    /// Not for operations of [`of_format`], which are for reading.
-    ///
-    /// # Errors
-    /// If an object can't be read or the file can't be written.
-    fn write(&self, path: &Path, rows: &Rows<'_>) -> Result<u64>;
-
-    /// Writes the rows of several files into one.
-    ///
-    /// # Errors
-    /// If they can't be read, or the file can't be written.
-    fn merge(&self, files: &[PathBuf], out: &Path) -> Result<()>;
-
-    /// Reads a file back and returns what is wrong with it.
-    ///
-    /// # Errors
-    /// If the file can't be read at all.
-    fn verify(&self, path: &Path, target: Option<&Target>) -> Result<Verified>;
-
-    /// The names of the sources of a file without findings.
-    ///
-    /// # Errors
-    /// If the file can't be read.
-    fn source_names(&self, path: &Path) -> Result<BTreeSet<String>>;
-
-    /// What determines the bytes of a file besides keys and objects.
-    fn identity(&self, blob: Blob) -> String;
+/// The key of a kernel in a rocFFT's cache.
+fn cache_key(facts: &RocfftFacts, key: &KernelKey, target: &Target) -> CacheKey {
+    let mut generator_sum = [0; 32];
+    generator_sum.copy_from_slice(facts.generator_sum.as_ref());
+    CacheKey {
+        kernel_name: kernel_name(key).to_owned(),
+        arch: target.id().processor().to_owned(),
+        hip_version: facts.hip_version,
+        generator_sum,
+    }
 }
 
-/// The rows of a new file, in canonical order.
-pub(crate) struct Rows<'a> {
-    pub(crate) target: &'a Target,
-    /// Each key with the size of its object, if known.
-    pub(crate) keys: &'a [(&'a KernelKey, u64)],
-    pub(crate) blob: Blob,
-    /// The MIOpen that looks for them.
-    pub(crate) miopen_version: MiopenVersion,
-    /// Returns the object of a row.
-    pub(crate) object: &'a (dyn Fn(usize) -> Result<Vec<u8>> + Sync),
-    /// Called with the number of rows written and of all rows; the last call has
-    /// all.
-    pub(crate) progress: &'a (dyn Fn(u64, u64) + Sync),
+/// Writes a file of the library's format atomically, with these keys and the sizes of their
+/// objects, if known, and returns their number. `object` returns the object of a row; `progress`
+/// gets the numbers of rows written and of all rows, which are equal in its last call.
+///
+/// # Errors
+/// If an object can't be read or the file can't be written.
+pub(crate) fn write(
+    path: &Path,
+    target: &Target,
+    library: &KernelLibrary,
+    blob: Blob,
+    keys: &[(&KernelKey, u64)],
+    object: &(dyn Fn(usize) -> Result<Vec<u8>> + Sync),
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<u64> {
+    if library.consumer.properties().format == KernelFileFormat::Kdb {
+        let mut order: Vec<usize> = (0..keys.len()).collect();
+        order.sort_by_key(|row| keys[*row].0);
+        let sized = order.iter().map(|&row| Row { key: keys[row].0, size: keys[row].1 });
+        let sized: Vec<Row<'_>> = sized.collect();
+        let mut options = WriteOptions::default();
+        options.progress = Some(progress);
+        options.blob = blob;
+        options.miopen_version = library.miopen_version();
+        let object = |position: usize| object(order[position]);
+        return Ok(gfxpack_kdb::write(path, &sized, &options, object)?.rows);
+    }
+    let facts = library.rocfft.as_ref().ok_or_else(|| {
+        error::usage(
+            "failed to tell which rocFFT looks these kernels up",
+            "make the plan again, with --plans",
+        )
+    })?;
+    // Keys of sources sort differently from names.
+    let mut order: Vec<(CacheKey, usize)> =
+        keys.iter().map(|(key, _)| cache_key(facts, key, target)).zip(0..).collect();
+    order.sort();
+    let keys: Vec<CacheKey> = order.iter().map(|(key, _)| key.clone()).collect();
+    let object = |position: usize| {
+        let object = object(order[position].1)?;
+        progress(position as u64 + 1, keys.len() as u64);
+        Ok(object)
+    };
+    gfxpack_rocfft::write(path, &keys, object)?;
+    Ok(keys.len() as u64)
+}
+
+/// What determines the bytes of a file besides keys and objects. rocFFT's caches have objects
+/// uncompressed, whatever is said of kdbs.
+pub(crate) fn identity(library: &KernelLibrary, blob: Blob) -> String {
+    match library.consumer.properties().format {
+        KernelFileFormat::Kdb => format!("{blob:?}"),
+        KernelFileFormat::RocfftCache => {
+            let facts = library.rocfft.as_ref();
+            format!("{:?}", facts.map(|facts| (facts.hip_version, facts.generator_sum)))
+        }
+    }
+}
+
+/// Writes the rows of several files into one.
+///
+/// # Errors
+/// If they can't be read, or the file can't be written.
+pub(crate) fn merge(format: KernelFileFormat, files: &[PathBuf], out: &Path) -> Result<()> {
+    match format {
+        KernelFileFormat::Kdb => {
+            gfxpack_kdb::merge(files, out, Conflict::Error, &CopyOptions::default())?;
+            Ok(())
+        }
+        KernelFileFormat::RocfftCache => {
+            gfxpack_rocfft::merge(files, out).map_err(|error| error::unsound(in_full(&error)))
+        }
+    }
+}
+
+/// The names of the sources of a file without findings.
+///
+/// # Errors
+/// If the file can't be read.
+pub(crate) fn source_names(format: KernelFileFormat, path: &Path) -> Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    match format {
+        KernelFileFormat::Kdb => gfxpack_kdb::Reader::open(path)?.for_each_key(|key| {
+            names.extend(key.source_name().map(str::to_owned));
+            Ok::<(), ReadError>(())
+        })?,
+        KernelFileFormat::RocfftCache => {
+            gfxpack_rocfft::Reader::open(path)?.for_each_key(|key| {
+                names.insert(source_name(&key.kernel_name));
+                Ok(())
+            })?;
+        }
+    }
+    Ok(names)
 }
 
 /// The result of verifying a file.
@@ -126,12 +163,38 @@ pub(crate) struct Verified {
     pub(crate) total_findings: u64,
 }
 
+/// Reads a file back and returns what is wrong with it.
+///
+/// # Errors
+/// If the file can't be read at all.
+pub(crate) fn verify(
+    format: KernelFileFormat,
+    path: &Path,
+    target: Option<&Target>,
+) -> Result<Verified> {
+    match format {
+        KernelFileFormat::Kdb => {
+            let report = gfxpack_kdb::verify(path, target, &VerifyOptions::default())?;
+            let findings = report.findings.iter().map(ToString::to_string).collect();
+            let total_findings = report.total_findings();
+            Ok(Verified { rows: report.rows, findings, total_findings })
+        }
+        KernelFileFormat::RocfftCache => {
+            let arch = target.map(|target| target.id().processor());
+            let report = gfxpack_rocfft::verify(path, arch)?;
+            let findings = report.findings.iter().map(ToString::to_string).collect();
+            let total_findings = report.total_findings;
+            Ok(Verified { rows: report.rows, findings, total_findings })
+        }
+    }
+}
+
 /// Verifies a file, and returns its number of rows.
 ///
 /// # Errors
 /// If the file can't be read, or something is wrong with it.
-pub(crate) fn verified(files: &dyn FormatOperations, path: &Path, target: &Target) -> Result<u64> {
-    let verified = files.verify(path, Some(target))?;
+pub(crate) fn verified(format: KernelFileFormat, path: &Path, target: &Target) -> Result<u64> {
+    let verified = verify(format, path, Some(target))?;
     match verified.findings.first() {
         Some(finding) => Err(error::unsound(format!("`{}`: {finding}", path.display()))),
         None => Ok(verified.rows),

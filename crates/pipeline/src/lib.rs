@@ -31,7 +31,6 @@ mod packages;
 pub mod plan_state;
 pub mod prepare;
 pub mod progress;
-mod rayon_workers;
 pub mod record;
 pub mod remote;
 pub mod report;

@@ -24,8 +24,8 @@ pub(crate) struct Outputs<'a> {
     /// The directory, absolute and without links.
     out: PathBuf,
     /// The directory as the user wrote it.
-    given: PathBuf,
-    records: FileRecords<'a>,
+    pub(crate) given: PathBuf,
+    pub(crate) records: FileRecords<'a>,
 }
 
 /// The records below the cache, and the digests of files.
@@ -36,7 +36,7 @@ pub(crate) struct FileRecords<'a> {
     program: Option<Vec<u8>>,
     /// Whether records of earlier runs are ignored.
     anew: bool,
-    digests: &'a FileDigests,
+    pub(crate) digests: &'a FileDigests,
 }
 
 /// A digest of all that determines an output's bytes.
@@ -60,16 +60,6 @@ impl<'a> Outputs<'a> {
     /// The records of the files in `out`, which must exist.
     pub(crate) fn in_dir(out: &Path, records: FileRecords<'a>) -> std::io::Result<Self> {
         Ok(Self { out: std::fs::canonicalize(out)?, given: out.to_owned(), records })
-    }
-
-    /// The directory as the user wrote it.
-    pub(crate) fn dir(&self) -> &Path {
-        &self.given
-    }
-
-    /// The records, which are not bound to a directory.
-    pub(crate) fn records(&self) -> &FileRecords<'a> {
-        &self.records
     }
 
     /// The digest of the output `name`. `fields` are everything that determines
@@ -139,11 +129,6 @@ impl<'a> FileRecords<'a> {
         let sha256 = self.digests.digest_of_output(path)?.to_string();
         let file_name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         Ok(Written { path: path.to_owned(), file_name, size, sha256 })
-    }
-
-    /// Stores the digests of files that will not change any more.
-    pub(crate) fn save(&self) {
-        self.digests.save();
     }
 
     /// The number of rows of a kdb, if its content was verified for the target.

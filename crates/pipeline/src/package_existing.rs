@@ -4,13 +4,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use gfxpack_model::Target;
+use gfxpack_model::{KernelFileFormat, Target};
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_process::temporary_dir;
 
 use crate::build::MadeKdb;
 use crate::error::{self, Error, ErrorKind, Result};
-use crate::kernel_files::{self, FormatOperations};
+use crate::kernel_files;
 use crate::kernel_library::KernelLibrary;
 use crate::options::{CacheOptions, PackageKdbs};
 use crate::outputs::{FileRecords, Outputs};
@@ -41,7 +41,6 @@ impl PackageKdbs {
         let mut all = KernelLibrary::default();
         for path in &self.kdbs {
             let (format, target) = kernel_files::format_and_target(path)?;
-            let files = kernel_files::of_format(format);
             if let Some(other) = by_target.insert(target.clone(), path) {
                 return Err(error::usage(
                     format!(
@@ -52,10 +51,10 @@ impl PackageKdbs {
                     "package them in two runs with different --out",
                 ));
             }
-            let kdb = self.checked(path, target, &*files, &records)?;
+            let kdb = self.checked(path, target, format, &records)?;
             let mut library = kdb.inputs.library();
             if library.licenses.is_empty() {
-                let names = files.source_names(path)?;
+                let names = kernel_files::source_names(format, path)?;
                 library.licenses = names.into_iter().map(|name| (name, BTreeSet::new())).collect();
             }
             let release = packages::release(&options, &library)?;
@@ -80,8 +79,7 @@ impl PackageKdbs {
         let outputs = Outputs::in_dir(&self.out, records).map_err(error::io("find", &self.out))?;
         let settings = PackageSettings { options: options.into_owned(), shipped };
         let made = settings.write(&kdbs, &releases, &[], signer, &outputs, progress)?;
-        let recorded = record::Recorded { kdbs: &kdbs, packages: &made, ledger: None };
-        record::write(&recorded, signer, &outputs, progress)?;
+        record::write(&kdbs, &made, None, signer, &outputs, progress)?;
         Ok(made)
     }
 
@@ -90,13 +88,13 @@ impl PackageKdbs {
         &self,
         path: &Path,
         target: Target,
-        files: &dyn FormatOperations,
+        format: KernelFileFormat,
         records: &FileRecords<'_>,
     ) -> Result<MadeKdb> {
         let before = records.described(path).ok();
         let rows = match before.and_then(|file| records.verified_rows(&file, &target)) {
             Some(rows) => rows,
-            None => kernel_files::verified(files, path, &target)?,
+            None => kernel_files::verified(format, path, &target)?,
         };
         let file = records.described(path).map_err(error::io("read", path))?;
         records.note_verified(&file, &target, rows);

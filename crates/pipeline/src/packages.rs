@@ -1,20 +1,20 @@
 //! Which packages are made from kdbs, and what they share.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use gfxpack_model::package::PackageSpec;
 use gfxpack_model::{InstallLayout, Target};
 use gfxpack_package::Format;
 use gfxpack_package::signing::Signer;
 use gfxpack_plan::consumer::Consumer;
-use gfxpack_plan::kernel_package::{self, Family, KdbToPackage, Release, SourceLicense};
+use gfxpack_plan::kernel_package::{self, KdbToPackage, Release, SourceLicense};
 use gfxpack_process::{ScratchDir, temporary_dir};
 
 use crate::build::MadeKdb;
 use crate::error::{self, Result};
+use crate::kdb_inputs::KdbInputs;
 use crate::kernel_library::KernelLibrary;
-use crate::ledger::{self, Reason};
+use crate::ledger::{self, AbsentCounts, Reason};
 use crate::options::PackageOptions;
 use crate::outputs::Outputs;
 use crate::progress::Progress;
@@ -269,30 +269,26 @@ impl PackageSettings {
     ) -> Result<MadePackages> {
         let kdbs: Vec<(&MadeKdb, &Release)> = kdbs.iter().zip(releases).collect();
         hidden_kdbs::warn(&kdbs, known, progress);
-        let to_write = to_write(&kdbs, &self.shipped, &self.options)?;
-        let made =
-            write_packages::write(&to_write.packages, &self.options, signer, outputs, progress)?;
-        Ok(MadePackages { _merged_files: to_write.merged_files, ..made })
+        let is_merged = kdbs.iter().any(|(_, release)| release.shares_file);
+        let is_merged = is_merged && !self.options.meta.is_empty();
+        let _merged_files = is_merged.then(temporary_dir).transpose()?;
+        let merged = _merged_files.as_ref().map(ScratchDir::path);
+        let packages = to_write(&kdbs, &self.shipped, &self.options, merged)?;
+        let made = write_packages::write(&packages, &self.options, signer, outputs, progress)?;
+        Ok(MadePackages { _merged_files, ..made })
     }
-}
-
-/// Packages, and the files in them that exist only until they and their bills are written.
-pub(crate) struct PackagesToWrite<'a> {
-    pub(crate) packages: Vec<PackageToWrite<'a>>,
-    /// The directory with files that were merged for families' packages.
-    merged_files: Option<ScratchDir>,
 }
 
 /// The packages for these kdbs, with the databases to ship. Each kdb gets one,
 /// and, if the layout has ROCm's version in it, another without it. Families get
-/// theirs too.
-pub(crate) fn to_write<'a>(
+/// theirs too; files that are merged for these go into the directory `merged`, if there is one.
+fn to_write<'a>(
     kdbs: &[(&'a MadeKdb, &Release)],
     shipped: &ShippedDatabases,
     options: &PackageOptions,
-) -> Result<PackagesToWrite<'a>> {
+    merged: Option<&Path>,
+) -> Result<Vec<PackageToWrite<'a>>> {
     let mut packages = Vec::new();
-    let mut merged_files = None;
     for (kdb, release) in kdbs {
         let contents = KdbToPackage {
             target: kdb.target.clone(),
@@ -315,29 +311,30 @@ pub(crate) fn to_write<'a>(
         }
     }
     let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
-    if let Some((_, release)) = kdbs.first() {
-        let is_merged = release.shares_file && !options.meta.is_empty();
-        merged_files = is_merged.then(temporary_dir).transpose()?;
-        let operations = kernel_files::of_format(release.consumer.properties().format);
-        let merge = |family: &Family| -> Result<PathBuf> {
-            let Some(dir) = &merged_files else { return Ok(PathBuf::new()) };
+    for family in options.meta.iter().collect::<BTreeSet<_>>() {
+        let Some((_, release)) = kdbs.first() else { break };
+        let spec = if release.shares_file {
             let members = kdbs.iter().map(|(kdb, _)| *kdb).filter(|kdb| family.has(&kdb.target));
             let files: Vec<PathBuf> = members.map(|kdb| kdb.path.clone()).collect();
-            let path = dir.path().join(family.to_string());
-            operations.merge(&files, &path)?;
-            Ok(path)
+            let path = merged.unwrap_or(Path::new("")).join(family.to_string());
+            if merged.is_some() && !files.is_empty() {
+                kernel_files::merge(release.consumer.properties().format, &files, &path)?;
+            }
+            kernel_package::merged(release, family, &targets, &path)
+        } else {
+            kernel_package::family(release, family, &targets)
         };
-        let specs = families(release, &targets, options, &merge)?;
-        packages.extend(specs.into_iter().map(|spec| PackageToWrite::new(spec, None)));
+        let spec = spec.ok_or_else(|| {
+            error::usage(
+                format!("failed to make a package of the family `{family}`: no target is of it"),
+                format!("the targets are {}", joined(&targets)),
+            )
+        })?;
+        packages.push(PackageToWrite::new(spec, None));
     }
-    distinct(packages.iter().map(|package| &package.spec))?;
-    Ok(PackagesToWrite { packages, merged_files })
-}
-
-/// Rejects two packages with the same name: one would overwrite the other.
-fn distinct<'a>(specs: impl Iterator<Item = &'a PackageSpec>) -> Result<()> {
+    // One would overwrite the other.
     let mut names = BTreeSet::new();
-    for spec in specs {
+    for PackageToWrite { spec, .. } in &packages {
         if !names.insert(spec.name.as_str()) {
             return Err(error::usage(
                 format!("failed to name the packages: two would be `{}`", spec.name),
@@ -346,7 +343,8 @@ fn distinct<'a>(specs: impl Iterator<Item = &'a PackageSpec>) -> Result<()> {
             ));
         }
     }
-    Ok(())
+    drop(names);
+    Ok(packages)
 }
 
 fn with_own_licenses(release: &Release, kdb: &MadeKdb) -> Release {
@@ -358,29 +356,6 @@ fn with_own_licenses(release: &Release, kdb: &MadeKdb) -> Release {
     release
 }
 
-fn families(
-    release: &Release,
-    targets: &[Target],
-    options: &PackageOptions,
-    merge: &dyn Fn(&Family) -> Result<PathBuf>,
-) -> Result<Vec<PackageSpec>> {
-    let families: BTreeSet<_> = options.meta.iter().collect();
-    let spec = |family| {
-        let spec = if release.shares_file {
-            kernel_package::merged(release, family, targets, &merge(family)?)
-        } else {
-            kernel_package::family(release, family, targets)
-        };
-        spec.ok_or_else(|| {
-            error::usage(
-                format!("failed to make a package of the family `{family}`: no target is of it"),
-                format!("the targets are {}", joined(targets)),
-            )
-        })
-    };
-    families.into_iter().map(spec).collect()
-}
-
 /// Checks that packages for these targets can be written, so that wrong names or
 /// versions are reported before hours of compiling.
 pub(crate) fn check(release: &Release, targets: &[Target], options: &PackageOptions) -> Result<()> {
@@ -390,21 +365,15 @@ pub(crate) fn check(release: &Release, targets: &[Target], options: &PackageOpti
             "choose other formats with --format",
         ));
     }
-    let mut specs = families(release, targets, options, &|_| Ok(PathBuf::new()))?;
-    let mut wheel_specs = Vec::new();
-    for target in targets {
-        specs.extend(kernel_package::unversioned(release, target));
-        let contents = KdbToPackage {
-            target: target.clone(),
-            kdb: PathBuf::new(),
-            kernels: 0,
-            missing: 0,
-            compiler: String::new(),
-            tuning: Vec::new(),
-        };
-        specs.push(kernel_package::spec(release, &contents));
-        wheel_specs.extend(kernel_package::wheel_spec(release, &contents));
-    }
-    distinct(specs.iter())?;
-    write_packages::check(&specs, &wheel_specs, options)
+    let unbuilt = |target: &Target| MadeKdb {
+        target: target.clone(),
+        path: PathBuf::new(),
+        kernels: 0,
+        absent: AbsentCounts::new(),
+        inputs: KdbInputs::default(),
+    };
+    let kdbs: Vec<MadeKdb> = targets.iter().map(unbuilt).collect();
+    let kdbs: Vec<_> = kdbs.iter().map(|kdb| (kdb, release)).collect();
+    let packages = to_write(&kdbs, &ShippedDatabases::default(), options, None)?;
+    write_packages::check(&packages, options)
 }

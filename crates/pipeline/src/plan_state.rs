@@ -21,31 +21,19 @@ const COMMANDS: &str = "commands";
 /// A directory with this file may be emptied and written again.
 const MARK: &str = ".staged-by-gfxpack";
 
-/// Which of a plan's jobs would not run, by job number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanState {
-    /// Jobs whose objects are in the store.
-    pub cached: Vec<bool>,
-    /// Jobs with a kept refusal.
-    pub refused: Vec<bool>,
-}
-
-impl PlanState {
-    /// Looks all jobs up. Compilers may read the directories `admitted` besides
-    /// the sources. Nothing is written.
-    pub fn look_up(prepared: &Prepared, admitted: &[PathBuf]) -> Self {
-        let (plan, store) = (&prepared.plan, &prepared.cache.store);
-        let (file_system, cancel) =
-            (FileSystemCache::new(&prepared.cache.digests), Cancel::default());
-        let declarer = prepared.declarer(&file_system, &cancel, admitted).without_writing();
-        let state = |job: &Job| {
-            let key = declarer.declared(job).key;
-            let cached = store.lookup(key).is_some();
-            (cached, !cached && store.refusal(key).is_some())
-        };
-        let (cached, refused) = plan.jobs.par_iter().map(state).unzip();
-        Self { cached, refused }
-    }
+/// Looks all jobs up: which of them, by number, would not run since their objects are in the store,
+/// and which since they have a kept refusal. Compilers may read the directories `admitted` besides
+/// the sources. Nothing is written.
+pub fn look_up(prepared: &Prepared, admitted: &[PathBuf]) -> (Vec<bool>, Vec<bool>) {
+    let store = &prepared.cache.store;
+    let (file_system, cancel) = (FileSystemCache::new(&prepared.cache.digests), Cancel::default());
+    let declarer = prepared.declarer(&file_system, &cancel, admitted).without_writing();
+    let state = |job: &Job| {
+        let key = declarer.declared(job).key;
+        let cached = store.lookup(key).is_some();
+        (cached, !cached && store.refusal(key).is_some())
+    };
+    prepared.plan.jobs.par_iter().map(state).unzip()
 }
 
 /// Number of rows of a kdb by name of the language.

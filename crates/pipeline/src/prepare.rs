@@ -8,7 +8,9 @@ use gfxpack_compile::{Cancel, Declarer, Executor, ExecutorOptions, FileSystemCac
 use gfxpack_model::{JobId, Language, TargetId, ToolchainId};
 use gfxpack_plan::clock::Clock;
 use gfxpack_plan::plan::{Plan, PlanToolchain, TargetRequest};
+use gfxpack_plan::workers::Workers;
 use gfxpack_toolchain::{Toolchain, Toolchains};
+use rayon::prelude::*;
 
 use crate::ask::LibraryAnswer;
 use crate::cache::Cache;
@@ -17,7 +19,6 @@ use crate::inputs::{self, Inputs};
 use crate::missing_from::ExistingCount;
 use crate::options::{PrepareOptions, Purpose};
 use crate::progress::Progress;
-use crate::rayon_workers::RayonWorkers;
 
 /// All that a build needs.
 pub struct Prepared {
@@ -188,5 +189,15 @@ pub(crate) fn for_plan(toolchain: &Toolchain) -> PlanToolchain {
         assembly: toolchain.digest_for(Language::Assembly),
         supplied: toolchain.supplied.clone(),
         facts: toolchain.facts(),
+    }
+}
+
+/// Lets planning use the threads of rayon's current pool.
+pub(crate) struct RayonWorkers;
+
+impl Workers for RayonWorkers {
+    fn map<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&T) -> R + Send + Sync) -> Vec<R> {
+        // Passing items to a thread costs as much as a few items.
+        items.par_iter().with_min_len(256).map(work).collect()
     }
 }

@@ -66,32 +66,26 @@ pub fn of_kdb(kdb: &Path, sha256: &str) -> Result<Option<KdbEntry>> {
     Ok(entries.find(|entry| entry.kdb.sha256 == sha256))
 }
 
-/// What a run made.
-pub(crate) struct Recorded<'a> {
-    pub(crate) kdbs: &'a [MadeKdb],
-    pub(crate) packages: &'a MadePackages,
-    /// Every wanted kernel; `None` if the kdbs were there before.
-    pub(crate) ledger: Option<&'a Ledger<'a>>,
-}
-
 /// Writes `manifest.json`, `kernels.jsonl` and `SHA256SUMS` beside the outputs; concurrent runs wait for
 /// each other. Outputs of earlier runs stay listed if they are still valid
 /// ([`earlier`]), and are removed with a note if not. Bills of material are
 /// written here too, since they name packages of earlier runs. If there is a
-/// signer, it signs the checksums.
+/// signer, it signs the checksums. `ledger` has every wanted kernel; it is `None` if the kdbs were
+/// there before.
 pub(crate) fn write(
-    recorded: &Recorded<'_>,
+    kdbs: &[MadeKdb],
+    made: &MadePackages,
+    ledger: Option<&Ledger<'_>>,
     signer: Option<&Signer>,
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
 ) -> Result<()> {
-    let given = outputs.dir();
+    let given = &*outputs.given;
     let out = &std::fs::canonicalize(given).map_err(error::io("find", given))?;
     let directory = std::fs::File::open(out).map_err(error::io("open", out))?;
     // On file systems without locks, only one run at a time is supported.
     rustix::fs::flock(&directory, rustix::fs::FlockOperation::LockExclusive).ok();
-    let Recorded { kdbs, packages: made, ledger } = *recorded;
-    let mut listing = Listing::of_run(out, kdbs, made, outputs.records())?;
+    let mut listing = Listing::of_run(out, kdbs, made, &outputs.records)?;
     if let Some(old) = read(out) {
         for Package { file: File { file, .. }, .. } in listing.add_earlier(out, old, made) {
             progress.event(Event::PackageRemoved { path: &given.join(&file) });
@@ -109,7 +103,7 @@ pub(crate) fn write(
     replace(&path, text)?;
     files.push(sums::digest_file(&path)?);
     let sums = sums::write_sha256sums(out, &files)?;
-    outputs.records().save();
+    outputs.records.digests.save();
     sign_sums(out, &sums, signer)
 }
 

@@ -11,13 +11,13 @@ use gfxpack_process::{ScratchDir, temporary_dir};
 use gfxpack_rocfft::{
     AskOptions, FftPlan, InstalledCache, Kernel, PlanFailure, ROCFFT, ask, check, read_plans,
 };
-use gfxpack_stock_library::{ElfFile, Library, LibrarySource};
+use gfxpack_stock_library::{ElfFile, Library};
 use serde::{Deserialize, Serialize};
 
 use crate::build::MadeKdb;
 use crate::error::{self, Error, Result};
 use crate::kernel_library::ProblemsFact;
-use crate::options::{CacheOptions, InputOptions, LibraryOptions, ProblemOptions};
+use crate::options::{CacheOptions, InputOptions, ProblemOptions};
 use crate::progress::Progress;
 use crate::skipped_lines;
 use crate::stock_library;
@@ -123,7 +123,8 @@ pub fn ask_rocfft(
     let (plans, lists) = read(asking, progress)?;
     let targets = inputs.targets()?;
     targets.iter().try_for_each(check_target)?;
-    let library = locate(asking.rocfft.rocfft.as_ref(), &asking.library, &cache, progress)?;
+    let source = asking.rocfft.rocfft.as_ref();
+    let library = stock_library::locate(&ROCFFT, source, &asking.library, &cache, progress)?;
     let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
     let mut sources = Sources::new()?;
     for target in &targets {
@@ -164,7 +165,8 @@ impl Sources {
 
     fn add(&mut self, kernel: Kernel) -> Result<AskedKernel> {
         let Kernel { name, source, options } = kernel;
-        let text = source_text(&source);
+        // A compiler other than hipRTC includes nothing by itself.
+        let text = format!("{PREAMBLE}{source}");
         let source = Digest::of(text.as_bytes());
         match self.digests.get(&name) {
             Some(known) if *known == source => {}
@@ -208,20 +210,6 @@ impl RocfftAnswer {
         }
         Ok(())
     }
-}
-
-/// The librocfft that `source` names, or the installed one, unpacked below `cache` if it has to be
-/// downloaded.
-///
-/// # Errors
-/// If there is no librocfft.
-pub fn locate(
-    source: Option<&LibrarySource>,
-    options: &LibraryOptions,
-    cache: &Path,
-    progress: &dyn Progress,
-) -> Result<Library> {
-    stock_library::locate(&ROCFFT, source, options, cache, progress)
 }
 
 /// Calls a function with the options for asking a library about a target.
@@ -359,11 +347,6 @@ pub fn write_sources(answer: &RocfftAnswer, dir: &Path) -> Result<()> {
         fs::copy(answer.sources.path().join(&name), &path).map_err(error::io("write", &path))?;
     }
     Ok(())
-}
-
-/// The source for a compiler other than hipRTC.
-fn source_text(source: &str) -> String {
-    format!("{PREAMBLE}{source}")
 }
 
 /// The name of a kernel's source.

@@ -99,9 +99,8 @@ pub(crate) fn write(
     outputs: &Outputs<'_>,
     progress: &dyn Progress,
 ) -> Result<MadePackages> {
-    let out = outputs.dir();
-    let file_digests =
-        packages.iter().map(|package| file_digests(&package.spec, outputs.records()));
+    let out = &*outputs.given;
+    let file_digests = packages.iter().map(|package| file_digests(&package.spec, &outputs.records));
     let file_digests: Vec<Vec<String>> = file_digests.collect::<Result<_>>()?;
     let jobs = jobs(packages, options, signer, outputs, &file_digests);
     warn(&jobs, signer, progress);
@@ -333,16 +332,12 @@ fn sign(packages: &mut [MadePackage], signer: &Signer, out: &Path) -> Result<()>
     Ok(())
 }
 
-/// Checks that all formats can hold the packages; for wheels, `wheel_specs`.
-pub(crate) fn check(
-    specs: &[PackageSpec],
-    wheel_specs: &[PackageSpec],
-    options: &PackageOptions,
-) -> Result<()> {
-    for writer in formats(options) {
-        let specs = if writer.format == Format::Wheel { wheel_specs } else { specs };
-        let mut fitting = specs.iter().filter(|spec| writer.fits(spec));
-        fitting.try_for_each(|spec| writer.format.check(spec))?;
+/// Checks that all formats can hold the packages.
+pub(crate) fn check(packages: &[PackageToWrite<'_>], options: &PackageOptions) -> Result<()> {
+    for package in packages {
+        for writer in writers(package, options) {
+            writer.format.check(writer.spec(package))?;
+        }
     }
     Ok(())
 }
@@ -354,32 +349,22 @@ struct Writer {
     format: Format,
 }
 
-/// The writers of a package.
+/// The writers of a package, of the formats that are wanted. A metapackage has only dependencies,
+/// which a tarball, wheel or image can't express.
 fn writers(package: &PackageToWrite<'_>, options: &PackageOptions) -> Vec<Writer> {
-    let fits = |writer: &Writer| {
-        writer.fits(&package.spec)
-            && (writer.format != Format::Wheel || package.wheel_spec.is_some())
+    let fits = |(.., format): &&(_, _, Format)| {
+        options.format.contains(format)
+            && (package.spec.section != "metapackages" || format.has_dependencies())
+            && (*format != Format::Wheel || package.wheel_spec.is_some())
     };
-    formats(options).into_iter().filter(fits).collect()
-}
-
-/// The writers for the requested formats.
-fn formats(options: &PackageOptions) -> Vec<Writer> {
-    let chosen = FORMATS.iter().filter(|(.., format)| options.format.contains(format));
-    let writer = |(name, _, format): &(&'static str, _, Format)| Writer {
-        name,
-        format: format.compressed(options.compression),
+    let writer = |(name, _, format): &(&'static str, _, Format)| {
+        let format = format.compressed(options.compression);
+        Writer { name, format }
     };
-    chosen.map(writer).collect()
+    FORMATS.iter().filter(fits).map(writer).collect()
 }
 
 impl Writer {
-    /// Whether the package can be written in this format. A metapackage has only
-    /// dependencies, which a tarball, wheel or image can't express.
-    fn fits(&self, spec: &PackageSpec) -> bool {
-        spec.section != "metapackages" || self.format.has_dependencies()
-    }
-
     /// The spec of a package in this format.
     fn spec<'p>(&self, package: &'p PackageToWrite<'_>) -> &'p PackageSpec {
         match (self.format, &package.wheel_spec) {

@@ -1,21 +1,19 @@
 //! The packages of kdbs: their names, the installed paths, their relations to other packages, and
 //! their descriptions.
 
-mod base_spec;
 mod copyright;
 mod hardware;
 mod installed;
 mod metapackages;
 mod names;
-mod python;
 mod release;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use gfxpack_model::package::{Content, PackageFile, PackageSpec};
+use gfxpack_model::package::{ChangelogEntry, Content, PackageFile, PackageSpec};
 use gfxpack_model::{InstallLayout, Target, processors};
 
-use self::base_spec::{base_spec, in_words, summary};
 use crate::consumer::named;
 
 pub use self::release::{Release, SourceLicense};
@@ -84,7 +82,7 @@ pub fn wheel_spec(release: &Release, contents: &KdbToPackage) -> Option<PackageS
     }
     let release = Release { layout: InstallLayout::Python, ..release.clone() };
     let mut spec = spec(&release, contents);
-    python::as_package(&mut spec);
+    as_package(&mut spec);
     Some(spec)
 }
 
@@ -136,6 +134,93 @@ fn description(release: &Release, contents: &KdbToPackage, place: &str) -> Strin
         paragraphs.push(release.description.clone());
     }
     paragraphs.join("\n\n")
+}
+
+/// The common part of all specs of a release.
+fn base_spec(release: &Release, name: String, version: String) -> PackageSpec {
+    let licenses: BTreeSet<&str> =
+        release.licenses.iter().map(|(_, license)| license.license.as_str()).collect();
+    PackageSpec {
+        name,
+        summary: String::new(),
+        description: String::new(),
+        license: conjunction(&licenses),
+        homepage: release.homepage.clone(),
+        maintainer: release.maintainer.clone(),
+        section: "libs".to_owned(),
+        relations: Vec::new(),
+        deb_fields: Vec::new(),
+        files: Vec::new(),
+        copyright: copyright::copyright(release),
+        changelog: vec![ChangelogEntry {
+            version: format!("{version}-{}", release.revision),
+            date: release.source_date_epoch,
+            changes: vec![format!("{} {}, built from source.", release.library, release.version)],
+        }],
+        source_date_epoch: release.source_date_epoch,
+        version,
+        revision: release.revision.clone(),
+    }
+}
+
+/// A summary line of the package of kernels for these GPUs; `kind` describes the package itself, or
+/// is empty. If the line would be too long for a package, the library is left out, which the
+/// package's name contains, and then the kind.
+fn summary(release: &Release, whose: &str, kind: &str) -> String {
+    /// The limit of package formats.
+    const COLUMNS: usize = 79;
+    let full = format!("precompiled {} for {whose}{kind}", release.kernels());
+    let short = format!("precompiled kernels for {whose}");
+    let fits = |text: &String| text.chars().count() <= COLUMNS;
+    [full, format!("{short}{kind}")].into_iter().find(fits).unwrap_or(short)
+}
+
+/// The target as text: `gfx90a with 104 compute units`.
+fn in_words(target: &Target) -> String {
+    let xnack = if target.id().xnack() == Some(true) { " (XNACK on)" } else { "" };
+    let count = target.compute_units();
+    let count = count.map(|count| format!(" with {count} compute units")).unwrap_or_default();
+    format!("{}{xnack}{count}", target.id().processor())
+}
+
+/// All licences apply, each to its own sources.
+fn conjunction(licenses: &BTreeSet<&str>) -> String {
+    match licenses.len() {
+        1 => licenses.iter().copied().collect(),
+        _ => {
+            let parenthesised = licenses.iter().map(|license| {
+                if license.contains(" OR ") {
+                    format!("({license})")
+                } else {
+                    (*license).to_owned()
+                }
+            });
+            parenthesised.collect::<Vec<_>>().join(" AND ")
+        }
+    }
+}
+
+/// The modules of a Python package.
+const MODULES: [(&str, &str); 4] = [
+    ("/__init__.py", include_str!("kernel_package/python/__init__.py")),
+    ("/__main__.py", include_str!("kernel_package/python/__main__.py")),
+    ("/_databases.py", include_str!("kernel_package/python/_databases.py")),
+    ("/_start.py", include_str!("kernel_package/python/_start.py")),
+];
+
+/// Makes a Python package, for the MIOpen of torch, from a spec whose paths are below one.
+fn as_package(spec: &mut PackageSpec) {
+    // These name packages of the system.
+    spec.relations.clear();
+    spec.deb_fields.clear();
+    spec.description.push_str(
+        "\n\nWhen a program imports a ROCm build of torch, MIOPEN_SYSTEM_DB_PATH is set to a \
+         directory in the user's cache with links to these kernels and to torch's own databases, \
+         unless it is set already. No file of torch is changed.",
+    );
+    spec.files.extend(
+        MODULES.map(|(path, text)| PackageFile::readable(path, Content::Bytes(text.into()))),
+    );
 }
 
 #[cfg(test)]

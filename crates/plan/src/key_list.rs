@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gfxpack_model::key_record::KeyRecord;
-use gfxpack_model::{Error, KernelKey, KeyError, Language};
+use gfxpack_model::{Error, KernelKey, Language};
 
+use crate::arguments;
 use crate::location::Location;
 use crate::workers::{InTurn, Workers};
 
@@ -30,9 +31,10 @@ impl KeyRequest {
     /// A key with the source and the language that its name says.
     ///
     /// # Errors
-    /// [`KeyError`] for a key that MIOpen could not find or that can't be compiled.
-    pub fn new(key: Arc<KernelKey>, location: Location) -> Result<Self, KeyError> {
+    /// For a key that MIOpen could not find, or that can't be compiled with its options.
+    pub fn new(key: Arc<KernelKey>, location: Location) -> Result<Self, Error> {
         let language = key.check()?;
+        arguments::parse(language, key.options())?;
         let source = Path::new(key.source_name().unwrap_or_default()).into();
         Ok(Self { key, language, source, location })
     }
@@ -92,15 +94,18 @@ impl KeyReader {
     ) -> Result<(), Error> {
         for lines in lines.chunks(KEYS_AT_ONCE) {
             let parsed = workers.map(lines, |(number, line)| {
-                let line = line.as_ref();
-                let record = || serde_json::from_str::<KeyRecord>(line).map(|record| record.key);
-                (*number, (!line.trim().is_empty()).then(record))
+                let (number, line) = (*number, line.as_ref());
+                let request = |record: KeyRecord| {
+                    let key = Arc::new(record.key);
+                    (Arc::clone(&key), KeyRequest::new(key, self.location(number)))
+                };
+                let parsed = || (number, serde_json::from_str(line).map(request));
+                (!line.trim().is_empty()).then(parsed)
             });
-            for (number, key) in parsed {
+            for (number, key) in parsed.into_iter().flatten() {
                 match key {
-                    Some(Ok(key)) => self.add_key(number, key)?,
-                    Some(Err(error)) => self.unread(number, &error),
-                    None => {}
+                    Ok((key, request)) => self.add_key(number, key, request)?,
+                    Err(error) => self.unread(number, &error),
                 }
             }
         }
@@ -124,13 +129,18 @@ impl KeyReader {
         self.list.unread.get_or_insert_with(first).1 += 1;
     }
 
-    fn add_key(&mut self, line: usize, key: KernelKey) -> Result<(), Error> {
-        let (location, key) = (self.location(line), Arc::new(key));
+    fn add_key(
+        &mut self,
+        line: usize,
+        key: Arc<KernelKey>,
+        request: Result<KeyRequest, Error>,
+    ) -> Result<(), Error> {
+        let location = self.location(line);
         if let Some(line) = self.seen.insert(Arc::clone(&key), line) {
             let first = Location { file: Arc::clone(&self.file), line };
             return Err(location.duplicate(&key, &first));
         }
-        match KeyRequest::new(Arc::clone(&key), location.clone()) {
+        match request {
             Ok(mut request) => {
                 match self.sources.get(&request.source) {
                     Some(source) => request.source = Arc::clone(source),
@@ -138,9 +148,7 @@ impl KeyReader {
                 }
                 self.list.keys.push(request);
             }
-            Err(error) => {
-                self.list.unusable.push((KernelKey::clone(&key), location, error.into()));
-            }
+            Err(error) => self.list.unusable.push((KernelKey::clone(&key), location, error)),
         }
         Ok(())
     }

@@ -14,7 +14,6 @@
 pub mod arguments;
 pub mod clock;
 pub mod consumer;
-pub mod device_wide;
 pub mod expand;
 pub mod include;
 pub mod kernel_package;

@@ -364,6 +364,20 @@ fn targets_built_one_after_the_other_are_listed_together() {
     dist(&apart, &["--target", "gfx1030", "--out", "o"]).expect_code(0);
     dist(&apart, &["--target", "gfx906_60", "--out", "./x/../o"]).expect_code(0);
     assert!(apart.tree("o") == together.tree("o"));
+    // A damaged record is written anew.
+    let record = apart.path().join("o/manifest.json");
+    let text = fs::read(&record).unwrap();
+    fs::write(&record, &text[..text.len() / 2]).unwrap();
+    dist(&apart, &["--target", "gfx906_60,gfx1030", "--out", "o"]).expect_code(0);
+    assert!(apart.tree("o") == together.tree("o"));
+    // Targets whose kdbs have one name have one entry.
+    for target in ["gfx906:sramecc+@60", "gfx906@60"] {
+        let build = ["build", "--manifest", "kernels.toml", "--out", "s", "--target", target];
+        together.run(&build).expect_code(0);
+        let manifest: Value = serde_json::from_str(&together.text("s/manifest.json")).unwrap();
+        let entries = manifest["targets"].as_array().unwrap();
+        assert_eq!((entries.len(), &entries[0]["target"]), (1, &json!(target)));
+    }
     // A package of an earlier version does not stay beside its successor.
     let newer = ["--target", "gfx906_60", "--out", "o", "--package-version", "2.0"];
     dist(&apart, &newer).expect_code(0);

@@ -146,6 +146,19 @@ fn refused_kernels_are_listed_and_others_built() {
 }
 
 #[test]
+fn a_source_that_cant_be_read_is_the_fault_of_its_key_alone() {
+    let project = project();
+    // It can be opened, and not be read.
+    let bad = project.path().join("MIOpen/src/kernels/bad.s");
+    std::os::unix::fs::symlink("/proc/self/mem", bad).unwrap();
+    let bad = ("bad.s.o", " -mcpu=gfx906");
+    project.write("keys.jsonl", &lines(&[bad, ("conv1x1.s.o", " -Wa,-defsym,n=4 -mcpu=gfx906")]));
+    let run = project.run(&DIST).expect_code(100);
+    assert!(run.stderr.contains("keys.jsonl:1: failed to read"), "{}", run.stderr);
+    assert_eq!(python_reads(&project.path().join("o/kdb/gfx906_60.kdb"), GFX906).len(), 1);
+}
+
+#[test]
 fn keys_of_other_devices_and_missing_package_metadata_are_warned_of() {
     let project = project();
     let other = ("ConvDirect.cl.o", " -DMLO_N=2 -DMLO_GRP=64 -mcpu=gfx908");

@@ -332,5 +332,8 @@ fn plans_are_gathered_from_logs() {
     project.write("empty.log", "rocfft_setup,1.0.32\n");
     let ran = project.run(&["harvest", "plans", "empty.log"]).expect_code(2);
     assert!(ran.stderr.contains("ROCFFT_LOG_TRACE_PATH"), "{}", ran.stderr);
+    project.write("cut.log", &line[..60]);
+    let ran = project.run(&["harvest", "plans", "cut.log"]).expect_code(2);
+    assert_eq!(ran.stderr.matches("it is cut short").count(), 1, "{}", ran.stderr);
     project.run(&["harvest", "plans", "missing.log"]).expect_code(2);
 }

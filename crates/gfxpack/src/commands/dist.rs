@@ -1,4 +1,4 @@
-//! `dist` and `build`: compile, assemble, verify, package.
+//! `dist`, `build` and `package`: compile, assemble, verify, package.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -8,7 +8,7 @@ use gfxpack_pipeline::build::MadeKdb;
 use gfxpack_pipeline::dist::{Dist, DistOptions, FinishedDist};
 use gfxpack_pipeline::kernel_library::miopen_in_words;
 use gfxpack_pipeline::ledger;
-use gfxpack_pipeline::options::{BuildOptions, PackageOptions, processes};
+use gfxpack_pipeline::options::{BuildOptions, PackageKdbs, PackageOptions, processes};
 use gfxpack_pipeline::prepare::Preparation;
 use gfxpack_pipeline::text::brief;
 use gfxpack_pipeline::write_packages::MadePackage;
@@ -16,7 +16,7 @@ use gfxpack_pipeline::write_packages::MadePackage;
 use super::{kdb, plan};
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::options::compiler_options;
+use crate::options::{cache_options, compiler_options};
 use crate::output::{Output, counted, display, if_any, message, size};
 use crate::progress::Reporter;
 use crate::report_inputs;
@@ -53,10 +53,10 @@ pub(crate) fn run(
         }
     };
     let args = &options.build;
-    report_inputs::report(&dist.prepared().inputs, output);
+    report_inputs::report(&dist.prepared.inputs, output);
     let package_settings = dist.check_packages(&reporter)?;
     if args.dry_run {
-        plan::print(dist.prepared(), &args.allow_read, false, output);
+        plan::print(&dist.prepared, &args.allow_read, false, output);
         return Ok(());
     }
     let finished = dist.run(package_settings, &reporter)?;
@@ -70,6 +70,15 @@ pub(crate) fn run(
     Ok(())
 }
 
+/// Verifies and packages each of existing kdbs.
+pub(crate) fn package(args: &PackageKdbs, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
+    let cache = cache_options(&args.cache, environment)?;
+    output.building();
+    report_packages(&args.run(&cache, &Reporter::new(context))?.packages, output);
+    Ok(())
+}
+
 fn summarise(
     dist: &Dist<'_>,
     finished: &FinishedDist,
@@ -77,7 +86,7 @@ fn summarise(
     begun: Instant,
     output: &Output,
 ) {
-    let (plan, summary) = (&dist.prepared().plan, &finished.summary);
+    let (plan, summary) = (&dist.prepared.plan, &finished.summary);
     report_kdbs(&finished.kdbs, output);
     report_packages(&finished.packages.packages, output);
     let [cached, shared, here, remote] =
@@ -115,7 +124,7 @@ pub(super) fn report_kdbs(kdbs: &[MadeKdb], output: &Output) {
 }
 
 /// Writes a message about each package.
-pub(super) fn report_packages(packages: &[MadePackage], output: &Output) {
+fn report_packages(packages: &[MadePackage], output: &Output) {
     for MadePackage { target, package, written, .. } in packages {
         message!(output, "package", {
             "target": target, "file": display(&written.path), "name": package.name,
@@ -127,7 +136,7 @@ pub(super) fn report_packages(packages: &[MadePackage], output: &Output) {
 
 /// Writes messages about the coverage of lists of problems by the kdbs.
 fn report_coverage(dist: &Dist<'_>, finished: &FinishedDist, args: &BuildOptions, output: &Output) {
-    let Some(facts) = &dist.prepared().inputs.library.miopen else { return };
+    let Some(facts) = &dist.prepared.inputs.library.miopen else { return };
     if !finished.coverage.is_empty() {
         output.info(&format!("kernels that {} wants:", miopen_in_words(facts)));
     }

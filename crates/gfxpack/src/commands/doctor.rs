@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
     };
     check_variables(&environment, &findings);
     let rocm = machine.run.rocm_path.as_deref();
-    let places = lookup::miopen_places(&args.asked).libraries(rocm)?;
+    let places = lookup::libraries(&args.asked, rocm)?;
     let versions = libraries::check_miopen(&places, &findings);
     libraries::check_device_code(rocm, &targets, &findings);
     libraries::check_rocfft(machine, &targets, args.deep, cancel, &findings);

@@ -30,7 +30,6 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
     warnings.iter().for_each(|warning| output.warn(warning));
     let (plans, unsupported, damaged) = (&found.plans, found.unsupported, found.skipped.lines());
     if plans.is_empty() {
-        warnings.iter().for_each(|warning| output.warn(warning));
         let hint = found.skipped.iter().next().map_or(
             "have rocFFT log its calls: ROCFFT_LAYER=1 ROCFFT_LOG_TRACE_PATH=FILE program",
             |skipped| skipped.hint,

@@ -16,16 +16,16 @@ use gfxpack_runtime::Environment;
 
 use super::detect;
 use super::repo::left_out;
-use crate::args::{Install, TargetList};
+use crate::args::Install;
 use crate::checked_files::CheckedFiles;
-use crate::fail::{self, Error, ErrorKind, Result, in_full};
+use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::{Output, harmless, message};
 
 /// Installs one package for each device: the one for exactly its compute units if
 /// there is one, else the device-wide one.
 pub(crate) fn run(args: &Install, output: &Output) -> Result {
     let mut gpus: Vec<(String, Target)> =
-        TargetList::of(&args.target).into_iter().map(|it| (it.to_string(), it)).collect();
+        args.target.concat().into_iter().map(|it| (it.to_string(), it)).collect();
     if gpus.is_empty() {
         gpus = detected(args, output)?;
     }
@@ -98,7 +98,7 @@ fn check(dir: &Path, keyring: Option<&Path>, packages: &[String], output: &Outpu
     if keyring.is_none() && (own.is_some() || dir.join(format!("{FILE_NAME}.asc")).exists()) {
         output.info("note: no key is trusted here: --keyring FILE has signatures checked");
     }
-    let mut checked = CheckedFiles::default();
+    let mut checked = CheckedFiles::new(output);
     let mut verifier = Verifier {
         keyring: trusted.as_ref(),
         inspector: &mut PlaceInspector,
@@ -108,22 +108,20 @@ fn check(dir: &Path, keyring: Option<&Path>, packages: &[String], output: &Outpu
                 let findings = verified.findings.iter().filter(|one| counts(one.remedy));
                 let mut findings = findings.peekable();
                 if findings.peek().is_some() {
-                    checked.unsound(&verified.path, findings.clone().map(|one| one.remedy));
+                    checked.unsound(&verified.path, findings.clone().map(|one| one.remedy.hint()));
                 }
                 let path = verified.path.display();
                 findings
                     .for_each(|one| output.warn(&harmless(&format!("`{path}`: {}", one.detail))));
             }
-            Err(error) => {
-                checked.unread(error).iter().for_each(|before| output.warn(&in_full(before)));
-            }
+            Err(error) => checked.unread(error),
         },
     };
     let packages: BTreeSet<PathBuf> = packages.iter().map(PathBuf::from).collect();
     if let Err(error) = verifier.packages_below(&dir, &packages) {
         (verifier.report)(Err(error));
     }
-    checked.finish(|remedy: &Remedy| remedy.hint(), |error| output.warn(&in_full(error)))
+    checked.finish()
 }
 
 /// Runs the package manager, or prints how it would be called.

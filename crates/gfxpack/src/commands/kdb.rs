@@ -41,19 +41,17 @@ pub(crate) fn run(kdb: KdbCommand, context: &Context) -> Result {
 
 fn verify_all(files: &[PathBuf], target: Option<&Target>, context: &Context) -> Result {
     let Context { cancel, output, .. } = context;
-    let mut checked = CheckedFiles::default();
+    let mut checked = CheckedFiles::new(output);
     for file in files {
         match verify(file, target, context) {
             Ok(found) if found.is_empty() => {}
             Ok(found) => checked.unsound(file, found.into_iter().map(FindingClass::hint)),
             Err(error) if cancel.is_cancelled() => return Err(error.into()),
             // Continue with the other files.
-            Err(error) => {
-                checked.unread(error).iter().for_each(|before| output.warn(&before.to_string()));
-            }
+            Err(error) => checked.unread(error),
         }
     }
-    checked.finish(|hint| hint, |error| output.warn(&error.to_string()))
+    checked.finish()
 }
 
 /// Prints every finding, and returns their classes.

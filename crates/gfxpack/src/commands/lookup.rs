@@ -16,7 +16,7 @@ use gfxpack_runtime::{
 };
 use serde_json::{Value, json};
 
-pub(super) use self::places::{miopen_places, usual_directories};
+pub(super) use self::places::{libraries, usual_directories};
 use super::detect;
 use crate::args::{Lookup, LookupArgs, Program};
 use crate::fail::{self, Error, ErrorKind, Result, in_full};

@@ -1,7 +1,6 @@
 //! The sub-commands: thin layers over the library crates.
 
 mod ask;
-mod build_shard;
 mod cache;
 mod caches;
 mod completions;
@@ -13,9 +12,7 @@ mod install;
 mod kdb;
 mod lookup;
 mod manual;
-mod merge;
 mod miopen;
-mod package;
 mod perfdb;
 mod plan;
 mod problems;
@@ -23,6 +20,7 @@ mod recipe;
 mod repo;
 mod rocfft_lookup;
 mod run;
+mod shards;
 mod slim;
 mod targets;
 mod toolchains;
@@ -47,15 +45,15 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8> {
             dist::run(build, Some(packaging), check, context.cancellable()?)
         }
         Command::Build(args) => match args.shard {
-            Some(shard) => build_shard::run(&args.build, shard, context.cancellable()?),
+            Some(shard) => shards::build(&args.build, shard, context.cancellable()?),
             None => dist::run(args.build, None, false, context.cancellable()?),
         },
         Command::Ask(args) => ask::run(&args, context.cancellable()?),
         Command::Miopen(args) => miopen::run(&args, context.cancellable()?),
         Command::Plan(args) => plan::run(&args, context.cancellable()?),
-        Command::Package(args) => package::run(&args, context.cancellable()?),
+        Command::Package(args) => dist::package(&args, context.cancellable()?),
         Command::Recipe(recipe) => recipe::run(&recipe, output),
-        Command::Merge(args) => merge::run(&args, context.cancellable()?),
+        Command::Merge(args) => shards::merge(&args, context.cancellable()?),
         Command::Run(args) => return run::run(&args, context),
         Command::Repo(args) => repo::run(&args, context),
         Command::Install(args) => install::run(&args, output),

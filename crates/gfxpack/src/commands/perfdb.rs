@@ -8,7 +8,7 @@ use gfxpack_tuning::{DatabaseName, Overlaid};
 
 use crate::args::whole_file;
 use crate::checked_files::CheckedFiles;
-use crate::fail::{Result, in_full};
+use crate::fail::Result;
 use crate::output::{Output, display, if_any, message};
 use crate::tuning_findings;
 
@@ -72,14 +72,14 @@ fn merge(inputs: &[PathBuf], out: &Path, keep_going: bool, output: &Output) -> R
 
 fn lint(files: &[PathBuf], output: &Output) -> Result {
     let hint = "each finding above says what is wrong, and where";
-    let mut checked = CheckedFiles::default();
+    let mut checked = CheckedFiles::new(output);
     for file in files {
         let list = |finding| tuning_findings::list(file, &finding, output);
         let linted = match gfxpack_tuning::lint(file, None, list) {
             Ok(linted) => linted,
             // Continue with the other files.
             Err(error) => {
-                checked.unread(error).iter().for_each(|before| output.warn(&in_full(before)));
+                checked.unread(error);
                 continue;
             }
         };
@@ -94,5 +94,5 @@ fn lint(files: &[PathBuf], output: &Output) -> Result {
             output.text(&format!("{}: sound, {} records{warned}", file.display(), linted.records));
         }
     }
-    checked.finish(|hint| hint, |error| output.warn(&in_full(error)))
+    checked.finish()
 }

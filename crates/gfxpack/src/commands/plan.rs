@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::Digest;
 use gfxpack_pipeline::explain::explain_keys;
 use gfxpack_pipeline::options::{PrepareOptions, Purpose};
-use gfxpack_pipeline::plan_state::{self, PlanState};
+use gfxpack_pipeline::plan_state;
 use gfxpack_pipeline::prepare::{self, PlanInputs, Preparation, Prepared};
 use gfxpack_pipeline::shards::stored;
 use gfxpack_plan::plan::Plan;
@@ -98,20 +98,20 @@ fn store(plan_inputs: PlanInputs, dir: &Path, context: &Context) -> Result {
     Ok(())
 }
 
-#[derive(Serialize)]
-struct Message<'a> {
-    digest: Digest,
-    plan: &'a Plan,
-    cached: &'a [bool],
-    refused: &'a [bool],
-}
-
 /// Prints a plan: a summary with one line per target, or with `commands` every
 /// job; as JSON the whole plan.
 pub(crate) fn print(prepared: &Prepared, admitted: &[PathBuf], commands: bool, output: &Output) {
     let plan = &prepared.plan;
-    let PlanState { cached, refused } = PlanState::look_up(prepared, admitted);
+    let (cached, refused) = plan_state::look_up(prepared, admitted);
     if output.messages {
+        // Not as a `Value`: with many jobs it would take hundreds of megabytes.
+        #[derive(Serialize)]
+        struct Message<'a> {
+            digest: Digest,
+            plan: &'a Plan,
+            cached: &'a [bool],
+            refused: &'a [bool],
+        }
         let digest = plan.digest();
         output.message("plan", &Message { digest, plan, cached: &cached, refused: &refused });
     }

@@ -7,8 +7,9 @@ use gfxpack_miopen::Library;
 use gfxpack_model::{Digest, KernelFileFormat, Target};
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::options::LibraryOptions;
-use gfxpack_pipeline::rocfft::{locate, shares_file, with_options};
-use gfxpack_rocfft::{CacheKey, CachePaths, Reader, check_row};
+use gfxpack_pipeline::rocfft::{shares_file, with_options};
+use gfxpack_pipeline::stock_library;
+use gfxpack_rocfft::{CacheKey, CachePaths, ROCFFT, Reader, check_row};
 use gfxpack_runtime::Environment as RuntimeEnvironment;
 use serde::Serialize;
 
@@ -47,7 +48,8 @@ pub(crate) fn run(args: &Lookup, context: &Context) -> Result {
     let reporter = Reporter::new(context);
     let library =
         LibraryOptions { environment: environment.run.clone(), ..LibraryOptions::default() };
-    let library = locate(args.rocfft.as_ref(), &library, &cache, &reporter)?;
+    let source = args.rocfft.as_ref();
+    let library = stock_library::locate(&ROCFFT, source, &library, &cache, &reporter)?;
     let library = FftLibrary::ask(library, &target, cancel)?;
     let variables = &environment.rocfft;
     let files = library.look(kernel, &target, variables);

@@ -7,10 +7,10 @@ use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use gfxpack_fatbin::{Checker, Error as CodeError};
+use gfxpack_package::Finding;
 use gfxpack_package::read::{self, PackageKind};
 use gfxpack_package::signing::Keyring;
 use gfxpack_package::verify::{Subject, Verified, Verifier};
-use gfxpack_package::{Finding, Remedy};
 use gfxpack_pipeline::error::unsound;
 use gfxpack_pipeline::inspector::DatabaseInspector;
 use gfxpack_process::SystemTool;
@@ -184,25 +184,23 @@ fn owner(path: &Path) -> Option<String> {
 /// Checks packages, and reports all findings before it fails.
 fn packages_of(paths: &[&PathBuf], args: &Verify, output: &Output) -> Result {
     let keyring = args.keyring.as_deref().map(Keyring::open).transpose()?;
-    let mut checked = CheckedFiles::default();
+    let mut checked = CheckedFiles::new(output);
     let mut verifier = Verifier {
         keyring: keyring.as_ref(),
         inspector: &mut DatabaseInspector,
         report: &mut |result| match result {
             Ok(verified) => report_file(&verified, &mut checked, output),
             // Continue with the other files.
-            Err(error) => {
-                checked.unread(error).iter().for_each(|before| output.warn(&in_full(before)));
-            }
+            Err(error) => checked.unread(error),
         },
     };
     paths.iter().for_each(|path| verifier.path(path));
-    checked.finish(|remedy: &Remedy| remedy.hint(), |error| output.warn(&in_full(error)))
+    checked.finish()
 }
 
 /// Reports the findings of one file, or that it is sound. Control characters in
 /// names are escaped, and each finding is one line.
-fn report_file(verified: &Verified, checked: &mut CheckedFiles<Remedy>, output: &Output) {
+fn report_file(verified: &Verified, checked: &mut CheckedFiles<'_>, output: &Output) {
     let Verified { path, findings, .. } = verified;
     let line = |text: &str| {
         output.text(&harmless(&format!("{}: {text}", path.display())));
@@ -216,7 +214,7 @@ fn report_file(verified: &Verified, checked: &mut CheckedFiles<Remedy>, output: 
             line(&sound(verified.subject));
         }
     } else {
-        checked.unsound(path, findings.iter().map(|finding| finding.remedy));
+        checked.unsound(path, findings.iter().map(|finding| finding.remedy.hint()));
     }
     message!(output, "verified", {
         "file": display(path), "sound": findings.is_empty(), "findings": findings.len(),

@@ -195,35 +195,26 @@ mod tests {
     }
 
     #[test]
-    fn with_known_costs_the_time_left_is_right_all_along() {
-        for (workers, count) in [(1, 50), (2, 302), (8, 2000)] {
+    fn the_time_left_is_about_right() {
+        type Real = fn(&[(usize, f64)], usize) -> f64;
+        let known: Real = |jobs, job| jobs[job].1;
+        let slower: Real = |jobs, job| jobs[job].1 * 1.7 * (0.7 + 0.6 * noise(job as u64 + 77));
+        // HIP is three times as slow as expected, all else as expected: until the first job of
+        // another language ends, it is assumed to be slow as well.
+        let off: Real = |jobs, job| jobs[job].1 * if jobs[job].0 == 0 { 3.0 } else { 1.0 };
+        for (workers, count, real, from, to, error) in [
+            (1, 50, known, 0.0, 1.0, 0.02),
+            (8, 2000, known, 0.0, 1.0, 0.02),
+            (4, 1000, slower, 0.1, 1.0, 0.10),
+            (4, 1000, slower, 0.4, 1.0, 0.05),
+            (4, 1000, off, 0.05, 0.95, 0.30),
+            (4, 1000, off, 0.95, 1.0, 0.06),
+        ] {
             let jobs = mixed(count);
-            let predicted = simulate(workers, &jobs, |job| jobs[job].1);
-            assert!(predicted.len() == count);
-            let worst = worst(&predicted, 0.0, 1.0);
-            assert!(worst < 0.02, "{workers} workers, {count} jobs: {worst}");
+            let predicted = simulate(workers, &jobs, |job| real(&jobs, job));
+            let worst = worst(&predicted, from, to);
+            assert!(worst < error, "{workers} workers, {count} jobs, from {from}: {worst}");
         }
-    }
-
-    #[test]
-    fn noise_and_a_slower_machine_are_made_up_for() {
-        let jobs = mixed(1000);
-        let real = |job: usize| jobs[job].1 * 1.7 * (0.7 + 0.6 * noise(job as u64 + 77));
-        let predicted = simulate(4, &jobs, real);
-        assert!(worst(&predicted, 0.1, 1.0) < 0.10, "{}", worst(&predicted, 0.1, 1.0));
-        assert!(worst(&predicted, 0.4, 1.0) < 0.05, "{}", worst(&predicted, 0.4, 1.0));
-    }
-
-    #[test]
-    fn a_language_that_is_off_does_not_spoil_the_others() {
-        let jobs = mixed(1000);
-        // HIP is three times as slow as expected, all else as expected.
-        let real = |job: usize| jobs[job].1 * if jobs[job].0 == 0 { 3.0 } else { 1.0 };
-        let predicted = simulate(4, &jobs, real);
-        // Until the first job of another language ends, it is assumed to be slow
-        // as well.
-        assert!(worst(&predicted, 0.05, 0.95) < 0.30, "{}", worst(&predicted, 0.05, 0.95));
-        assert!(worst(&predicted, 0.95, 1.0) < 0.06, "{}", worst(&predicted, 0.95, 1.0));
     }
 
     #[test]

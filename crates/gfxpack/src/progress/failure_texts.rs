@@ -76,7 +76,7 @@ impl FailureTexts {
     pub(super) fn rest(&self) -> Vec<String> {
         let mut lines = Vec::new();
         let mut hidden = false;
-        for group in self.groups.list().iter().filter(|group| group.jobs.len() > 1) {
+        for group in self.groups.list.iter().filter(|group| group.jobs.len() > 1) {
             let count = counted(group.jobs.len(), "kernel");
             let more = group.jobs.len().saturating_sub(NAMED + 1);
             let more = if_any(more, |more| format!(" ({more} of them not named above)"));
@@ -91,51 +91,5 @@ impl FailureTexts {
             });
         }
         lines
-    }
-}
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-    use std::time::{Duration, Instant};
-
-    use gfxpack_compile::{FailureKind, JobRun, Site, Usage};
-    use gfxpack_model::compiler::Program;
-    use gfxpack_model::{Digest, KernelKey, Language, SourceId, ToolchainId};
-    use gfxpack_plan::plan::Job;
-
-    use super::*;
-
-    fn failure(kind: FailureKind, output: &str) -> Failure {
-        let (duration, usage) = (Duration::ZERO, Usage::default());
-        Failure { kind, output: output.to_owned(), duration, usage, site: Site::Here }
-    }
-
-    #[test]
-    fn a_repeated_run_counts_its_own_failures() {
-        let key = KernelKey { kernel_name: "k.cl.o".to_owned(), kernel_args: String::new() };
-        let job = Job {
-            digest: Digest::of(b"job"),
-            key: Arc::new(key),
-            language: Language::OpenclC,
-            target_id: "gfx906".parse().unwrap(),
-            source: SourceId(0),
-            toolchain: ToolchainId(0),
-            program: Program::Hipcc,
-            arguments: Vec::new(),
-        };
-        let (toolchains, sources, kdbs) = Default::default();
-        let plan = Plan { toolchains, sources, jobs: vec![job.clone(), job], kdbs };
-        let mut texts = FailureTexts::new(&FailureFiles::default());
-        let refused = vec![(JobId(0), failure(FailureKind::Refused(1), "k.cl:1:1: error: x"))];
-        for _ in 0..2 {
-            let (cached, refused) = (Vec::new(), refused.clone());
-            let printed = texts.event(&plan, &Event::FoundInCache { cached, refused });
-            assert!(printed.len() == 1 && printed[0].ends_with("error: x"), "{printed:?}");
-            let run = JobRun { worker: 0, started: Instant::now() };
-            let failure = failure(FailureKind::NoOutput, "");
-            let printed = texts.event(&plan, &Event::Failed { job: JobId(1), run, failure });
-            assert!(!printed[0].ends_with("as above"), "{printed:?}");
-            assert!(texts.rest().is_empty(), "{:?}", texts.rest());
-        }
     }
 }

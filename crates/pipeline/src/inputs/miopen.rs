@@ -1,13 +1,13 @@
 //! Keys that libMIOpen asks for, with sources that the library contains.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use gfxpack_compile::SourceDirs;
 use gfxpack_miopen::Sources;
 use gfxpack_model::{KernelKey, Target};
+use gfxpack_plan::Location;
 use gfxpack_plan::key_list::KeyRequest;
-use gfxpack_plan::{Location, arguments};
 use gfxpack_process::temporary_dir;
 
 use super::collector::{InputCollector, SourceSearch};
@@ -30,7 +30,8 @@ impl InputCollector {
             Some(version) => format!("MIOpen {version}"),
             None => "libMIOpen".to_owned(),
         };
-        let mut search = SourceSearch::new(vec![&own, user], dfsg);
+        let dirs = vec![&own, user];
+        let mut search = SourceSearch { dirs, dfsg, of_library: true, found: HashMap::new() };
         let is_asked = |target: &Target| answer.keys.contains_key(target);
         self.requests.retain(|request| is_asked(&request.target) || !request.keys.is_empty());
         for position in 0..self.requests.len() {
@@ -43,7 +44,16 @@ impl InputCollector {
                     continue;
                 }
                 let location = Location { file: library.as_str().into(), line };
-                self.add_asked(position, key, location, &mut search);
+                match KeyRequest::new(Arc::new(key.clone()), location.clone()) {
+                    Ok(request) => {
+                        let found = self.find_source(&request, &mut search);
+                        self.add_key(position, Arc::new(request), found);
+                    }
+                    Err(fault) => {
+                        self.inputs.key_errors.push(location.error(&fault));
+                        self.inputs.absent.add(&target, Absent::faulty(key, &fault));
+                    }
+                }
             }
         }
         if self.inputs.library.version.is_none() {
@@ -72,33 +82,4 @@ impl InputCollector {
         }
         Ok(own)
     }
-
-    /// Adds one key to the request at `position`, or to the keys that are not
-    /// built.
-    fn add_asked(
-        &mut self,
-        position: usize,
-        key: &KernelKey,
-        location: Location,
-        search: &mut SourceSearch<'_>,
-    ) {
-        match request(key, location.clone()) {
-            Ok(request) => {
-                let found = self.find_source(&request, search);
-                self.add_key(position, Arc::new(request), found);
-            }
-            Err(fault) => {
-                let absent = Absent::faulty(key, &fault);
-                self.inputs.key_errors.push(location.error(&fault));
-                self.inputs.absent.add(&self.requests[position].target, absent);
-            }
-        }
-    }
-}
-
-/// The request for a key, if its options are allowed.
-fn request(key: &KernelKey, location: Location) -> Result<KeyRequest> {
-    let request = KeyRequest::new(Arc::new(key.clone()), location)?;
-    arguments::parse(request.language, request.options())?;
-    Ok(request)
 }

@@ -4,9 +4,12 @@ use gfxpack_plan::key_list::parse_keys;
 
 use super::*;
 
-fn request(target: &str, options: &str) -> TargetRequest {
-    let line = format!(r#"{{"kernel_name":"a.cl.o","kernel_args":"{options} -mcpu=gfx906"}}"#);
-    let keys = parse_keys("k", &line).unwrap().keys;
+fn request(target: &str, options: &[&str]) -> TargetRequest {
+    let line = |options: &&str| {
+        format!(r#"{{"kernel_name":"a.cl.o","kernel_args":"{options} -mcpu=gfx906"}}"#)
+    };
+    let lines: Vec<String> = options.iter().map(line).collect();
+    let keys = parse_keys("k", &lines.join("\n")).unwrap().keys;
     TargetRequest {
         target: target.parse().unwrap(),
         format: KernelFileFormat::Kdb,
@@ -22,14 +25,20 @@ fn collector(requests: Vec<TargetRequest>) -> InputCollector {
 /// What libMIOpen asks for depends on the compute units.
 #[test]
 fn what_a_device_wide_kdb_holds_is_in_exact_ones_of_the_same_run_too() {
-    let collector = collector(vec![request("gfx906_60", " -DA"), request("gfx906", " -DB")]);
-    let (requests, _) = collector.finish(&InputOptions::default(), None, false).unwrap();
-    let keys = requests.iter().map(|request| {
-        let keys = request.keys.iter().map(|(key, _)| key.options().to_owned());
-        (request.target.kdb_file_name(), keys.collect::<Vec<_>>().concat())
+    let requests = vec![
+        request("gfx906_60", &[" -DA", " -DB"]),
+        request("gfx906", &[" -DB", " -DC"]),
+        request("gfx906_64", &[" -DD"]),
+        request("gfx906:xnack+@60", &[" -DE"]),
+        request("gfx900", &[" -DF"]),
+    ];
+    let finished = collector(requests).finish(&InputOptions::default(), None, false);
+    let (requests, _) = finished.unwrap();
+    let options = requests.iter().map(|request| {
+        let keys = request.keys.iter();
+        keys.map(|(key, _)| key.options().trim_start()).collect::<Vec<_>>().join(" ")
     });
-    let expected = [("gfx906_60.kdb", " -DA -DB"), ("gfx906.kdb", " -DB")];
-    assert!(keys.eq(expected.map(|(name, keys)| (name.to_owned(), keys.to_owned()))));
+    assert!(options.eq(["-DA -DB -DC", "-DB -DC", "-DD -DB -DC", "-DE", "-DF"]));
 }
 
 #[test]

@@ -227,7 +227,7 @@ impl InputOptions {
     /// # Errors
     /// If two of them would have one kdb.
     pub(crate) fn targets(&self) -> Result<Vec<Target>> {
-        inputs::distinct(&TargetList::of(&self.target))
+        inputs::distinct(&self.target.concat())
     }
 
     /// Whether only what Debian can ship is compiled.

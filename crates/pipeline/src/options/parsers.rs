@@ -105,18 +105,11 @@ fn unknown_gpu(text: &str) -> String {
     format!("failed to parse target `{text}`: no GPU of that name is known\nhint: {hint}")
 }
 
-/// One word of the command line with any number of targets.
-#[derive(Debug, Clone)]
-pub struct TargetList(pub Vec<Target>);
+/// One word of the command line with any number of targets. Not written as a `Vec`, which clap would
+/// take for an argument that may be repeated.
+pub type TargetList = std::vec::Vec<Target>;
 
-impl TargetList {
-    /// Those of all words.
-    pub fn of(words: &[Self]) -> Vec<Target> {
-        words.iter().flat_map(|word| word.0.iter().cloned()).collect()
-    }
-}
-
-/// TargetList with commas, semicolons or blanks between them. Names of products may have blanks.
+/// Targets with commas, semicolons or blanks between them. Names of products may have blanks.
 pub fn parse_targets(text: &str) -> Result<TargetList, String> {
     let parts = text.split([',', ';']).filter(|part| !part.trim().is_empty());
     let is_gfx = |word: &str| word.to_ascii_lowercase().starts_with("gfx");
@@ -128,7 +121,7 @@ pub fn parse_targets(text: &str) -> Result<TargetList, String> {
         }
     });
     let targets = each.collect::<Result<Vec<_>, String>>()?;
-    if targets.is_empty() { Err(unknown_gpu(text)) } else { Ok(TargetList(targets)) }
+    if targets.is_empty() { Err(unknown_gpu(text)) } else { Ok(targets) }
 }
 
 #[cfg(test)]
@@ -147,9 +140,8 @@ mod tests {
             ("Radeon RX 7900 XTX, MI210", "gfx1100 gfx90a"),
             (" , ", ""),
         ] {
-            let found = parse_targets(text).map(|targets| TargetList::of(&[targets]));
-            let found =
-                found.unwrap_or_default().iter().map(ToString::to_string).collect::<Vec<_>>();
+            let found = parse_targets(text).unwrap_or_default();
+            let found = found.iter().map(ToString::to_string).collect::<Vec<_>>();
             assert_eq!(found.join(" "), expected, "{text}");
         }
     }

@@ -117,7 +117,7 @@ impl BuildFacts {
             .collect();
         let failures: Vec<Value> = self
             .failures
-            .list()
+            .list
             .iter()
             .map(|group| {
                 let first = group.jobs.first().map(|job| &plan[*job].key);

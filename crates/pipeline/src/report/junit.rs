@@ -20,7 +20,7 @@ pub(super) fn write(
     prepared: &Prepared,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let groups = facts.failures.list().iter();
+    let groups = facts.failures.list.iter();
     let failed = groups.flat_map(|group| group.jobs.iter().map(move |job| (*job, group)));
     let suites = Suites { facts, prepared, failed: failed.collect() };
     let mut xml = Writer::new_with_indent(out, b' ', 1);

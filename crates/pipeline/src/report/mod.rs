@@ -1,21 +1,24 @@
 //! The report of a build: a self-contained HTML page, and the same facts as a
 //! message.
 
-mod annotations;
 mod facts;
 mod junit;
 mod page;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
+
+use gfxpack_plan::plan::Plan;
 
 pub(crate) use facts::{BuildFacts, OUTPUT_LIMIT};
 
 use crate::destination::{replace, replace_with};
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
+use crate::failures::{Excerpt, FailureGroup, FailureGroups};
 use crate::options::BuildOptions;
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
+use crate::text::counted;
 
 /// Writes the reports of a build that ended, successfully or not: the log of
 /// failures, and, if wanted, the page and the test results.
@@ -41,7 +44,7 @@ pub(crate) fn write(
         replace(path, page)?;
     }
     if options.environment().github_actions {
-        for line in annotations::github(&facts.failures, plan) {
+        for line in github(&facts.failures, plan) {
             progress.event(Event::Annotation(&line));
         }
     }
@@ -49,4 +52,32 @@ pub(crate) fn write(
         replace_with(path, |out| junit::write(facts, prepared, out))?;
     }
     Ok(())
+}
+
+/// GitHub shows at most this many per step.
+const SHOWN: usize = 10;
+
+/// Failures as annotations for GitHub Actions: a line for each reason.
+///
+/// Source: docs.github.com, "Workflow commands for GitHub Actions";
+/// `packages/core/src/command.ts` of actions/toolkit for what is escaped.
+fn github(groups: &FailureGroups, plan: &Plan) -> Vec<String> {
+    groups.list.iter().take(SHOWN).map(|group| annotation(group, plan)).collect()
+}
+
+fn annotation(group: &FailureGroup, plan: &Plan) -> String {
+    let title = format!("{} failed: {}", counted(group.jobs.len(), "kernel"), group.message);
+    let first = group.jobs.first().map(|job| &plan[*job]);
+    let first = first.map(|job| format!("{} for {}\n", job.key, job.target_id));
+    let text = Excerpt::new(&group.example.output).text();
+    let text = format!("{}{text}", first.unwrap_or_default());
+    format!("::error title={}::{}", property(&title), data(&text))
+}
+
+fn data(text: &str) -> String {
+    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+}
+
+fn property(text: &str) -> String {
+    data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -109,11 +109,11 @@ fn gpus(plan: &Plan) -> Vec<String> {
 }
 
 fn failures(page: &mut String, facts: &BuildFacts, plan: &Plan) {
-    if facts.failures.list().is_empty() {
+    if facts.failures.list.is_empty() {
         return;
     }
     page.push_str("<h2>Failures</h2>\n");
-    for group in facts.failures.list() {
+    for group in &facts.failures.list {
         let keys = group.jobs.iter().map(|job| {
             let job = &plan[*job];
             format!("{} for {}", job.key, job.target_id)
@@ -171,7 +171,7 @@ fn kernels(page: &mut String, facts: &BuildFacts, plan: &Plan) {
     page.push_str("<h2>Kernels</h2>\n");
     let failed: HashMap<JobId, &str> = facts
         .failures
-        .list()
+        .list
         .iter()
         .flat_map(|group| group.jobs.iter().map(|job| (*job, group.example.kind.name())))
         .collect();

@@ -12,11 +12,12 @@ use serde_json::json;
 
 use super::facts::BuildFacts;
 use super::page::page;
+use super::{data, property};
 use crate::kernel_library::{KernelLibrary, MiopenFacts, ProblemsFact};
 use crate::ledger::{Absences, Absent, Reason};
 
 /// A plan with this number of jobs, with every language and two targets.
-pub(crate) fn plan(jobs: usize) -> Plan {
+fn plan(jobs: usize) -> Plan {
     let languages = [
         (Language::Hip, "conv.cpp"),
         (Language::OpenclC, "MIOpenPooling.cl"),
@@ -184,4 +185,10 @@ fn much_output_is_cut_and_every_failure_is_there() {
     assert_eq!((&summary["failed"], &group["count"]), (&json!(2000), &json!(2000)));
     assert!(group["output"].as_str().unwrap().ends_with("not shown here]"));
     assert!((0..2000).all(|job| page.contains(&format!("-DN={job} "))));
+}
+
+#[test]
+fn text_cannot_end_an_annotation() {
+    assert_eq!(data("50 %\r\n::error::x"), "50 %25%0D%0A::error::x");
+    assert_eq!(property("a: b, c\n%"), "a%3A b%2C c%0A%25");
 }

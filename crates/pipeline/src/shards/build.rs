@@ -26,16 +26,7 @@ fn places(toolchains: &[Toolchain]) -> Digest {
     Hasher::new("gfxpack places of toolchains 1").list(paths).finish()
 }
 
-/// The result of a shard that ran to its end.
-#[derive(Debug)]
-pub struct BuiltShard {
-    /// How every job ended.
-    pub manifest: ShardManifest,
-    /// The manifest's path.
-    pub file: PathBuf,
-}
-
-/// Runs a shard into `build.out`, and writes the shard's manifest.
+/// Runs a shard into `build.out`, writes the shard's manifest, and returns it with its path.
 ///
 /// # Errors
 /// If the plan can't be run here, or the run as a whole fails. Failed jobs are in
@@ -47,7 +38,7 @@ pub fn run(
     search: &Search,
     build: &BuildOptions,
     progress: &dyn Progress,
-) -> Result<BuiltShard> {
+) -> Result<(ShardManifest, PathBuf)> {
     build.check()?;
     let stored = Stored::open(plan)?;
     let chosen = |job: Digest| by_hash(job, shard.count()) == shard.index();
@@ -69,8 +60,8 @@ pub fn run(
             places: places(&prepared.toolchains),
             jobs: run.run(facts)?,
         };
-        let file = write_manifest(&manifest, output.dir())?;
-        Ok(BuiltShard { manifest, file })
+        let file = write_manifest(&manifest, &output.dir)?;
+        Ok((manifest, file))
     })?;
     prepared.cache.shrink(progress);
     Ok(built)

@@ -12,7 +12,7 @@ use gfxpack_plan::stored::Jobs;
 
 use super::state::{self, FoundShard};
 use super::stored::Stored;
-use crate::build::{KdbAssembly, MadeKdb, damaged_object};
+use crate::build::{KdbAssembly, MadeKdb, damaged_object, incomplete};
 use crate::cache::Cache;
 use crate::error::{self, Error, ErrorKind, Result, usage};
 use crate::failure_log::FailureFiles;
@@ -45,34 +45,15 @@ struct MergedObjects<'a> {
     failed: HashMap<JobId, (Reason, String)>,
 }
 
-/// Errors in shards, and whether they are ignored.
-struct ShardFaults {
-    allowed: bool,
-    warnings: Vec<String>,
-}
-
-impl ShardFaults {
-    /// Warns of the error instead, if errors are ignored.
-    fn allow(&mut self, error: Error) -> Result<()> {
-        if !self.allowed {
-            return Err(error);
-        }
-        self.warnings.push(format!("ignored: {error}"));
-        Ok(())
-    }
-
-    /// Passes the warnings on.
-    fn warn(&mut self, progress: &dyn Progress) {
-        self.warnings.drain(..).for_each(|warning| progress.warning(&warning));
-    }
-}
+/// Returns the error, or warns of it if errors are ignored.
+type Allow<'a> = dyn Fn(Error) -> Result<()> + 'a;
 
 /// The shards of a plan by number, without duplicates, all divided in the same way.
 fn shards_of_plan(
     prepared: &Prepared,
     digest: Digest,
     found: Vec<FoundShard>,
-    faults: &mut ShardFaults,
+    allow: &Allow<'_>,
 ) -> Result<BTreeMap<u32, FoundShard>> {
     let mut shards: BTreeMap<u32, FoundShard> = BTreeMap::new();
     let mut repeated: Vec<FoundShard> = Vec::new();
@@ -80,7 +61,7 @@ fn shards_of_plan(
         let manifest = &found.manifest;
         let path = found.path.display().to_string();
         if manifest.plan != digest {
-            faults.allow(usage(
+            allow(usage(
                 format!(
                     "failed to merge `{path}`: it is of plan {}, not of {digest}",
                     manifest.plan
@@ -92,7 +73,7 @@ fn shards_of_plan(
         if let Some(first) = shards.values().next()
             && manifest.shard.count() != first.manifest.shard.count()
         {
-            faults.allow(usage(
+            allow(usage(
                 format!(
                     "failed to merge `{path}`: it is shard {}, and `{}` is {}, of another number",
                     manifest.shard,
@@ -108,7 +89,7 @@ fn shards_of_plan(
             // If the two have different objects for a job, report that instead.
             repeated.push(found.clone());
             results_by_job(prepared, shards.values().chain(&repeated))?;
-            faults.allow(usage(
+            allow(usage(
                 format!("failed to merge shard {} twice: `{first}` and `{path}`", manifest.shard),
                 "give each shard once",
             ))?;
@@ -120,7 +101,7 @@ fn shards_of_plan(
 }
 
 /// Whether all shards are there. Each must have run to its end.
-fn are_complete(shards: &BTreeMap<u32, FoundShard>, faults: &mut ShardFaults) -> Result<bool> {
+fn are_complete(shards: &BTreeMap<u32, FoundShard>, allow: &Allow<'_>) -> Result<bool> {
     let first = shards.values().next().ok_or_else(|| {
         usage(
             "failed to find a shard's manifest",
@@ -132,7 +113,7 @@ fn are_complete(shards: &BTreeMap<u32, FoundShard>, faults: &mut ShardFaults) ->
     let complete = missing.is_empty();
     if !complete {
         let indices = ranges(&missing);
-        faults.allow(usage(
+        allow(usage(
             format!("failed to find {} of {count} shards: {indices}", missing.len()),
             format!(
                 "run `gfxpack build --shard I/{count}` for {indices}; --allow-partial merges \
@@ -143,7 +124,7 @@ fn are_complete(shards: &BTreeMap<u32, FoundShard>, faults: &mut ShardFaults) ->
     for found in shards.values() {
         let (shard, lost) = (found.manifest.shard, found.manifest.count(JobState::Infra));
         if lost > 0 {
-            faults.allow(usage(
+            allow(usage(
                 format!("failed to merge shard {shard}: its machine lost {lost} of its jobs"),
                 format!(
                     "run `gfxpack build --shard {shard}` again; --allow-partial merges without \
@@ -174,12 +155,13 @@ impl<'a> MergedObjects<'a> {
         prepared: &'a Prepared,
         digest: Digest,
         found: Vec<FoundShard>,
-        faults: &mut ShardFaults,
+        allow: &Allow<'_>,
+        progress: &dyn Progress,
     ) -> Result<Self> {
         let plan = &prepared.plan;
-        let shards = shards_of_plan(prepared, digest, found, faults)?;
-        let complete = are_complete(&shards, faults)?;
-        faults.warnings.extend(in_different_places(&shards));
+        let shards = shards_of_plan(prepared, digest, found, allow)?;
+        let complete = are_complete(&shards, allow)?;
+        in_different_places(&shards).iter().for_each(|warning| progress.warning(warning));
         let by_job = results_by_job(prepared, shards.values())?;
         let (mut known, mut failed) = (vec![None; plan.jobs.len()], HashMap::new());
         let mut without_shard = Vec::new();
@@ -201,7 +183,7 @@ impl<'a> MergedObjects<'a> {
         if complete && let Some(first) = without_shard.first() {
             let key = &plan.jobs[*first].key;
             let count = without_shard.len();
-            faults.allow(usage(
+            allow(usage(
                 format!(
                     "failed to find {count} of the plan's jobs in any shard, `{key}` the first"
                 ),
@@ -339,9 +321,14 @@ impl MergedKdbs {
         let (digest, plan) = (stored.digest(), stored.load(&Jobs::All)?);
         let cache = Cache::open_for(cache, Purpose::Build)?;
         let prepared = stored.prepared(plan, Vec::new(), cache)?;
-        let mut faults = ShardFaults { allowed: options.allow_partial, warnings: Vec::new() };
-        let merged = MergedObjects::new(&prepared, digest, found, &mut faults)?;
-        faults.warn(progress);
+        let allow = |error: Error| {
+            if !options.allow_partial {
+                return Err(error);
+            }
+            progress.warning(&format!("ignored: {error}"));
+            Ok(())
+        };
+        let merged = MergedObjects::new(&prepared, digest, found, &allow, progress)?;
         std::fs::create_dir_all(out).map_err(error::io("create", out))?;
         let outputs = prepared.cache.outputs(out)?;
         let plan = &prepared.plan;
@@ -367,9 +354,8 @@ impl MergedKdbs {
             Some(job) => merged.damaged(job),
             None => error,
         })?;
-        let packages = &MadePackages::default();
-        let recorded = record::Recorded { kdbs: &kdbs, packages, ledger: Some(&ledger) };
-        record::write(&recorded, None, &outputs, progress)?;
+        let packages = MadePackages::default();
+        record::write(&kdbs, &packages, Some(&ledger), None, &outputs, progress)?;
         let (jobs, failed) = (plan.jobs.len(), merged.failed.len());
         Ok(Self { kdbs, jobs, failed, plan: digest })
     }
@@ -383,10 +369,8 @@ impl MergedKdbs {
         if missing == 0 || allow_partial {
             return Ok(());
         }
-        let kernels: u64 = self.kdbs.iter().map(|kdb| kdb.kernels).sum();
         let reasons = "the compiler's output is below `failed` in the shards' directories";
-        let (missing, total) = (missing as usize, (kernels + missing) as usize);
-        Err(error::incomplete(missing, total, reasons, false))
+        Err(incomplete(&self.kdbs, reasons, false))
     }
 }
 

@@ -2,13 +2,12 @@
 //! with a kept refusal are not run again, and jobs that ran out of time or that
 //! the machine ended are tried once more.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{
-    Cancel, CorruptObject, Event, ExecutorOptions, Failure, FileSystemCache, ObjectInfo,
-    ObjectStore, Summary,
+    CorruptObject, Event, ExecutorOptions, Failure, FileSystemCache, ObjectInfo, ObjectStore,
 };
 use gfxpack_model::{Digest, JobId, KernelKey};
 use gfxpack_plan::plan::Job;
@@ -19,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::state::job_state;
 use crate::build::REPAIRS;
 use crate::destination::replace;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Result};
 use crate::failures;
 use crate::prepare::Prepared;
 use crate::progress::{Event as ProgressEvent, Progress};
@@ -35,7 +34,7 @@ const FAILED: &str = "failed";
 /// The output directory of any number of shards of a plan: objects in the cache's own layout, a
 /// note for each job that failed, and manifests.
 pub(crate) struct ShardOutput {
-    dir: PathBuf,
+    pub(crate) dir: PathBuf,
     store: ObjectStore,
 }
 
@@ -55,10 +54,6 @@ impl ShardOutput {
         fs::create_dir_all(dir).map_err(error::io("create", dir))?;
         let dir = fs::canonicalize(dir).map_err(error::io("find", dir))?;
         Ok(Self { store: ObjectStore::open(&dir)?, dir })
-    }
-
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
     }
 
     /// The object with a key, if it is there and undamaged.
@@ -186,9 +181,9 @@ impl ShardRun<'_> {
         }
     }
 
-    /// Records a failure, and copies its kept refusal from the store `from`, if
-    /// there is one, so that the next run need not start the compiler.
-    fn note(&self, id: JobId, key: Digest, failure: &Failure, from: &ObjectStore) -> Result<()> {
+    /// Records a failure, and copies its kept refusal from the cache, if there is one, so that the
+    /// next run need not start the compiler.
+    fn note(&self, id: JobId, key: Digest, failure: &Failure) -> Result<()> {
         let job = &self.prepared.plan[id];
         let note = JobNote {
             state: job_state(failure),
@@ -198,7 +193,7 @@ impl ShardRun<'_> {
         };
         self.output.write_note(job.digest, &note)?;
         if failure.is_kernels_fault() {
-            self.output.store.adopt_refusal(from, key)?;
+            self.output.store.adopt_refusal(&self.prepared.cache.store, key)?;
         }
         Ok(())
     }
@@ -209,17 +204,16 @@ impl ShardRun<'_> {
         ShardEntry { job, state, result: Ok(object) }
     }
 
-    /// Copies the objects of an event from another store. Damaged ones, which
-    /// that store has removed, are added to `lost`.
+    /// Copies the objects of an event from the cache. Damaged ones, which the cache has removed,
+    /// are added to `lost`.
     fn adopt(
         &self,
         event: &Event,
         keys: &[Digest],
-        from: &ObjectStore,
         pass: &mut PassResult,
-        lost: &mut HashSet<JobId>,
+        lost: &mut Vec<JobId>,
     ) -> Result<()> {
-        let adopt = |key: Digest| self.output.store.adopt(from, key);
+        let adopt = |key: Digest| self.output.store.adopt(&self.prepared.cache.store, key);
         let (state, adopted): (_, Vec<(JobId, _)>) = match event {
             Event::FoundInCache { cached, .. } => {
                 let adopted = cached.par_iter().map(|(job, _)| (*job, adopt(keys[job.0])));
@@ -235,7 +229,7 @@ impl ShardRun<'_> {
                 Some(ObjectInfo { key, sha256, size, .. }) => {
                     pass.made.insert(job, (state, ShardObject { key, sha256, size }));
                 }
-                None => drop(lost.insert(job)),
+                None => lost.push(job),
             }
         }
         Ok(())
@@ -259,96 +253,68 @@ impl ShardRun<'_> {
         let options = ExecutorOptions { time_limit, ..self.options.clone() };
         for turn in 0..=REPAIRS {
             let executor = self.prepared.executor(&cache.store, Some(&left), &options, cancel);
-            let mut listener = Listener {
-                run: self,
-                keys,
-                cancel,
-                retries: there.is_some(),
-                // Jobs that need no run were reported in the first turn.
-                there: there.filter(|_| turn == 0),
-                pass: &mut pass,
-                facts: &mut *facts,
-                lost: HashSet::new(),
-                error: None,
-            };
-            let ran = executor.run(&mut |event| listener.event(event, &cache.store));
-            listener.ended(ran)?;
+            let (mut lost, mut error) = (Vec::new(), None);
+            let ran = executor.run(&mut |event| {
+                let adopted = self.adopt(&event, keys, &mut pass, &mut lost);
+                let event = adopted.and_then(|()| self.take(event, keys, there, turn, &mut pass));
+                match event {
+                    Ok(None) => {}
+                    Ok(Some(event)) => {
+                        facts.event(&event);
+                        self.progress.event(ProgressEvent::Job { plan, event: &event });
+                    }
+                    // The first error is kept, and ends the run.
+                    Err(first) => {
+                        error.get_or_insert(first);
+                        cancel.cancel();
+                    }
+                }
+            });
+            error.map_or(ran, Err)?;
             cache.digests.save();
-            let lost = std::mem::take(&mut listener.lost);
             if lost.is_empty() {
                 return Ok(pass);
             }
-            left = lost.into_iter().collect();
-            left.sort_unstable();
+            lost.sort_unstable();
+            lost.dedup();
+            left = lost;
         }
         Err(CorruptObject(plan[left[0]].digest).into())
     }
-}
 
-/// Copies and records the results of a run of jobs, and passes its events on.
-struct Listener<'a, 'r> {
-    run: &'a ShardRun<'r>,
-    /// The key of each job's object.
-    keys: &'a [Digest],
-    cancel: &'a Cancel,
-    /// Whether jobs that failed because of the machine or the time limit will be
-    /// tried again.
-    retries: bool,
-    /// Jobs that need no run, if they still have to be reported.
-    there: Option<&'a [(JobId, u64)]>,
-    pass: &'a mut PassResult,
-    facts: &'a mut BuildFacts,
-    /// Jobs whose objects in the cache were damaged or replaced.
-    lost: HashSet<JobId>,
-    error: Option<Error>,
-}
-
-impl Listener<'_, '_> {
-    /// Processes an event of a run whose objects are in the store `from`.
-    fn event(&mut self, event: Event, from: &ObjectStore) {
-        let adopted = self.run.adopt(&event, self.keys, from, self.pass, &mut self.lost);
-        // The first error is kept, and ends the run.
-        if let Err(error) = adopted.and_then(|()| self.take(event, from)) {
-            self.error.get_or_insert(error);
-            self.cancel.cancel();
-        }
-    }
-
-    /// The result of the run, or the error that ended it.
-    fn ended(&mut self, ran: Result<Summary>) -> Result<Summary> {
-        self.error.take().map_or(ran, Err)
-    }
-
-    /// Records an event, and passes it on unless it is a failure that will be
-    /// tried again.
-    fn take(&mut self, event: Event, from: &ObjectStore) -> Result<()> {
-        let Self { run, pass, keys, .. } = self;
-        let plan = &run.prepared.plan;
-        let event = match event {
-            Event::FoundInCache { cached, refused } => {
+    /// Records what an event says of failures, and returns it as it is to be passed on: not at all
+    /// if it is a failure that will be tried again, and with the jobs that are `there` only in the
+    /// first turn.
+    fn take(
+        &self,
+        event: Event,
+        keys: &[Digest],
+        there: Option<&[(JobId, u64)]>,
+        turn: u32,
+        pass: &mut PassResult,
+    ) -> Result<Option<Event>> {
+        match event {
+            Event::FoundInCache { mut cached, refused } => {
                 for (job, failure) in &refused {
-                    run.note(*job, keys[job.0], failure, from)?;
+                    self.note(*job, keys[job.0], failure)?;
                     pass.failed.insert(*job, failure.clone());
                 }
-                let Some(there) = self.there else { return Ok(()) };
-                Event::FoundInCache {
-                    cached: cached.into_iter().chain(there.iter().copied()).collect(),
-                    refused,
-                }
+                let Some(there) = there.filter(|_| turn == 0) else { return Ok(None) };
+                cached.extend(there);
+                Ok(Some(Event::FoundInCache { cached, refused }))
             }
-            Event::Failed { job, failure, .. } if self.retries && is_tried_again(&failure) => {
+            Event::Failed { job, failure, .. } if there.is_some() && is_tried_again(&failure) => {
                 pass.failed.insert(job, failure);
-                return Ok(());
+                Ok(None)
             }
-            event => event,
-        };
-        if let Event::Failed { job, failure, .. } = &event {
-            run.note(*job, keys[job.0], failure, from)?;
-            pass.failed.insert(*job, failure.clone());
+            event => {
+                if let Event::Failed { job, failure, .. } = &event {
+                    self.note(*job, keys[job.0], failure)?;
+                    pass.failed.insert(*job, failure.clone());
+                }
+                Ok(Some(event))
+            }
         }
-        self.facts.event(&event);
-        run.progress.event(ProgressEvent::Job { plan, event: &event });
-        Ok(())
     }
 }
 

@@ -174,28 +174,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn manifests_are_found_by_name_and_nothing_else_is() {
-        let dir = tempfile::tempdir().unwrap();
-        let manifest = ShardManifest {
-            plan: Digest::of(b"plan"),
-            shard: "2/11".parse().unwrap(),
-            places: Digest::of(b"places"),
-            jobs: Vec::new(),
-        };
-        let path = write_manifest(&manifest, dir.path()).unwrap();
-        for other in ["shard-1.manifest.tmp", "x-shard-1.manifest", "v1"] {
-            fs::write(dir.path().join(other), "").unwrap();
-        }
-        assert_eq!(list_manifests(dir.path()).unwrap(), BTreeSet::from([path.clone()]));
-        assert_eq!(read_manifest(&path).unwrap(), manifest);
-        fs::write(&path, "").unwrap();
-        let error_of = |path: &Path| read_manifest(path).unwrap_err().to_string();
-        assert!(error_of(&path).contains("is damaged: "), "{}", error_of(&path));
-        let gone = error_of(&dir.path().join("gone"));
-        assert!(gone.contains("gone`: No such file"), "{gone}");
-    }
-
-    #[test]
     fn what_the_machine_did_is_retried_and_what_the_compiler_did_is_not() {
         let error = "a.s:1:2: error: no such instruction\n";
         for (kind, state) in [

@@ -20,8 +20,7 @@ use crate::error::{self, Error, Result};
 use crate::inputs::Inputs;
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::Absences;
-use crate::prepare::{PlanInputs, Prepared, for_plan};
-use crate::rayon_workers::RayonWorkers;
+use crate::prepare::{PlanInputs, Prepared, RayonWorkers, for_plan};
 use crate::record::GENERATOR;
 use crate::text::joined;
 

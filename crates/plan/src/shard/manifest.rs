@@ -8,7 +8,7 @@ use gfxpack_model::Digest;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::numbered::Shard;
+use super::Shard;
 
 /// Version of the manifest's format.
 const FORMAT: u32 = 2;

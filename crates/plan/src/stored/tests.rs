@@ -253,14 +253,6 @@ fn some_jobs_are_part_of_all() {
 }
 
 #[test]
-fn rows_and_groups_refer_by_plain_numbers() {
-    let (header, _) = stored(false);
-    let group = serde_json::to_string(&header.groups[0]).unwrap();
-    assert!(group.contains(r#""source":0,"toolchain":0,"#), "{group}");
-    assert_eq!(serde_json::to_string(&Rows::Run(JobId(1), 2)).unwrap(), "[1,2]");
-}
-
-#[test]
 fn a_changed_header_is_refused() {
     let (header, _) = stored(false);
     let text = header.to_text().unwrap();

@@ -51,7 +51,8 @@ pub fn write_jobs(
     let mut writer = Writer {
         write,
         sha256: Sha256::new(),
-        groups: Groups::default(),
+        groups: Vec::new(),
+        group_numbers: HashMap::new(),
         samples: Vec::new(),
         sampled: HashSet::new(),
         jobs: Vec::new(),
@@ -85,7 +86,7 @@ pub fn write_jobs(
         digest: plan::plan_digest(kdb_digests.into_iter()),
         jobs: writer.jobs.len(),
         jobs_sha256: Digest::from_bytes(writer.sha256.finalize().into()),
-        groups: writer.groups.list,
+        groups: writer.groups,
         kdbs,
         samples: writer.samples,
     })
@@ -103,27 +104,11 @@ fn add(rows: &mut Vec<Rows>, job: JobId, key: &KernelKey, own: &KernelKey) {
     }
 }
 
-#[derive(Default)]
-struct Groups {
-    list: Vec<Group>,
-    numbers: HashMap<Group, usize>,
-}
-
-impl Groups {
-    fn number(&mut self, group: Group) -> usize {
-        if let Some(number) = self.numbers.get(&group) {
-            return *number;
-        }
-        self.list.push(group.clone());
-        self.numbers.insert(group, self.list.len() - 1);
-        self.list.len() - 1
-    }
-}
-
 struct Writer<'a> {
     write: &'a mut dyn FnMut(&[u8]) -> Result<(), Error>,
     sha256: Sha256,
-    groups: Groups,
+    groups: Vec<Group>,
+    group_numbers: HashMap<Group, usize>,
     samples: Vec<Job>,
     /// The groups of the samples, with their arguments but for macros.
     sampled: HashSet<(usize, Vec<String>)>,
@@ -145,7 +130,7 @@ impl Writer<'_> {
         if let Some(number) = self.by_digest.get(&digest) {
             return Ok(*number);
         }
-        let group = self.groups.number(Group {
+        let group = Group {
             kernel_name: key.key.kernel_name.clone(),
             language: key.language,
             target_id: compile_target(key.language, request.target.id()),
@@ -154,11 +139,16 @@ impl Writer<'_> {
             program,
             before: arguments[..options.start].to_vec(),
             after: arguments[options.end..].to_vec(),
+        };
+        let groups = &mut self.groups;
+        let group = *self.group_numbers.entry(group).or_insert_with_key(|group| {
+            groups.push(group.clone());
+            groups.len() - 1
         });
         let is_macro = |option: &&String| option.starts_with("-D") || option.starts_with("-U");
         let others = arguments.iter().filter(|arg| !is_macro(arg)).cloned().collect();
         if self.sampled.insert((group, others)) {
-            let Group { language, target_id, .. } = &self.groups.list[group];
+            let Group { language, target_id, .. } = &self.groups[group];
             self.samples.push(Job {
                 digest,
                 key: Arc::clone(&key.key),

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_miopen::MIOPEN;
 use gfxpack_model::InstallLayout;
+use gfxpack_pipeline::environment::pythons;
 use gfxpack_runtime::explain::entries;
 use gfxpack_runtime::{
     CacheVersion, DirectoryOptions, Environment, KdbDirectories, KdbDirectory, MiopenKdb,
@@ -14,50 +15,39 @@ use crate::args::LookupArgs;
 use crate::fail::{self, Result};
 use crate::output::Output;
 
-/// Where to look for MIOpen besides ROCm's and the system's directories.
-pub(in crate::commands) struct MiopenPlaces {
-    /// The library that looks for kernels, or a directory with one, in place of those installed.
-    given: Option<PathBuf>,
-    /// Python environments, in which PyTorch may bring one.
-    pythons: Vec<PathBuf>,
-}
-
 /// A libMIOpen: the file, and the top of its tree.
 type Found = (PathBuf, PathBuf);
 
-/// The libMIOpen that looks, or where to look for it.
-pub(in crate::commands) fn miopen_places(asked: &LookupArgs) -> MiopenPlaces {
-    MiopenPlaces { given: asked.miopen.clone(), pythons: gfxpack_pipeline::environment::pythons() }
+/// The library that was given.
+fn named(asked: &LookupArgs) -> Result<Option<Found>> {
+    let Some(path) = &asked.miopen else { return Ok(None) };
+    let found = gfxpack_miopen::library_at(&MIOPEN, path);
+    found.map(Some).ok_or_else(|| {
+        fail::usage(
+            format!("failed to find a libMIOpen in `{}`", path.display()),
+            "name the file, or a directory with one: /opt/rocm, or that of a Python environment",
+        )
+    })
 }
 
-impl MiopenPlaces {
-    /// The library that was given.
-    fn named(&self) -> Result<Option<Found>> {
-        let Some(path) = &self.given else { return Ok(None) };
-        let found = gfxpack_miopen::library_at(&MIOPEN, path);
-        found.map(Some).ok_or_else(|| {
-            fail::usage(
-                format!("failed to find a libMIOpen in `{}`", path.display()),
-                "name the file, or a directory with one: /opt/rocm, or that of a Python environment",
-            )
-        })
-    }
+/// The one that PyTorch brings.
+fn of_pythons() -> Option<Found> {
+    pythons().iter().find_map(|dir| gfxpack_miopen::pythons(&MIOPEN, dir))
+}
 
-    /// The one that PyTorch brings.
-    fn pythons(&self) -> Option<Found> {
-        self.pythons.iter().find_map(|dir| gfxpack_miopen::pythons(&MIOPEN, dir))
-    }
-
-    /// All libraries: the one that was given, else that of ROCm or the system, and PyTorch's.
-    pub(in crate::commands) fn libraries(&self, rocm: Option<&Path>) -> Result<Vec<Found>> {
-        Ok(match self.named()? {
-            Some(found) => vec![found],
-            None => {
-                let installed = gfxpack_miopen::installed_file(&MIOPEN, rocm);
-                installed.into_iter().chain(self.pythons()).collect()
-            }
-        })
-    }
+/// All libraries that programs would load: the one that was given, else that of ROCm or the system,
+/// and PyTorch's.
+pub(in crate::commands) fn libraries(
+    asked: &LookupArgs,
+    rocm: Option<&Path>,
+) -> Result<Vec<Found>> {
+    Ok(match named(asked)? {
+        Some(found) => vec![found],
+        None => {
+            let installed = gfxpack_miopen::installed_file(&MIOPEN, rocm);
+            installed.into_iter().chain(of_pythons()).collect()
+        }
+    })
 }
 
 /// The usual directories; prints notes about them. Installed kernels are beside the library that
@@ -73,14 +63,13 @@ pub(in crate::commands) fn usual_directories(
     environment: &Environment,
     output: &Output,
 ) -> Result<KdbDirectories> {
-    let places = miopen_places(asked);
-    let given = places.named()?;
+    let given = named(asked)?;
     let system = given.as_ref().map(|(file, _)| directories_of(file)).transpose()?;
     let version_of = |(file, root): &Found| gfxpack_miopen::cache_version(file, root);
     let of_given = given.as_ref().and_then(version_of);
     let installed = || {
         let installed = gfxpack_miopen::installed_cache_version(environment.rocm_path().as_deref());
-        installed.or_else(|| version_of(&places.pythons()?))
+        installed.or_else(|| version_of(&of_pythons()?))
     };
     let version = asked.miopen_version.as_deref().or(of_given.as_deref());
     let mut directories = of_version(version, environment, installed, output);
@@ -90,7 +79,7 @@ pub(in crate::commands) fn usual_directories(
     match system {
         Some(system) => directories.system = system,
         None => {
-            let pythons = places.pythons().and_then(|(file, _)| directories_of(&file).ok());
+            let pythons = of_pythons().and_then(|(file, _)| directories_of(&file).ok());
             directories.system.extend(pythons.into_iter().flatten());
         }
     }

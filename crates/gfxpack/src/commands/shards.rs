@@ -1,0 +1,99 @@
+//! `build --shard` and `merge`: builds one shard of a stored plan, and makes the kdbs from all, or
+//! prints which are missing.
+
+use std::path::Path;
+use std::time::Instant;
+
+use gfxpack_pipeline::options::{BuildOptions, MergeOptions, processes};
+use gfxpack_pipeline::shards::build;
+use gfxpack_pipeline::shards::merge::MergedKdbs;
+use gfxpack_pipeline::shards::state::MissingShards;
+use gfxpack_pipeline::text::brief;
+use gfxpack_plan::shard::{JobState, Shard, ShardManifest, ranges};
+use serde_json::json;
+
+use super::dist::report_kdbs;
+use crate::context::Context;
+use crate::fail::{self, Result};
+use crate::options::{cache_options, compiler_options};
+use crate::output::{Output, display, if_any, message};
+use crate::progress::Reporter;
+
+/// Runs a shard.
+pub(super) fn build(args: &BuildOptions, shard: Shard, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
+    let begun = Instant::now();
+    rayon::ThreadPoolBuilder::new().num_threads(processes(args.jobs)).build_global().ok();
+    // clap does not require --plan if an option is given that conflicts with it.
+    let plan = args.plan.as_ref().ok_or_else(|| {
+        fail::usage(
+            format!("failed to build shard {shard}: a shard is of a stored plan, and none is given"),
+            "store one with `gfxpack plan … --out PLAN`, and give it as --plan PLAN in place of the \
+             inputs",
+        )
+    })?;
+    let (search, cache) = compiler_options(&args.compilers, environment)?;
+    let reporter = Reporter::new(context);
+    let (manifest, file) = build::run(plan, shard, &cache, &search, args, &reporter)?;
+    summarise_shard(&manifest, &file, begun, output);
+    build::outcome(&manifest.jobs, shard)
+}
+
+fn summarise_shard(manifest: &ShardManifest, file: &Path, begun: Instant, output: &Output) {
+    use JobState::{Cached, Failed, Infra, Ok, Refused, Timeout};
+    let mut body = json!({
+        "shard": manifest.shard, "plan": manifest.plan, "file": display(file), "jobs": manifest.jobs.len(),
+    });
+    let mut counts = Vec::new();
+    for state in [Ok, Cached, Refused, Failed, Timeout, Infra] {
+        let count = manifest.count(state);
+        body[state.to_string()] = count.into();
+        if count > 0 {
+            counts.push(format!("{count} {state}"));
+        }
+    }
+    output.message("shard-finished", &body);
+    let counts = if counts.is_empty() { "no jobs".to_owned() } else { counts.join(", ") };
+    let time = brief(begun.elapsed());
+    output.info(&format!(
+        "shard {} is done: {counts}: {} in {time}",
+        manifest.shard,
+        file.display()
+    ));
+}
+
+/// Checks the shards, and writes and verifies every kdb.
+pub(super) fn merge(args: &MergeOptions, context: &Context) -> Result {
+    let Context { environment, output, .. } = context;
+    let begun = Instant::now();
+    let (Some(out), false) = (&args.out, args.missing) else { return print_missing(args, output) };
+    let cache = cache_options(&args.cache, environment)?;
+    let merged = MergedKdbs::merge(args, out, &cache, &Reporter::new(context))?;
+    summarise_merge(out, &merged, begun, output);
+    merged.outcome(args.allow_partial)
+}
+
+fn summarise_merge(out: &Path, merged: &MergedKdbs, begun: Instant, output: &Output) {
+    report_kdbs(&merged.kdbs, output);
+    let (jobs, failed) = (merged.jobs, merged.failed);
+    message!(output, "merge-finished", {
+        "jobs": jobs, "failed": failed, "plan": merged.plan.to_string(),
+    });
+    let lacking = if_any(failed, |failed| format!(", {failed} without an object"));
+    let time = brief(begun.elapsed());
+    output.info(&format!("{jobs} jobs merged{lacking}: {} in {time}", out.display()));
+}
+
+/// Prints which shards are to run; nothing if all are done.
+fn print_missing(args: &MergeOptions, output: &Output) -> Result {
+    let found = MissingShards::find(&args.dirs, &args.plan, args.shards)?;
+    found.warnings.iter().for_each(|warning| output.warn(warning));
+    let ranges = ranges(&found.missing);
+    message!(output, "shards", {
+        "plan": found.plan, "count": found.count, "missing": found.missing, "ranges": ranges,
+    });
+    if !ranges.is_empty() {
+        output.text(&ranges);
+    }
+    Ok(())
+}
