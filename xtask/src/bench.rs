@@ -97,7 +97,7 @@ gfxpack plan --problems problems.txt $asked $to --out plan
 gfxpack plan --problems problems.txt $asked $to --stage stage
 gfxpack problems unet mobilenet-v2 --batch 1,32 --type fp16,fp32 --quiet --out hip-problems.txt
 gfxpack ask --problems hip-problems.txt $asked --target gfx906_60 --quiet --out keys.jsonl
-grep '[.]cpp[.]o"' keys.jsonl | awk 'NR % 2' >hip.jsonl
+grep '[.]cpp[.]o\"' keys.jsonl | awk 'NR % 2' >hip.jsonl
 gfxpack miopen $asked --sources sources --quiet
 gfxpack plan --keys hip.jsonl --source-dir sources $to --out hip-plan
 gfxpack plan --keys hip.jsonl --source-dir sources $to --stage hip-stage

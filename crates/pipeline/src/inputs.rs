@@ -26,6 +26,7 @@ use crate::ask::{LibraryAnswer, source_dirs};
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::{self, Absent, Reason, SkipList};
+use crate::license_head::license_of;
 use crate::missing_from::{ExistingCount, ExistingKeys};
 use crate::options::{InputOptions, PrepareOptions};
 use crate::source_tree;
@@ -285,6 +286,19 @@ impl InputCollector {
             let allow = &options.license_allow;
             if let Some(reason) = license::rejection(allow, licenses, generated) {
                 left_out.insert(source.clone(), reason);
+            }
+        }
+        // What a source includes is compiled with it.
+        for (index, source) in self.inputs.sources.sources().iter().enumerate() {
+            for (path, bytes) in self.inputs.sources.files(SourceId(index)) {
+                let stated = license_of(bytes).filter(|_| path != source.main);
+                let reason = stated.and_then(|stated| {
+                    license::rejection(&options.license_allow, [&stated], false)
+                });
+                if let Some(reason) = reason {
+                    let reason = || format!("it includes `{path}`: {reason}");
+                    left_out.entry(source.name.clone()).or_insert_with(reason);
+                }
             }
         }
         let Some((source, reason)) = left_out.first_key_value() else { return Ok(()) };

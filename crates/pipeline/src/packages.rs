@@ -232,8 +232,9 @@ pub(crate) fn of_kdb(
     let skipped = kdb.absent.get(&Reason::Skipped);
     let skipped = skipped.map(|skipped| {
         format!(
-            "{} of other GPUs are left out: they cannot be compiled for this one.",
-            counted(*skipped, "kernel")
+            "{} left out: the compiler refused {} for this GPU.",
+            if *skipped == 1 { "1 kernel is".to_owned() } else { format!("{skipped} kernels are") },
+            if *skipped == 1 { "it" } else { "them" }
         )
     });
     let without = kdb.absent.iter().filter(|(reason, _)| reason.is_without_source());
@@ -355,6 +356,7 @@ fn with_own_licenses(release: &Release, kdb: &MadeKdb) -> Release {
     if release.licenses.iter().any(|(source, _)| used.contains_key(source)) {
         release.licenses.retain(|(source, _)| used.contains_key(source));
     }
+    release.licenses.extend(kdb.inputs.included_licenses());
     release
 }
 
