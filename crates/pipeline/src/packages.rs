@@ -13,7 +13,7 @@ use gfxpack_process::{ScratchDir, temporary_dir};
 
 use crate::build::MadeKdb;
 use crate::error::{self, Result};
-use crate::kernel_library::KernelLibrary;
+use crate::kernel_library::{KernelLibrary, miopen_in_words};
 use crate::ledger::{self, Reason};
 use crate::options::PackageOptions;
 use crate::outputs::Outputs;
@@ -64,6 +64,16 @@ pub(crate) fn with_formats(
             vec![Format::DEB, Format::RPM, Format::TAR]
         };
     }
+    if options.format.contains(&Format::Wheel)
+        && let Some(facts) = &library.miopen
+        && !asked(library).is_some_and(|layout| layout.is_pythons())
+    {
+        progress.warning(&format!(
+            "wheels are for the MIOpen that PyTorch brings, which asks for other kernels than {}: \
+             ask it with --miopen torch",
+            miopen_in_words(facts)
+        ));
+    }
     if options.format == [Format::Wheel] {
         return options;
     }
@@ -90,13 +100,13 @@ pub(crate) fn with_formats(
         Some((_, looks)) => {
             progress.warning(&format!(
                 "the packages install into {dir}, but the {name} that was asked looks in {looks}: \
-                 leave --layout, --prefix and --rocm-version out if they are for it"
+                 leave --layout out if they are for it"
             ));
         }
         None if release.consumer == Consumer::Miopen && !is_chosen => {
             progress.warning(&format!(
                 "the packages install into {dir}, and it is not known whether the {name} that is \
-                 to find them looks there: say where with --layout or --prefix"
+                 to find them looks there: say where with --layout"
             ));
         }
         None => {}
