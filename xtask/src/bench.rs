@@ -29,12 +29,18 @@ type Comparison = (&'static str, &'static str, &'static str, &'static str);
 
 /// `PACKAGE` stands for `gfxpack package` with what every package has. gfxpack's time includes what
 /// the others leave out: a bill of materials, and getting the file onto the disk.
-const COMPARISONS: [Comparison; 7] = [
+const COMPARISONS: [Comparison; 8] = [
     (
         "compile",
         "gfxpack build --plan plan --out out --cache-dir cache --quiet",
         "ninja -C stage",
         "rm -rf out cache stage/objects && mkdir stage/objects",
+    ),
+    (
+        "compile HIP",
+        "gfxpack build --plan hip-plan --out out --cache-dir cache --quiet",
+        "ninja -C hip-stage",
+        "rm -rf out cache hip-stage/objects && mkdir hip-stage/objects",
     ),
     (
         "compile again",
@@ -79,18 +85,24 @@ const COMPARISONS: [Comparison; 7] = [
 const PACKAGE: &str = "gfxpack package large/gfx906_60.kdb --out packages --cache-dir cache \
     --package-version 1 --license MIT --copyright Nobody --maintainer 'Nobody <nobody@example.org>'";
 
-/// What is compiled: a network's kernels, as MIOpen asks for them. The other tools get the commands
-/// of gfxpack's own plan, and pack a copy of the kdb.
+/// What is compiled: a network's kernels, as MIOpen asks for them, and half of the HIP kernels of two
+/// others. The other tools get the commands of gfxpack's own plan, and pack a copy of the kdb.
 const PREPARE: &str = "\
 set -eu
 gfxpack problems resnet18 --batch 1 --type fp16,fp32 --quiet --out problems.txt
-rm -rf plan stage large tree rpm
-for to in '--out plan' '--stage stage'; do
-    gfxpack plan --problems problems.txt --miopen lock:../../packaging/miopen.lock \
-        --target gfx906_60 --cache-dir cache --quiet $to
-done
+rm -rf plan stage hip-plan hip-stage sources large tree rpm
+asked='--miopen lock:../../packaging/miopen.lock'
+to='--target gfx906_60 --cache-dir cache --quiet'
+gfxpack plan --problems problems.txt $asked $to --out plan
+gfxpack plan --problems problems.txt $asked $to --stage stage
+gfxpack problems unet mobilenet-v2 --batch 1,32 --type fp16,fp32 --quiet --out hip-problems.txt
+gfxpack ask --problems hip-problems.txt $asked --target gfx906_60 --quiet --out keys.jsonl
+grep '[.]cpp[.]o\"' keys.jsonl | awk 'NR % 2' >hip.jsonl
+gfxpack miopen $asked --sources sources --quiet
+gfxpack plan --keys hip.jsonl --source-dir sources $to --out hip-plan
+gfxpack plan --keys hip.jsonl --source-dir sources $to --stage hip-stage
 gfxpack build --plan plan --out out --cache-dir cache --quiet
-mkdir -p stage/objects large tree/DEBIAN tree/usr/share/bench rpm
+mkdir -p stage/objects hip-stage/objects large tree/DEBIAN tree/usr/share/bench rpm
 python3 kdb.py enlarge out/kdb/gfx906_60.kdb large/gfx906_60.kdb 20000
 cp large/gfx906_60.kdb tree/usr/share/bench/kdb
 cat >tree/DEBIAN/control <<END
@@ -138,7 +150,10 @@ impl Bench {
         sh.change_dir(sh.create_dir("target/bench")?);
         sh.write_file("kdb.py", include_str!("bench/kdb.py"))?;
         cmd!(sh, "sh -c {PREPARE}").quiet().run().context("failed to prepare")?;
-        sh.write_file("stage/build.ninja", ninja(&sh.read_file("stage/commands")?))?;
+        for stage in ["stage", "hip-stage"] {
+            let commands = sh.read_file(format!("{stage}/commands"))?;
+            sh.write_file(format!("{stage}/build.ninja"), ninja(&commands))?;
+        }
 
         let mut table = "| | gfxpack | other | times as fast | CPU | other's | times less |\n\
                          | --- | ---: | ---: | ---: | ---: | ---: | ---: |"

@@ -189,10 +189,13 @@ impl KernelKey {
 }
 
 impl fmt::Display for KernelKey {
-    /// For display, on one line: the name, then the arguments, with control
-    /// characters escaped.
+    /// For display, on one line: the name, a blank, then the arguments, with
+    /// control characters escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.kernel_name.chars().chain(self.kernel_args.chars()) {
+        let begins = self.kernel_args.starts_with(' ') || self.kernel_args.is_empty();
+        let blank = if begins { "" } else { " " };
+        let parts = [&self.kernel_name, blank, &self.kernel_args];
+        for c in parts.into_iter().flat_map(str::chars) {
             if c.is_control() { write!(f, "{}", c.escape_default()) } else { f.write_char(c) }?;
         }
         Ok(())
@@ -212,6 +215,7 @@ mod tests {
         let odd = key("a.cl.o", " -DX=\"ä\n::error::x\u{1b}[31m\r\" -mcpu=gfx906");
         let shown = "a.cl.o -DX=\"ä\\n::error::x\\u{1b}[31m\\r\" -mcpu=gfx906";
         assert_eq!(odd.to_string(), shown);
+        assert_eq!(key("a.cl.o", "-DX").to_string(), "a.cl.o -DX");
     }
 
     #[test]

@@ -26,6 +26,7 @@ use crate::ask::{LibraryAnswer, source_dirs};
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::{self, Absent, Reason, SkipList};
+use crate::license_head::license_of;
 use crate::missing_from::{ExistingCount, ExistingKeys};
 use crate::options::{InputOptions, PrepareOptions};
 use crate::source_tree;
@@ -285,6 +286,19 @@ impl InputCollector {
                 left_out.insert(source.clone(), reason);
             }
         }
+        // What a source includes is compiled with it.
+        for (index, source) in self.inputs.sources.sources().iter().enumerate() {
+            for (path, bytes) in self.inputs.sources.files(SourceId(index)) {
+                let stated = license_of(bytes).filter(|_| path != source.main);
+                let reason = stated.and_then(|stated| {
+                    license::rejection(&options.license_allow, [&stated], false)
+                });
+                if let Some(reason) = reason {
+                    let reason = || format!("it includes `{path}`: {reason}");
+                    left_out.entry(source.name.clone()).or_insert_with(reason);
+                }
+            }
+        }
         let Some((source, reason)) = left_out.first_key_value() else { return Ok(()) };
         let mut sources = self.inputs.library.licenses.keys();
         // If other sources were not found, that is the error to report.
@@ -332,14 +346,16 @@ impl InputCollector {
     /// another release.
     fn warn_of_unused(&mut self) {
         let unused = |request: &TargetRequest| {
-            let listed = self.skip_list.of(&request.target).len();
-            let counts = self.inputs.absent.counts(&request.target);
-            listed - counts.get(&Reason::Skipped).map_or(0, |count| *count as usize)
+            let absent = self.inputs.absent.of(&request.target).iter();
+            let left = absent.filter(|one| matches!(one.reason, Reason::Skipped | Reason::Present));
+            let left: BTreeSet<&KernelKey> = left.map(|one| &one.key).collect();
+            let listed = self.skip_list.of(&request.target);
+            listed.iter().filter(|key| !left.contains(key)).count()
         };
         let unused: usize = self.requests.iter().map(unused).sum();
         if unused > 0 {
             self.inputs.warnings.push(format!(
-                "{} of --skip-refused are not among the keys: is the list of another release?",
+                "not among the keys: {} of --skip-refused: is the list of another release?",
                 counted(unused, "kernel")
             ));
         }
@@ -365,14 +381,24 @@ impl InputCollector {
         self.inputs.absent.sort();
         self.warn_of_unused();
         self.inputs.coverage = self.drop_complete_targets();
-        for request in &self.requests {
-            let mut seen: HashMap<&KernelKey, &Location> = HashMap::new();
-            // Duplicates within one file were found when it was read.
-            let several = options.manifest.len() + options.keys.len() > 1;
-            let keys = if several { &request.keys[..] } else { &[] };
-            for (key, _) in keys {
-                if let Some(first) = seen.insert(&key.key, &key.location) {
-                    return Err(key.location.duplicate(&key.key, first));
+        for request in &mut self.requests {
+            // Duplicates within one file were found when it was read. Lists may have keys in common.
+            if options.manifest.len() + options.keys.len() > 1 {
+                let mut seen: HashMap<Arc<KernelKey>, (SourceId, Location)> = HashMap::new();
+                let mut other = None;
+                request.keys.retain(|(key, source)| {
+                    let first = seen.get(&key.key);
+                    if let Some((_, first)) = first.filter(|(first, _)| first != source) {
+                        other = Some(key.location.duplicate(&key.key, first));
+                    }
+                    let is_first = first.is_none();
+                    if is_first {
+                        seen.insert(Arc::clone(&key.key), (*source, key.location.clone()));
+                    }
+                    is_first
+                });
+                if let Some(error) = other {
+                    return Err(error);
                 }
             }
             if request.keys.is_empty() && !self.inputs.key_errors.is_empty() {

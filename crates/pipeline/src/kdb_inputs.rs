@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha1::{Digest as _, Sha1};
 
 use crate::kernel_library::{KernelLibrary, Licenses};
+use crate::license_head::license_of;
 use crate::prepare::Prepared;
 
 /// What a kdb was made from.
@@ -61,6 +62,9 @@ struct SourceFile {
     path: String,
     sha1: String,
     sha256: String,
+    /// What the head of an included file states.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    license: Option<SourceLicense>,
 }
 
 impl KdbInputs {
@@ -69,8 +73,10 @@ impl KdbInputs {
         let (plan, licenses) = (&prepared.plan, &prepared.inputs.library.licenses);
         let rows = plan[kdb].rows.iter();
         let used: BTreeSet<SourceId> = rows.map(|row| plan[row.job].source).collect();
-        let source_files =
-            |index| prepared.inputs.sources.files(index).into_iter().map(SourceFile::new).collect();
+        let source_files = |index: SourceId| {
+            let files = prepared.inputs.sources.files(index).into_iter();
+            files.map(|file| SourceFile::new(file, &plan[index].main)).collect()
+        };
         let mut sources: Vec<Source> = used
             .into_iter()
             .map(|index| Source {
@@ -117,10 +123,9 @@ impl KdbInputs {
                     path: file.path.clone(),
                     sha1: file.sha1.clone(),
                     sha256: file.sha256.clone(),
-                    license: None,
-                    copyright: None,
+                    license: file.license.as_ref().map(|stated| stated.license.clone()),
+                    copyright: file.license.as_ref().map(|stated| stated.copyright.clone()),
                 });
-                // The licences of included files are unknown.
                 if file.path.rsplit('/').next() == Some(&source.name) && !source.licenses.is_empty()
                 {
                     let texts = |part: fn(&SourceLicense) -> &str| {
@@ -150,20 +155,31 @@ impl KdbInputs {
         BuildProvenance { sources: files.into_values().collect(), tools }
     }
 
-    /// The licences of the sources.
+    /// The licences of the sources, and those that files state which they include.
     pub fn licenses(&self) -> Licenses {
         let mut licenses = Licenses::new();
         for Source { name, licenses: own, .. } in &self.sources {
             licenses.entry(name.clone()).or_default().extend(own.iter().cloned());
         }
+        for (file, license) in self.included_licenses() {
+            licenses.entry(file).or_default().insert(license);
+        }
         licenses
+    }
+
+    /// The licences that included files state, by the files' paths.
+    pub(crate) fn included_licenses(&self) -> impl Iterator<Item = (String, SourceLicense)> {
+        let files = self.sources.iter().flat_map(|source| &source.files);
+        files.filter_map(|file| Some((file.path.clone(), file.license.clone()?)))
     }
 }
 
 impl SourceFile {
-    fn new((path, bytes): (&str, &[u8])) -> Self {
+    /// A file of the source whose path is `main`.
+    fn new((path, bytes): (&str, &[u8]), main: &str) -> Self {
         let sha1: String = Sha1::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-        Self { path: path.to_owned(), sha1, sha256: Digest::of(bytes).to_string() }
+        let license = if path == main { None } else { license_of(bytes) };
+        Self { path: path.to_owned(), sha1, sha256: Digest::of(bytes).to_string(), license }
     }
 }
 

@@ -26,7 +26,7 @@ use crate::text_file::read_text;
 /// The ledger's name in an output directory.
 pub(crate) const FILE_NAME: &str = "kernels.jsonl";
 
-/// Why a wanted kernel is in no kdb of its target.
+/// Why a wanted kernel is in no kdb of its target. Of several reasons, the first in this order counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
@@ -65,7 +65,10 @@ impl Reason {
 
     /// Whether a kdb without the kernel is incomplete: it should have been built.
     pub fn is_missing(self) -> bool {
-        matches!(self, Self::NoSource | Self::NotCompilable | Self::Refused | Self::Failed)
+        match self {
+            Self::NoSource | Self::NotCompilable | Self::Refused | Self::Failed => true,
+            Self::LeftOut | Self::NotCarried | Self::Skipped | Self::Present => false,
+        }
     }
 
     /// Whether the kernel can't be built from what there is, although a library wants it.

@@ -13,15 +13,17 @@ pub(crate) fn license_of(text: &[u8]) -> Option<SourceLicense> {
     let head = String::from_utf8_lossy(&text[..text.len().min(HEAD)]).into_owned();
     let by_text = || head.contains("MIT License").then(|| "MIT".to_owned());
     let license = identifier(&head).or_else(by_text)?;
-    let holders: Vec<String> = head
-        .lines()
-        .filter_map(|line| {
-            let (_, rest) =
-                line.split_once("Copyright (c) ").or_else(|| line.split_once("Copyright (C) "))?;
-            Some(without_comment_end(rest).to_owned())
-        })
-        .collect();
+    let holders: Vec<String> = head.lines().filter_map(holder).map(str::to_owned).collect();
     (!holders.is_empty()).then(|| SourceLicense { license, copyright: holders.join("\n") })
+}
+
+/// Who a line says has the copyright, with the years.
+fn holder(line: &str) -> Option<&str> {
+    let after = |mark: &str| Some(line.split_once(mark)?.1);
+    let marks = ["SPDX-FileCopyrightText: ", "Copyright (c) ", "Copyright (C) ", "Copyright © "];
+    let of_year =
+        || after("Copyright ").filter(|rest| rest.starts_with(|it: char| it.is_ascii_digit()));
+    Some(without_comment_end(marks.into_iter().find_map(after).or_else(of_year)?))
 }
 
 /// The expression after `SPDX-License-Identifier:`.
@@ -53,6 +55,10 @@ mod tests {
         let spdx =
             "/* Copyright (c) 2021 C */\n/* SPDX-License-Identifier: BSD-3-Clause OR MIT */\n";
         check(spdx, Some(("BSD-3-Clause OR MIT", "2021 C")));
+        let reuse = "// SPDX-FileCopyrightText: 2022 D\n// SPDX-License-Identifier: Zlib\n";
+        check(reuse, Some(("Zlib", "2022 D")));
+        let plain = "// Copyright 2023 E\n// Copyright holders\n// SPDX-License-Identifier: ISC\n";
+        check(plain, Some(("ISC", "2023 E")));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use gfxpack_process::{ScratchDir, temporary_dir};
 use crate::build::MadeKdb;
 use crate::error::{self, Result};
 use crate::kdb_inputs::KdbInputs;
-use crate::kernel_library::KernelLibrary;
+use crate::kernel_library::{KernelLibrary, miopen_in_words};
 use crate::ledger::{self, AbsentCounts, Reason};
 use crate::options::PackageOptions;
 use crate::outputs::Outputs;
@@ -64,6 +64,16 @@ pub(crate) fn with_formats(
             vec![Format::DEB, Format::RPM, Format::TAR]
         };
     }
+    if options.format.contains(&Format::Wheel)
+        && let Some(facts) = &library.miopen
+        && !asked(library).is_some_and(|layout| layout.is_pythons())
+    {
+        progress.warning(&format!(
+            "wheels are for the MIOpen that PyTorch brings, which asks for other kernels than {}: \
+             ask it with --miopen torch",
+            miopen_in_words(facts)
+        ));
+    }
     if options.format == [Format::Wheel] {
         return options;
     }
@@ -90,13 +100,13 @@ pub(crate) fn with_formats(
         Some((_, looks)) => {
             progress.warning(&format!(
                 "the packages install into {dir}, but the {name} that was asked looks in {looks}: \
-                 leave --layout, --prefix and --rocm-version out if they are for it"
+                 leave --layout out if they are for it"
             ));
         }
         None if release.consumer == Consumer::Miopen && !is_chosen => {
             progress.warning(&format!(
                 "the packages install into {dir}, and it is not known whether the {name} that is \
-                 to find them looks there: say where with --layout or --prefix"
+                 to find them looks there: say where with --layout"
             ));
         }
         None => {}
@@ -232,8 +242,9 @@ pub(crate) fn of_kdb(
     let skipped = kdb.absent.get(&Reason::Skipped);
     let skipped = skipped.map(|skipped| {
         format!(
-            "{} of other GPUs are left out: they cannot be compiled for this one.",
-            counted(*skipped, "kernel")
+            "{} left out: the compiler refused {} for this GPU.",
+            if *skipped == 1 { "1 kernel is".to_owned() } else { format!("{skipped} kernels are") },
+            if *skipped == 1 { "it" } else { "them" }
         )
     });
     let without = kdb.absent.iter().filter(|(reason, _)| reason.is_without_source());
@@ -353,6 +364,7 @@ fn with_own_licenses(release: &Release, kdb: &MadeKdb) -> Release {
     if release.licenses.iter().any(|(source, _)| used.contains_key(source)) {
         release.licenses.retain(|(source, _)| used.contains_key(source));
     }
+    release.licenses.extend(kdb.inputs.included_licenses());
     release
 }
 

@@ -209,7 +209,8 @@ def record_program(file, compute):
     def failed(kind, error, trace):
         show(kind, error, trace)
         if not compute:
-            say("hint: nothing was computed; --compute computes, for programs that look at values")
+            say("hint: nothing was computed; --compute computes, for programs that look at values or "
+                "load what they saved")
 
     sys.excepthook = failed
     atexit.register(recording.report)

@@ -121,6 +121,10 @@ fn a_program_that_fails_leaves_its_lines_traceback_and_code() {
     );
     assert_eq!(lines(&project).len(), 1, "{}", run.stderr);
     record(&project, &["--compute", "--", PYTHON, "app.py"]).expect_code(0);
+    // A program that fails before that leaves the list that is there.
+    let run = record(&project, &["--", PYTHON, "-c", "raise SystemExit(3)"]).expect_code(3);
+    assert!(run.stderr.contains("no list is written"), "{}", run.stderr);
+    assert_eq!(lines(&project).len(), 1, "{}", run.stderr);
     record(&project, &["--", PYTHON, "-c", "print(1)"]).expect_code(0);
     assert_eq!(project.text("problems.txt"), "");
     let run = record(&project, &["--", "gone"]).expect_code(2);

@@ -97,7 +97,8 @@ pub(crate) enum Kdb {
         #[arg(long, value_parser = one_of(&BLOBS), value_name = "FORM")]
         blob: Option<Blob>,
     },
-    /// List what two kdbs differ in: keys, and code objects by their hashes
+    /// List what two kdbs differ in: keys, and code objects by the hashes beside
+    /// them, which `kdb verify` checks
     Diff {
         /// The older kdb
         #[arg(value_name = "OLD")]

@@ -69,7 +69,7 @@ fn stats(dir: &Path, limit: Option<u64>, output: &Output) {
     line("others", format!("{}, {}", stats.others, size(stats.other_bytes)));
     line("limit", limit.map_or_else(|| "none".to_owned(), size));
     if let Some(age) = stats.oldest {
-        line("unused", format!("up to {} h", age.as_secs() / 3600));
+        line("oldest", format!("used {} h ago", age.as_secs() / 3600));
     }
 }
 

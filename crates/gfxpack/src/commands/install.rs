@@ -2,9 +2,11 @@
 //! system's package manager.
 
 use std::collections::BTreeSet;
+use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::Target;
+use gfxpack_package::read::PackageKind;
 use gfxpack_package::repository::KEY_FILE;
 use gfxpack_package::signing::Keyring;
 use gfxpack_package::sums::FILE_NAME;
@@ -59,11 +61,20 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
     }
     message!(output, "install", { "packages": wanted, "without": without });
     if wanted.is_empty() {
+        let others = args.from.iter().flat_map(|dir| of_processors(dir, &gpus)).collect::<Vec<_>>();
         let hint = match args.from {
-            Some(_) => "the directory given with --from has none: build it with `gfxpack dist`",
+            Some(_) if others.is_empty() => {
+                "the directory given with --from has none: build it with `gfxpack dist`".to_owned()
+            }
+            Some(_) => format!(
+                "the directory given with --from has {}: name its target with --target (wheels are \
+                 installed by pip), or build the one that lacks with `gfxpack dist`",
+                others.join(", ")
+            ),
             None => {
                 "add a repository that has one, give a directory of packages with --from, or build \
                  it with `gfxpack dist`"
+                    .to_owned()
             }
         };
         let message = format!("failed to find a package for {}", without.join(", "));
@@ -122,6 +133,15 @@ fn check(dir: &Path, keyring: Option<&Path>, packages: &[String], output: &Outpu
         (verifier.report)(Err(error));
     }
     checked.finish()
+}
+
+/// The packages in a directory that are for other compute units of these GPUs' processors, or wheels.
+fn of_processors(dir: &Path, gpus: &[(String, Target)]) -> BTreeSet<String> {
+    let name = |entry: DirEntry| entry.file_name().into_string().ok();
+    let names = fs::read_dir(dir).into_iter().flatten().flatten().filter_map(name);
+    let is_package = |name: &String| PackageKind::from_name(Path::new(name)).is_some();
+    let is_for = |name: &String| gpus.iter().any(|(_, gpu)| name.contains(gpu.id().processor()));
+    names.filter(|name| is_package(name) && is_for(name)).collect()
 }
 
 /// Runs the package manager, or prints how it would be called.

@@ -89,7 +89,15 @@ pub(crate) fn record(args: &ProblemsCommand, context: &Context) -> Result<u8> {
         output_to_stderr: output.json || file.is_none(),
     };
     let status = program.run(|text| output.pass_on(text)).map_err(not_started(&args.command))?;
+    let code = exit_code(status);
     let list = fs::read_to_string(&recorded).map_err(fail::io("read", &recorded))?;
+    if list.is_empty() && code != 0 {
+        output.warn("the program failed before it handed anything to MIOpen: no list is written");
+        return Ok(code);
+    }
+    if code != 0 {
+        output.warn("the program failed: the list has what it handed to MIOpen until then");
+    }
     let problems = if list.is_empty() {
         output.warn(
             "PyTorch would hand nothing to MIOpen, or the program does not import it: a Python \
@@ -104,7 +112,7 @@ pub(crate) fn record(args: &ProblemsCommand, context: &Context) -> Result<u8> {
         None => write(&problems, args, output)?,
     }
     report(&problems, args, output);
-    Ok(exit_code(status))
+    Ok(code)
 }
 
 /// Lists the known networks.

@@ -38,8 +38,8 @@ pub(super) fn is_there(dir: &Path, suite: &Suite) -> bool {
 }
 
 /// Updates the index; returns the packages in it, by their paths relative to
-/// `dir`. apt-ftparchive does not read packages again whose size and time are
-/// unchanged.
+/// `dir`. All packages are read: apt-ftparchive's own cache of digests takes a
+/// file of the same name for the same file.
 ///
 /// Source: Debian wiki, `DebianRepository/Format`.
 pub(super) fn index(
@@ -53,11 +53,7 @@ pub(super) fn index(
         let below = format!("dists/{suite}/{component}/binary-{architecture}/by-hash/SHA256");
         no_link(dir, Path::new(&below))?;
     }
-    no_link(dir, Path::new(".cache/apt.db"))?;
-    let cache = dir.join(".cache");
-    std::fs::create_dir_all(&cache).map_err(Error::io("create", &cache))?;
-    let arguments = ["--db", ".cache/apt.db", "packages", "."];
-    let packages = sorted(&FTPARCHIVE.output(&arguments, dir, &[])?);
+    let packages = sorted(&FTPARCHIVE.output(&["packages", "."], dir, &[])?);
     let top = dir.join("dists").join(&suite.suite);
     let old = read::bytes(&top.join("Release"), INDEX_MAX).unwrap_or_default();
     let old = String::from_utf8_lossy(&old).into_owned();

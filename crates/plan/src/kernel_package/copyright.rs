@@ -21,7 +21,8 @@ pub(super) fn copyright(release: &Release) -> String {
         groups.entry(license).or_default().insert(source);
     }
     let names: BTreeSet<String> = groups.keys().map(|group| dep5(&group.license)).collect();
-    let holders: BTreeSet<&str> = groups.keys().map(|group| group.copyright.as_str()).collect();
+    let holders: BTreeSet<&str> =
+        groups.keys().flat_map(|group| group.copyright.trim().lines().map(str::trim)).collect();
     if groups.len() > 1 {
         text.push_str(
             "Comment: The kernel database was compiled from the sources that follow it.\n",
