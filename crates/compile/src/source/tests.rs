@@ -1,5 +1,7 @@
 //! Sources, their closures, and how they are laid out.
 
+use gfxpack_launch::SourceFiles;
+
 use super::*;
 use crate::stage::stage;
 
@@ -257,4 +259,27 @@ fn a_missing_source_is_an_error_and_includes_leading_out_are_left_to_the_compile
     let real = dir.path().join("a.s");
     let index = set.load(&real, "a.s", Language::Assembly, &[], &[], None).unwrap();
     assert_eq!(paths(&set, index), ["a.s"]);
+}
+
+#[test]
+fn a_file_that_came_with_a_plan_is_there_however_its_path_is_spelled() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("content"), "1").unwrap();
+    let source = Source {
+        name: "a.cl".to_owned(),
+        main: "a.cl".to_owned(),
+        include_dirs: Vec::new(),
+        files: Vec::new(),
+        dirs: Vec::new(),
+        links: Vec::new(),
+    };
+    let (path, digest) = ("hip/own.h".to_owned(), Digest::of(b"1"));
+    let files = vec![StagedFile { path, digest, same_as: None }];
+    let beside = [stored::Beside { files, ..stored::Beside::default() }];
+    let content = StoredContent { dir: dir.path().to_owned(), file: |dir, _| dir.join("content") };
+    let used = BTreeMap::from([(SourceId(0), Language::Hip)]);
+    let set = SourceSet::of_stored(&[source], &beside, &used, &content).unwrap();
+    // It hides a header of the system from a compiler that searches `.`.
+    let is_absent = |path| SourceFiles::is_absent(&set, SourceId(0), Path::new(path));
+    assert!(!is_absent("hip/own.h") && !is_absent("./hip/own.h") && is_absent("./hip/other.h"));
 }
