@@ -519,7 +519,6 @@ fn a_toolchain_is_probed_again_when_its_answers_may_have_changed() {
     install(&format!("{script}\n"));
     let (_, asks) = run(&probe);
     assert!(asks, "another hipcc");
-    assert!(project.tree("cache") == cache, "looking changes nothing");
 }
 
 /// The linker of a job, which waits at a pipe and then makes something else: that
