@@ -5,7 +5,7 @@ mod key_list;
 mod miopen;
 mod rocfft;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
