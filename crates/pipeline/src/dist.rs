@@ -140,6 +140,8 @@ impl<'a> Dist<'a> {
         let signer = packaging.map(packages::signer).transpose()?.flatten();
         let executor = executor_options(prepared, options)?;
         std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
+        // Where nothing can be written, nothing should be compiled.
+        tempfile::tempfile_in(&options.out).map_err(error::io("write into", &options.out))?;
         self.report_toolchains(progress);
         let outputs = prepared.cache.outputs(&options.out)?;
         let (kdbs, summary, ledger) =

@@ -26,7 +26,7 @@ use crate::ask::{LibraryAnswer, source_dirs};
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::{self, Absent, Reason, SkipList};
-use crate::license_head::license_of;
+use crate::license_head::{license_of, plain_name};
 use crate::missing_from::{ExistingCount, ExistingKeys};
 use crate::options::{InputOptions, PrepareOptions};
 use crate::source_tree;
@@ -294,7 +294,7 @@ impl InputCollector {
                     license::rejection(&options.license_allow, [&stated], false)
                 });
                 if let Some(reason) = reason {
-                    let reason = || format!("it includes `{path}`: {reason}");
+                    let reason = || format!("it includes `{}`: {reason}", plain_name(path));
                     left_out.entry(source.name.clone()).or_insert_with(reason);
                 }
             }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha1::{Digest as _, Sha1};
 
 use crate::kernel_library::{KernelLibrary, Licenses};
-use crate::license_head::license_of;
+use crate::license_head::{license_of, plain_name};
 use crate::prepare::Prepared;
 
 /// What a kdb was made from.
@@ -170,7 +170,7 @@ impl KdbInputs {
     /// The licences that included files state, by the files' paths.
     pub(crate) fn included_licenses(&self) -> impl Iterator<Item = (String, SourceLicense)> {
         let files = self.sources.iter().flat_map(|source| &source.files);
-        files.filter_map(|file| Some((file.path.clone(), file.license.clone()?)))
+        files.filter_map(|file| Some((plain_name(&file.path).to_owned(), file.license.clone()?)))
     }
 }
 

@@ -6,6 +6,12 @@ use gfxpack_plan::license;
 /// How many bytes of a text are searched for its licence.
 const HEAD: usize = 4096;
 
+/// A file's name for people, by its path where a source is laid out.
+pub(crate) fn plain_name(path: &str) -> &str {
+    let below = path.strip_prefix("gfxpack-include-").and_then(|rest| rest.split_once('/'));
+    below.map_or(path, |(_, below)| below)
+}
+
 /// The licence and the copyright holders that the beginning of a source states;
 /// `None` if it states none. Recognises the text of the MIT licence, and SPDX
 /// identifiers.

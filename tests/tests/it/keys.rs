@@ -311,3 +311,12 @@ fn a_directory_that_is_not_there_is_not_found_by_a_source_found_by_name() {
     let build = ["build", "--keys", "keys.jsonl", "--source-dir", "src", "--target", "gfx906"];
     project.run(&[&build[..], &["--out", "o"]].concat()).expect_code(0);
 }
+
+#[test]
+fn keys_that_lists_have_in_common_are_built_once() {
+    let project = project();
+    project.write("keys.jsonl", &lines(&ARGUMENTS[..2]));
+    project.write("more.jsonl", &lines(&ARGUMENTS[1..3]));
+    project.run(&[&DIST[..], &["--keys", "more.jsonl"]].concat()).expect_code(0);
+    assert_eq!(python_reads(&project.path().join("o/kdb/gfx906_60.kdb"), GFX906).len(), 3);
+}

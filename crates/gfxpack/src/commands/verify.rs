@@ -75,7 +75,14 @@ fn device_code(paths: &[&PathBuf], args: &Verify, output: &Output) -> Result {
         devices.dedup();
     }
     if devices.is_empty() {
-        return Err(no_gpu());
+        return Err(match paths.iter().find(|path| path.is_dir()) {
+            Some(dir) => fail::usage(
+                format!("failed to find a package in `{}`", dir.display()),
+                "kdbs are verified by `gfxpack kdb verify`; to check libraries for a GPU's code, \
+                 say which: --target gfx1100",
+            ),
+            None => no_gpu(),
+        });
     }
     let (mut all, mut owners) = (0, BTreeMap::new());
     for path in paths {

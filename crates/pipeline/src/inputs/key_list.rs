@@ -107,7 +107,7 @@ impl InputCollector {
                 return Err(first);
             }
             let more = if_any(lines - 1, |_| format!(" ({lines} such lines)"));
-            self.inputs.warnings.push(format!("{first}{more}"));
+            self.inputs.warnings.push(format!("{first}{more}: left out, unless --strict is given"));
         }
         // Where nothing was missed, the list is empty.
         if keys.is_empty() && unusable.is_empty() {

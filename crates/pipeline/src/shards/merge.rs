@@ -80,7 +80,7 @@ fn shards_of_plan(
                     first.path.display(),
                     first.manifest.shard
                 ),
-                "run all shards with the same N, or give only the directories that belong together",
+                "run all shards with the same N, and remove the manifest of the one that is too much",
             ))?;
             continue;
         }

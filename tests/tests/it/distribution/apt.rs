@@ -169,11 +169,12 @@ fn an_index_lists_new_packages_and_unsigned_ones_are_refused() {
     let args = [&args[..], &["--", "--no-install-recommends", "-oDebug::NoLocking=1"]].concat();
     ok(root.command(&lab, binary().to_str().expect("UTF-8")).args(args));
     assert_eq!(root.installed(), ["miopen-hip-gfx906kdb 1.2.3-1"]);
-    // The index made step by step is the one made at once.
+    // The index made step by step is the one made at once, also of a package that was made again.
     lab.dist("repository/b", &["--target", "gfx906_60"]);
+    lab.dist("repository/a", &["--target", "gfx906", "--maintainer", "Else <else@example.org>"]);
     lab.repo("repository");
     let fresh = |name: &str| {
-        for entry in ["dists", "repodata", ".cache"] {
+        for entry in ["dists", "repodata"] {
             fs::remove_dir_all(lab.path("repository").join(entry)).expect("removed");
         }
         lab.repo("repository");

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::support::project::{Project, SMALL_MANIFEST};
+use crate::support::project::{Project, SMALL_MANIFEST, tool};
 
 /// The small library with one source that is not free and one that a program
 /// wrote.
@@ -50,7 +50,7 @@ fn only_free_sources_are_compiled_and_others_are_listed() {
     }
     let deb = project.path().join("o/miopen-hip-gfx906kdb_1.2.3-1_all.deb");
     let deb = deb.to_str().expect("UTF-8");
-    crate::support::project::tool("dpkg-deb", &["--extract", deb, "x"], project.path());
+    tool("dpkg-deb", &["--extract", deb, "x"], project.path());
     let copyright = project.path().join("x/usr/share/doc/miopen-hip-gfx906kdb/copyright");
     let copyright = fs::read_to_string(copyright).expect("there");
     assert!(!copyright.contains("CC-BY-NC"), "{copyright}");
@@ -87,4 +87,25 @@ fn assembly_of_a_key_list_is_left_out_as_debian_does() {
     let run = project.run(&[&args[..], &more].concat()).expect_code(0);
     assert!(run.stderr.contains("left out `fill.s`: Debian leaves it out"), "{}", run.stderr);
     assert!(run.stdout.contains(" 1 kernel (1 OpenCL C)"), "{}", run.stdout);
+}
+
+#[test]
+fn what_included_files_state_counts_too() {
+    let project = Project::small();
+    let head = "// Copyright 2026 Bob\n// SPDX-License-Identifier: GPL-3.0-only\n";
+    project.write("include/step.h", &(head.to_owned() + &project.text("include/step.h")));
+    dist(&project, &[]).expect_code(0);
+    let deb = "o/miopen-hip-gfx906kdb_1.2.3-1_all.deb";
+    tool("dpkg-deb", &["--extract", deb, "x"], project.path());
+    let copyright = project.text("x/usr/share/doc/miopen-hip-gfx906kdb/copyright");
+    assert!(
+        copyright.contains("Files: step.h\nCopyright: 2026 Bob\nLicense: GPL-3"),
+        "{copyright}"
+    );
+    let bill = project.text("o/miopen-hip-gfx906kdb-1.2.3-1.spdx.json");
+    assert!(bill.contains("GPL-3.0-only"), "{bill}");
+    dist(&project, &["--license-allow", "MIT"]).expect_code(0);
+    let reason = "it includes `step.h`: GPL-3.0-only is not allowed".to_owned();
+    let both = ["add.cpp", "scale.cl"].map(|source| (source.to_owned(), reason.clone()));
+    assert_eq!(left_out(&project), both.into());
 }

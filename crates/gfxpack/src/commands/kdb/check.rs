@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use gfxpack_kdb::VerifyOptions;
 use gfxpack_miopen::Problem;
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_pipeline::kdb_check::{TargetCheck, check_kdbs};
@@ -13,7 +14,7 @@ use serde_json::json;
 
 use crate::args::CheckKdb;
 use crate::context::Context;
-use crate::fail::Result;
+use crate::fail::{Error, ErrorKind, Result};
 use crate::options::cache_dir;
 use crate::output::{Output, counted, if_any, joined, message};
 use crate::progress::Reporter;
@@ -24,6 +25,17 @@ const SHOWN: usize = 20;
 /// Checks the kdbs for every device in their names.
 pub(super) fn run(args: &CheckKdb, context: &Context) -> Result {
     let Context { environment, output, .. } = context;
+    // What MIOpen says of a damaged file does not name it.
+    for file in &args.files {
+        if !gfxpack_kdb::verify(file, None, &VerifyOptions::default())?.is_sound() {
+            let file = file.display();
+            return Err(Error::new(
+                ErrorKind::Unsound,
+                format!("failed to check `{file}`: it is damaged"),
+                format!("`gfxpack kdb verify {file}` says how; build it again"),
+            ));
+        }
+    }
     let asking = ProblemOptions {
         problems: args.problems.clone(),
         strict: args.strict,
