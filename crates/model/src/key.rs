@@ -192,9 +192,10 @@ impl fmt::Display for KernelKey {
     /// For display, on one line: the name, a blank, then the arguments, with
     /// control characters escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let begins = self.kernel_args.starts_with(' ') || self.kernel_args.is_empty();
-        let blank = if begins { "" } else { " " };
-        let parts = [&self.kernel_name, blank, &self.kernel_args];
+        let [name, args] = [&self.kernel_name, &self.kernel_args];
+        let is_apart = name.is_empty() || args.is_empty() || args.starts_with(' ');
+        let blank = if is_apart { "" } else { " " };
+        let parts = [name, blank, args];
         for c in parts.into_iter().flat_map(str::chars) {
             if c.is_control() { write!(f, "{}", c.escape_default()) } else { f.write_char(c) }?;
         }

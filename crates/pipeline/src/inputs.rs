@@ -26,7 +26,7 @@ use crate::ask::{LibraryAnswer, source_dirs};
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::{self, Absent, Reason, SkipList};
-use crate::license_head::{license_of, plain_name};
+use crate::license_head::{holders_of, license_of, plain_name};
 use crate::missing_from::{ExistingCount, ExistingKeys};
 use crate::options::{InputOptions, PrepareOptions};
 use crate::source_tree;
@@ -245,6 +245,14 @@ impl InputCollector {
     /// Records what a manifest says about its library.
     fn describe(&mut self, manifest: &Manifest) {
         let library = &manifest.library;
+        let sources = self.inputs.sources.sources().iter().enumerate();
+        let holders: HashMap<String, String> = sources
+            .filter_map(|(index, source)| {
+                let files = self.inputs.sources.files(SourceId(index));
+                let (_, text) = files.into_iter().find(|(path, _)| *path == source.main)?;
+                Some((source.name.clone(), holders_of(text)))
+            })
+            .collect();
         let known = &mut self.inputs.library;
         for kernel in &manifest.kernels {
             let license = SourceLicense {
@@ -253,8 +261,9 @@ impl InputCollector {
                     .copyright
                     .as_ref()
                     .or(library.copyright.as_ref())
+                    .or_else(|| holders.get(&kernel.source_name))
                     .cloned()
-                    .unwrap_or_else(|| format!("the authors of {}", library.name)),
+                    .unwrap_or_default(),
             };
             known.licenses.entry(kernel.source_name.clone()).or_default().insert(license);
             if kernel.generated {

@@ -133,7 +133,8 @@ impl KdbInputs {
                         texts.into_iter().collect::<Vec<_>>()
                     };
                     entry.license = Some(texts(|license| &license.license).join(" AND "));
-                    entry.copyright = Some(texts(|license| &license.copyright).join(", "));
+                    let holders = texts(|license| &license.copyright).join(", ");
+                    entry.copyright = Some(holders).filter(|holders| !holders.is_empty());
                 }
             }
         }

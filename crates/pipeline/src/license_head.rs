@@ -1,5 +1,7 @@
 //! Licence and copyright as stated at the beginning of a source.
 
+use std::borrow::Cow;
+
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::license;
 
@@ -16,11 +18,20 @@ pub(crate) fn plain_name(path: &str) -> &str {
 /// `None` if it states none. Recognises the text of the MIT licence, and SPDX
 /// identifiers.
 pub(crate) fn license_of(text: &[u8]) -> Option<SourceLicense> {
-    let head = String::from_utf8_lossy(&text[..text.len().min(HEAD)]).into_owned();
+    let head = head(text);
     let by_text = || head.contains("MIT License").then(|| "MIT".to_owned());
     let license = identifier(&head).or_else(by_text)?;
-    let holders: Vec<String> = head.lines().filter_map(holder).map(str::to_owned).collect();
-    (!holders.is_empty()).then(|| SourceLicense { license, copyright: holders.join("\n") })
+    let copyright = holders_of(text);
+    (!copyright.is_empty()).then_some(SourceLicense { license, copyright })
+}
+
+/// The copyright holders that the beginning of a source states, one a line.
+pub(crate) fn holders_of(text: &[u8]) -> String {
+    head(text).lines().filter_map(holder).collect::<Vec<_>>().join("\n")
+}
+
+fn head(text: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(&text[..text.len().min(HEAD)])
 }
 
 /// Who a line says has the copyright, with the years.

@@ -117,7 +117,7 @@ pub(crate) fn with_formats(
 /// How many sources without a licence are named.
 const NAMED_SOURCES: usize = 4;
 
-/// The licences of all sources. For those without one, the user's applies.
+/// The licences of all sources. What they lack is what the user says.
 fn licenses(
     options: &PackageOptions,
     library: &KernelLibrary,
@@ -127,11 +127,22 @@ fn licenses(
         copyright: options.copyright_holders(),
     };
     let stated = options.stated_license().unwrap_or_else(unknown);
-    let all = library.licenses.iter().flat_map(|(source, known)| {
+    let holders = || match (&options.copyright, &library.name) {
+        (None, Some(name)) => format!("the authors of {name}"),
+        _ => options.copyright_holders(),
+    };
+    let mut all = BTreeSet::new();
+    for (source, known) in &library.licenses {
         let unknown = known.is_empty().then_some(&stated);
-        known.iter().chain(unknown).map(move |license| (source.clone(), license.clone()))
-    });
-    all.collect()
+        for license in known.iter().chain(unknown) {
+            let mut license = license.clone();
+            if license.copyright.is_empty() {
+                license.copyright = holders();
+            }
+            all.insert((source.clone(), license));
+        }
+    }
+    all
 }
 
 /// Who maintains the packages, if anybody says.
@@ -146,30 +157,37 @@ pub(crate) fn report_gaps(
     library: &KernelLibrary,
     progress: &dyn Progress,
 ) {
-    let silent = library.licenses.iter().filter(|(_, known)| known.is_empty());
-    let silent: Vec<&str> = silent.map(|(source, _)| source.as_str()).collect();
-    let named = silent.iter().take(NAMED_SOURCES).copied();
-    let more = (silent.len() > NAMED_SOURCES).then_some("…");
-    let sources = format!(
-        "{} of {} ({})",
-        silent.len(),
-        counted(library.licenses.len(), "source"),
-        joined(named.chain(more))
-    );
-    let of_sources = |what: &str| format!("the {what} of {sources}");
-    let is_silent = !silent.is_empty();
-    let (no_license, no_holder) =
-        (is_silent && options.license.is_none(), is_silent && options.copyright.is_none());
+    let silent = |of_license: fn(&SourceLicense) -> bool| -> Vec<&str> {
+        let silent = library.licenses.iter().filter(|(_, known)| !known.iter().any(of_license));
+        silent.map(|(source, _)| source.as_str()).collect()
+    };
+    let of_sources = |what: &str, silent: &[&str]| {
+        let named = silent.iter().take(NAMED_SOURCES).copied();
+        let more = (silent.len() > NAMED_SOURCES).then_some("…");
+        let sources = counted(library.licenses.len(), "source");
+        format!("the {what} of {} of {sources} ({})", silent.len(), joined(named.chain(more)))
+    };
+    let unlicensed = if options.license.is_some() { Vec::new() } else { silent(|_| true) };
+    let unheld = match options.copyright {
+        Some(_) => Vec::new(),
+        None => silent(|license| !license.copyright.is_empty()),
+    };
+    let (no_license, no_holder) = (!unlicensed.is_empty(), !unheld.is_empty());
+    let are_same = unlicensed == unheld;
     let version = options.version().or(library.version.as_ref());
     let maintainer = maintainer(options, library);
     let is_unsigned = options.sign_key.is_none() && options.format.contains(&Format::RPM);
     let gaps = [
         (
-            (no_license && no_holder).then(|| of_sources("licence and copyright holder")),
+            (no_license && are_same)
+                .then(|| of_sources("licence and copyright holder", &unlicensed)),
             "--license SPDX, --copyright WHO",
         ),
-        ((no_license && !no_holder).then(|| of_sources("licence")), "--license SPDX"),
-        ((!no_license && no_holder).then(|| of_sources("copyright holder")), "--copyright WHO"),
+        ((no_license && !are_same).then(|| of_sources("licence", &unlicensed)), "--license SPDX"),
+        (
+            (no_holder && !are_same).then(|| of_sources("copyright holder", &unheld)),
+            "--copyright WHO",
+        ),
         (
             version.is_none().then(|| format!("a version (they get gfxpack's, {OWN_VERSION})")),
             "--package-version VERSION",

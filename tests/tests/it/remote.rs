@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::support::casd::Casd;
-use crate::support::project::{Project, Run, finish};
+use crate::support::project::{Project, Run, finish, tool};
 use serde_json::Value;
 
 const BUILD: &[&str] =
@@ -61,6 +61,9 @@ fn a_remote_build_gives_the_bytes_of_a_local_one_and_is_then_cached() {
     let first = build(&project, "first", &["--remote", &address]).expect_code(0);
     assert_eq!(remote(&first), (KERNELS, 0), "{}", first.stderr);
     assert_eq!(first.of_type("build-finished")[0]["remote"], KERNELS);
+    // What all jobs may read is sent once, and no whole directories of headers.
+    let blobs = tool("find", &["casd/store/cas/objects", "-type", "f"], project.path());
+    assert!(blobs.lines().count() < 2_000, "{}", blobs.lines().count());
     let again = build(&project, "again", &["--remote", &address, "--remote-cache-only"]);
     assert_eq!(remote(&again.expect_code(0)), (KERNELS, KERNELS));
     assert!(local() == kdb(&project, "first"));

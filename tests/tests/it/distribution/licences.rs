@@ -92,9 +92,14 @@ fn assembly_of_a_key_list_is_left_out_as_debian_does() {
 #[test]
 fn what_included_files_state_counts_too() {
     let project = Project::small();
+    let holder = SMALL_MANIFEST.replace("copyright = \"2026 Somebody\"\n", "");
+    assert_ne!(holder, SMALL_MANIFEST);
+    project.write("kernels.toml", &holder);
     let head = "// Copyright 2026 Bob\n// SPDX-License-Identifier: GPL-3.0-only\n";
     project.write("include/step.h", &(head.to_owned() + &project.text("include/step.h")));
-    dist(&project, &[]).expect_code(0);
+    let run = dist(&project, &[]).expect_code(0);
+    assert!(run.stderr.contains("the copyright holder of 3 of 3 sources"), "{}", run.stderr);
+    dist(&project, &["--copyright", "2026 Alice"]).expect_code(0);
     let deb = "o/miopen-hip-gfx906kdb_1.2.3-1_all.deb";
     tool("dpkg-deb", &["--extract", deb, "x"], project.path());
     let copyright = project.text("x/usr/share/doc/miopen-hip-gfx906kdb/copyright");
@@ -102,6 +107,7 @@ fn what_included_files_state_counts_too() {
         copyright.contains("Files: step.h\nCopyright: 2026 Bob\nLicense: GPL-3"),
         "{copyright}"
     );
+    assert!(copyright.contains("Copyright: 2026 Alice\n"), "{copyright}");
     let bill = project.text("o/miopen-hip-gfx906kdb-1.2.3-1.spdx.json");
     assert!(bill.contains("GPL-3.0-only"), "{bill}");
     dist(&project, &["--license-allow", "MIT"]).expect_code(0);
