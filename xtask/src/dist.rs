@@ -57,6 +57,7 @@ const CC: Need =
     need("cc", "build the bundled SQLite and compression libraries", "gcc libc6-dev", "gcc");
 const HIPCC: Need =
     need("hipcc", "compile the kernels", "hipcc", "rocm-hip-devel").or(&["/opt/rocm/bin/hipcc"]);
+const CURL: Need = need("curl", "fetch packages of Debian's archive", "curl", "curl");
 /// Installed without recommended packages, which would add more than half of the
 /// size.
 pub(crate) const NEWER_CLANG: Need = need(
@@ -70,7 +71,7 @@ pub(crate) const NEWER_CLANG: Need = need(
 /// GPUs that the hipcc of Debian 12 does not know.
 const NEWER_TARGETS: &[&str] = &["gfx941", "gfx942", "gfx11", "gfx12"];
 /// What `gfxpack dist` needs, including its compiler.
-pub(crate) const NEEDS: &[Need] = &[CC, HIPCC];
+pub(crate) const NEEDS: &[Need] = &[CC, HIPCC, CURL];
 const TOOL_NEEDS: &[Need] = &[
     CC,
     need(

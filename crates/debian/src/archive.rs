@@ -22,7 +22,7 @@ use gfxpack_process::write_atomic;
 use crate::download::{self, ExpectedFile, sha256};
 use crate::error::{CHANGING, DebianError};
 use crate::lock::{Lock, Pin};
-use crate::mirror::{Mirror, Proxies};
+use crate::mirror::Mirror;
 use crate::release::Release;
 use crate::sources;
 use crate::suite::Suite;
@@ -42,8 +42,6 @@ pub struct Options {
     pub apt: PathBuf,
     /// The keys that may sign the archive, not armoured: [`KEYS`](crate::KEYS).
     pub keys: Vec<u8>,
-    /// Proxies for the web.
-    pub proxies: Proxies,
     /// Debian's name for the processor, if not this machine's.
     pub architecture: Option<String>,
 }
@@ -224,8 +222,7 @@ impl<'a> Archive<'a> {
         }
         let (mut tried, mut gone) = (Vec::new(), None);
         for text in sources::mirrors(&self.options.apt) {
-            let fetched = Mirror::parse(&text, &self.options.proxies)
-                .and_then(|mirror| fetch(&mirror).map(|()| mirror));
+            let fetched = Mirror::parse(&text).and_then(|mirror| fetch(&mirror).map(|()| mirror));
             match fetched {
                 Ok(mirror) => return Ok(self.mirror.get_or_init(|| mirror)),
                 Err(error @ DebianError::Here(_)) => return Err(error),
@@ -269,8 +266,7 @@ impl<'a> Archive<'a> {
         }
         let mut tried = Vec::new();
         for text in sources::mirrors(&self.options.apt) {
-            let fetched = Mirror::parse(&text, &self.options.proxies)
-                .and_then(|mirror| Ok((fetch(&mirror)?, mirror)));
+            let fetched = Mirror::parse(&text).and_then(|mirror| Ok((fetch(&mirror)?, mirror)));
             match fetched {
                 Ok((fetched, mirror)) if fetched.1.origin == "Debian" => {
                     let _ = self.mirror.set(mirror);
@@ -343,7 +339,7 @@ impl<'a> Archive<'a> {
         let Some(text) = &self.options.mirror else {
             return Err(DebianError::no_mirror(&[]));
         };
-        let mirror = Mirror::parse(text, &self.options.proxies)?;
+        let mirror = Mirror::parse(text)?;
         Ok(self.mirror.get_or_init(|| mirror))
     }
 

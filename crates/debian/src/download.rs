@@ -55,7 +55,7 @@ pub(crate) fn download(
             progress.fetched(done, promise.size);
             progress.is_cancelled()
         });
-        let now = position(&mut file, promise.size).map_err(DebianError::io("write", to))?;
+        let mut now = position(&mut file, promise.size).map_err(DebianError::io("write", to))?;
         match ended {
             Ok(()) if now == promise.size => {
                 if sha256(to).map_err(DebianError::io("read", to))? == promise.sha256 {
@@ -71,6 +71,9 @@ pub(crate) fn download(
             }
             Ok(()) => {}
             Err(FetchFailure::Final(error)) => return Err(error),
+            Err(FetchFailure::NoPart) => {
+                now = empty(&mut file).map_err(DebianError::io("write", to))?;
+            }
             Err(FetchFailure::Failed(source)) if tries + 1 >= TRIES && now <= before => {
                 return Err(DebianError::unreachable(&url, source));
             }
@@ -97,25 +100,33 @@ pub(crate) fn small(
     let url = mirror.url(path);
     let mut tries = 0;
     loop {
-        let read = mirror.open(path, 0, deadline).and_then(|incoming| {
-            let mut bytes = Vec::new();
-            incoming.bytes.take(max + 1).read_to_end(&mut bytes).map_err(FetchFailure::Failed)?;
-            Ok(bytes)
-        });
+        let read = mirror.open(path, 0, deadline).and_then(|incoming| read_to(incoming, max + 1));
         match read {
             Ok(bytes) if bytes.len() as u64 > max => {
                 return Err(DebianError::format(&url, format!("it has more than {max} bytes")));
             }
             Ok(bytes) => return Ok(bytes),
             Err(FetchFailure::Final(error)) => return Err(error),
-            Err(FetchFailure::Failed(_)) if tries + 1 < TRIES => {}
-            Err(FetchFailure::Failed(source)) => {
+            Err(FetchFailure::Failed(source)) if tries + 1 >= TRIES => {
                 return Err(DebianError::unreachable(&url, source));
             }
+            Err(FetchFailure::Failed(_) | FetchFailure::NoPart) => {}
         }
         tries += 1;
         pause(tries, progress)?;
     }
+}
+
+/// Reads until the end, or a little more than `most` bytes.
+fn read_to(mut incoming: Incoming, most: u64) -> Result<Vec<u8>, FetchFailure> {
+    let (mut bytes, mut buffer) = (Vec::new(), vec![0; 64 << 10]);
+    while (bytes.len() as u64) < most {
+        match incoming.read(&mut buffer)? {
+            0 => break,
+            read => bytes.extend_from_slice(&buffer[..read]),
+        }
+    }
+    Ok(bytes)
 }
 
 /// The SHA-256 of a file.
@@ -170,22 +181,16 @@ fn transfer(
     }
     let write = |error| FetchFailure::Final(DebianError::io("write", to)(error));
     let mut incoming = open(from)?;
-    if incoming.from != from {
-        file.set_len(incoming.from).map_err(write)?;
-        file.seek(SeekFrom::Start(incoming.from)).map_err(write)?;
-    }
-    let mut done = incoming.from;
+    let mut done = from;
     let mut buffer = vec![0; 64 << 10];
     loop {
         if cancelled(done) {
             return Err(FetchFailure::Final(DebianError::interrupted()));
         }
-        let read = match incoming.bytes.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(FetchFailure::Failed(error)),
-        };
+        let read = incoming.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(());
+        }
         done += read as u64;
         if done > size {
             let _ = fs::remove_file(to);
@@ -211,7 +216,6 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener};
 
     use super::*;
-    use crate::mirror::Proxies;
 
     struct Silent;
 
@@ -231,7 +235,7 @@ mod tests {
                 });
             }
         });
-        let mirror = Mirror::parse(&url, &Proxies::default()).unwrap();
+        let mirror = Mirror::parse(&url).unwrap();
         let began = Instant::now();
         let error = small(&mirror, "x", 99, began + Duration::from_secs(1), &Silent).unwrap_err();
         let DebianError::Unreachable(error) = error else { panic!("{error:?}") };

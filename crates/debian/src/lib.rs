@@ -22,7 +22,6 @@ pub use archive::{Archive, Options, Progress};
 pub use download::sha256;
 pub use error::DebianError;
 pub use lock::{Lock, Pin};
-pub use mirror::Proxies;
 pub use suite::{Package, Suite};
 pub use version::Relation;
 

@@ -1,36 +1,47 @@
 //! A mirror of the archive: a web server or a directory.
 
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use gfxpack_model::Error;
 use gfxpack_package::read;
-use ureq::tls::{RootCerts, TlsConfig};
-use ureq::{Agent, Proxy};
+use gfxpack_process::{RunningTool, SystemTool, ToolOutput};
 
 use crate::error::DebianError;
 
-/// A connection without data for this long is closed.
-const IDLE: Duration = Duration::from_secs(30);
-const CONNECT: Duration = Duration::from_secs(20);
+/// It knows proxies, certificates and redirections like all programs of the machine.
+const CURL: SystemTool = SystemTool { program: "curl", provided_by: "curl" };
 
-/// Proxies, as in the usual environment variables.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Proxies {
-    /// `http_proxy`.
-    pub http: Option<String>,
-    /// `https_proxy`.
-    pub https: Option<String>,
-    /// `no_proxy`.
-    pub none: Option<String>,
-}
+/// What it does for every file. Files are verified by their digests, so plain http is fine. A
+/// connection without data for half a minute is closed.
+const OPTIONS: &[&str] = &[
+    // First, so that no configuration of the user's changes what is written.
+    "--disable",
+    "--silent",
+    "--show-error",
+    "--fail",
+    "--globoff",
+    "--location",
+    "--proto",
+    "=http,https",
+    "--connect-timeout",
+    "20",
+    "--speed-limit",
+    "1",
+    "--speed-time",
+    "30",
+    "--user-agent",
+    concat!("gfxpack/", env!("CARGO_PKG_VERSION")),
+    "--write-out",
+    "%{stderr}\nstatus %{http_code}\n",
+];
 
 /// The source of files.
 #[derive(Debug, Clone)]
 pub(crate) enum Mirror {
-    Web { base: String, agent: Agent },
+    Web(String),
     Directory(PathBuf),
 }
 
@@ -39,20 +50,21 @@ pub(crate) enum Mirror {
 pub(crate) enum FetchFailure {
     /// Another try may succeed.
     Failed(io::Error),
+    /// The server has no parts of files, or none from that position on.
+    NoPart,
     /// Another try is useless.
     Final(DebianError),
 }
 
 /// A file that is being received.
-pub(crate) struct Incoming {
-    /// The position in the file at which the data begin.
-    pub(crate) from: u64,
-    pub(crate) bytes: Box<dyn Read>,
+pub(crate) enum Incoming {
+    File(File),
+    Web { url: String, curl: Option<RunningTool> },
 }
 
 impl Mirror {
     /// A mirror given by its URL or directory.
-    pub(crate) fn parse(text: &str, proxies: &Proxies) -> Result<Self, DebianError> {
+    pub(crate) fn parse(text: &str) -> Result<Self, DebianError> {
         let bad = || {
             DebianError::Other(Error::usage(
                 format!(
@@ -72,26 +84,22 @@ impl Mirror {
                 Err(bad())
             };
         }
-        let proxy = match trimmed.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase()) {
-            Some(scheme) if scheme == "http" => &proxies.http,
-            Some(scheme) if scheme == "https" => &proxies.https,
-            None if Path::new(text).is_dir() => return Ok(Self::Directory(text.into())),
-            _ => return Err(bad()),
-        };
-        let agent = agent(proxy.as_deref(), proxies.none.as_deref()).map_err(|_| bad())?;
-        Ok(Self::Web { base: trimmed.to_owned(), agent })
+        match trimmed.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase()) {
+            Some(scheme) if matches!(&*scheme, "http" | "https") => Ok(Self::Web(trimmed.into())),
+            None if Path::new(text).is_dir() => Ok(Self::Directory(text.into())),
+            _ => Err(bad()),
+        }
     }
 
     /// The URL of a file, for display.
     pub(crate) fn url(&self, path: &str) -> String {
         match self {
-            Self::Web { base, .. } => format!("{base}/{path}"),
+            Self::Web(base) => format!("{base}/{path}"),
             Self::Directory(dir) => dir.join(path).display().to_string(),
         }
     }
 
-    /// Opens a file from `from` on. If the server does not support that, the data
-    /// begin at the start of the file. Reading from a server fails after the deadline.
+    /// Opens a file from `from` on. Reading from a server fails after the deadline.
     pub(crate) fn open(
         &self,
         path: &str,
@@ -107,9 +115,66 @@ impl Mirror {
                 };
                 let mut file = read::open(&dir.join(path)).map_err(failed)?;
                 file.seek(SeekFrom::Start(from)).map_err(|error| refused(&url, error))?;
-                Ok(Incoming { from, bytes: Box::new(file) })
+                Ok(Incoming::File(file))
             }
-            Self::Web { agent, .. } => open(agent, &url, from, deadline),
+            Self::Web(_) => {
+                let left = deadline.saturating_duration_since(Instant::now()).as_secs_f32();
+                if left == 0.0 {
+                    let late = "it comes too slowly, or not at all";
+                    return Err(refused(&url, io::Error::new(io::ErrorKind::TimedOut, late)));
+                }
+                let (left, from) = (left.to_string(), from.to_string());
+                let mut arguments = [OPTIONS, &["--max-time", &left, "--url", &url]].concat();
+                if from != "0" {
+                    arguments.extend(["--continue-at", &from]);
+                }
+                let started = CURL.start(&arguments);
+                let curl =
+                    started.map_err(|error| FetchFailure::Final(DebianError::Here(error)))?;
+                Ok(Incoming::Web { url, curl: Some(curl) })
+            }
+        }
+    }
+}
+
+impl Incoming {
+    /// Reads more bytes; at the file's end none.
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, FetchFailure> {
+        let (url, running) = match self {
+            Self::File(file) => return file.read(buffer).map_err(FetchFailure::Failed),
+            Self::Web { url, curl } => (url, curl),
+        };
+        let Some(curl) = running else { return Ok(0) };
+        let read = curl.read(buffer).map_err(FetchFailure::Failed)?;
+        if let Some(curl) = running.take_if(|_| read == 0) {
+            judge(url, &curl.end().map_err(FetchFailure::Failed)?)?;
+        }
+        Ok(read)
+    }
+}
+
+/// Whether everything was received.
+///
+/// Source: curl(1), "EXIT CODES".
+fn judge(url: &str, curl: &ToolOutput) -> Result<(), FetchFailure> {
+    let status = curl.stderr.lines().find_map(|line| line.strip_prefix("status "));
+    let status: u16 = status.and_then(|status| status.parse().ok()).unwrap_or(0);
+    let answer = || io::Error::other(format!("the server answers {status}"));
+    match (curl.status.code(), status) {
+        (Some(0), _) => Ok(()),
+        (Some(22), 404 | 410) => Err(not_found(url)),
+        // The part that is here may be longer than the file on the server.
+        (Some(33), _) | (Some(22), 416) => Err(FetchFailure::NoPart),
+        (Some(22), 408 | 425 | 429 | 500..600) => Err(FetchFailure::Failed(answer())),
+        (Some(22), _) => Err(refused(url, answer())),
+        (code, _) => {
+            let said = curl.stderr.lines().find(|line| line.starts_with("curl: "));
+            let said = said.and_then(|line| line.split_once(") "));
+            let said = said.map_or_else(|| curl.status.to_string(), |(_, text)| text.to_owned());
+            let error = io::Error::other(said);
+            // 1 and 3: no such protocol, and no URL.
+            let is_final = matches!(code, Some(1 | 3));
+            Err(if is_final { refused(url, error) } else { FetchFailure::Failed(error) })
         }
     }
 }
@@ -122,79 +187,6 @@ fn refused(url: &str, source: io::Error) -> FetchFailure {
     FetchFailure::Final(DebianError::unreachable(url, source))
 }
 
-fn open(agent: &Agent, url: &str, from: u64, deadline: Instant) -> Result<Incoming, FetchFailure> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() {
-        let late = io::Error::new(io::ErrorKind::TimedOut, "it comes too slowly, or not at all");
-        return Err(refused(url, late));
-    }
-    let mut request = agent.get(url).config().timeout_global(Some(left)).build();
-    if from > 0 {
-        request = request.header("Range", format!("bytes={from}-"));
-    }
-    let response = request.call().map_err(|error| match error {
-        ureq::Error::Io(error) => FetchFailure::Failed(error),
-        ureq::Error::BadUri(_) | ureq::Error::Http(_) => refused(url, io::Error::other(error)),
-        error => FetchFailure::Failed(io::Error::other(error)),
-    })?;
-    let status = response.status().as_u16();
-    let answer = || io::Error::other(format!("the server answers {}", response.status()));
-    let from = match status {
-        200 => 0,
-        206 if starts_at(response.headers().get("Content-Range"), from) => from,
-        404 | 410 => return Err(not_found(url)),
-        // The part that is here is longer than the file on the server.
-        416 if from > 0 => return open(agent, url, 0, deadline),
-        408 | 425 | 429 | 500..600 => return Err(FetchFailure::Failed(answer())),
-        _ => return Err(refused(url, answer())),
-    };
-    Ok(Incoming { from, bytes: Box::new(response.into_body().into_reader()) })
-}
-
-/// Source: RFC 9110, section 14.4.
-fn starts_at(range: Option<&ureq::http::HeaderValue>, from: u64) -> bool {
-    let range = range.and_then(|range| range.to_str().ok()).unwrap_or_default();
-    let start = range.strip_prefix("bytes ").and_then(|range| range.split('-').next());
-    start.and_then(|start| start.trim().parse().ok()) == Some(from)
-}
-
-fn agent(proxy: Option<&str>, no_proxy: Option<&str>) -> Result<Agent, ureq::Error> {
-    let proxy = proxy.filter(|proxy| !proxy.is_empty());
-    let proxy = proxy.map(|proxy| with_exceptions(proxy, no_proxy)).transpose()?;
-    // Downloads are verified by digest. TLS uses the machine's own certificates,
-    // like all other programs on it.
-    let tls = TlsConfig::builder()
-        .root_certs(RootCerts::PlatformVerifier)
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build();
-    let config = Agent::config_builder()
-        .http_status_as_error(false)
-        .user_agent(concat!("gfxpack/", env!("CARGO_PKG_VERSION")))
-        .proxy(proxy)
-        .tls_config(tls)
-        .timeout_connect(Some(CONNECT))
-        .timeout_recv_response(Some(IDLE))
-        .timeout_per_read(Some(IDLE))
-        .build();
-    Ok(config.into())
-}
-
-fn with_exceptions(proxy: &str, exceptions: Option<&str>) -> Result<Proxy, ureq::Error> {
-    let proxy = Proxy::new(proxy)?;
-    let Some(exceptions) = exceptions else { return Ok(proxy) };
-    let mut builder = Proxy::builder(proxy.protocol()).host(proxy.host()).port(proxy.port());
-    if let Some(user) = proxy.username() {
-        builder = builder.username(user);
-    }
-    if let Some(password) = proxy.password() {
-        builder = builder.password(password);
-    }
-    for exception in exceptions.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-        builder = builder.no_proxy(exception);
-    }
-    builder.build()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,7 +194,7 @@ mod tests {
     #[test]
     fn a_mirror_is_a_url_or_a_directory() {
         let check = |text: &str, expected: Option<&str>| {
-            let mirror = Mirror::parse(text, &Proxies::default()).ok();
+            let mirror = Mirror::parse(text).ok();
             assert_eq!(mirror.map(|mirror| mirror.url("dists")).as_deref(), expected, "{text}");
         };
         check("http://mirror.example/debian/", Some("http://mirror.example/debian/dists"));
@@ -215,21 +207,5 @@ mod tests {
         {
             check(none, None);
         }
-    }
-
-    #[test]
-    fn a_proxy_may_have_exceptions() {
-        let proxies = Proxies {
-            http: Some("http://user:word@proxy.example:3128".to_owned()),
-            https: None,
-            none: Some("localhost, .example.org".to_owned()),
-        };
-        assert!(Mirror::parse("http://mirror.example/debian", &proxies).is_ok());
-        let proxy = with_exceptions(proxies.http.as_deref().unwrap(), proxies.none.as_deref());
-        let proxy = proxy.unwrap();
-        assert!(proxy.is_no_proxy(&"http://localhost/".parse().unwrap()));
-        assert!(!proxy.is_no_proxy(&"http://mirror.example/".parse().unwrap()));
-        let broken = Proxies { http: Some("::".to_owned()), ..Proxies::default() };
-        assert!(Mirror::parse("http://mirror.example/debian", &broken).is_err());
     }
 }

@@ -3,8 +3,6 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use gfxpack_debian::Proxies;
-
 use crate::error::{self, Result};
 
 /// Time stamp of everything that is written if SOURCE_DATE_EPOCH is not set: a
@@ -19,7 +17,6 @@ pub struct Environment {
     pub rocm_path: Option<PathBuf>,
     /// The Debian mirror.
     pub(crate) debian_mirror: Option<String>,
-    pub(crate) proxies: Proxies,
     /// Who maintains packages: `NAME <MAIL>`.
     pub(crate) maintainer: Option<String>,
     source_date_epoch: Option<String>,
@@ -48,17 +45,10 @@ impl Environment {
     /// Reads all variables.
     pub fn read() -> Self {
         let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
-        // HTTP_PROXY is not read: a server may set it from a request's header.
-        let either = |name: &str, capitals: &str| text(name).or_else(|| text(capitals));
         let maintainer = text("DEBFULLNAME").zip(text("DEBEMAIL"));
         Self {
             rocm_path: variable("ROCM_PATH").map(PathBuf::from),
             debian_mirror: text("GFXPACK_DEBIAN_MIRROR"),
-            proxies: Proxies {
-                http: text("http_proxy"),
-                https: either("https_proxy", "HTTPS_PROXY"),
-                none: either("no_proxy", "NO_PROXY"),
-            },
             maintainer: maintainer.map(|(name, mail)| format!("{name} <{mail}>")),
             source_date_epoch: text("SOURCE_DATE_EPOCH"),
             github_actions: text("GITHUB_ACTIONS").is_some_and(|value| value == "true"),

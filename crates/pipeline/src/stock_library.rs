@@ -51,7 +51,6 @@ fn archive_options(options: &LibraryOptions) -> Options {
         mirror: options.debian_mirror.as_ref().or(environment.debian_mirror.as_ref()).cloned(),
         apt: PathBuf::from("/etc/apt"),
         keys: KEYS.to_vec(),
-        proxies: environment.proxies.clone(),
         architecture: None,
     }
 }

@@ -40,5 +40,5 @@ pub use program::{
     open_many, run,
 };
 pub use scratch_dir::ScratchDir;
-pub use system_tool::{SystemTool, ToolOutput};
+pub use system_tool::{RunningTool, SystemTool, ToolOutput};
 pub use usage::Usage;

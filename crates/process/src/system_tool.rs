@@ -1,9 +1,9 @@
 //! Starts the system's own tools: package managers, repository tools, gpg, schedulers.
 
 use std::ffi::OsStr;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use gfxpack_model::Error;
 
@@ -29,6 +29,13 @@ pub struct ToolOutput {
     pub stdout: Vec<u8>,
     /// Its standard error; bytes that are no UTF-8 are replaced.
     pub stderr: String,
+}
+
+/// A tool whose standard output is read as it comes. It is killed if this is dropped before its end.
+#[derive(Debug)]
+pub struct RunningTool {
+    tool: SystemTool,
+    child: Child,
 }
 
 impl SystemTool {
@@ -70,6 +77,18 @@ impl SystemTool {
         let done = done.map_err(self.start_error())?;
         let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
         Ok(ToolOutput { tool: self, status: done.status, stdout: done.stdout, stderr })
+    }
+
+    /// Starts the tool without input. What it writes to its standard error, at most a few lines, is
+    /// read at its end.
+    ///
+    /// # Errors
+    /// If it is not installed, or can't be started.
+    pub fn start<S: AsRef<OsStr>>(self, arguments: &[S]) -> Result<RunningTool, Error> {
+        let mut command = self.command(arguments, Path::new("."));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = command.spawn().map_err(self.start_error())?;
+        Ok(RunningTool { tool: self, child })
     }
 
     /// Runs the tool on the user's terminal.
@@ -122,6 +141,35 @@ impl SystemTool {
     }
 }
 
+impl RunningTool {
+    /// Waits for the end of the tool, and returns how it ended, and what it wrote since the last
+    /// [`Read::read`].
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn end(mut self) -> io::Result<ToolOutput> {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        self.read_to_end(&mut stdout)?;
+        self.child.stderr.take().expect("stderr is piped").read_to_end(&mut stderr)?;
+        let stderr = String::from_utf8_lossy(&stderr).into_owned();
+        Ok(ToolOutput { tool: self.tool, status: self.child.wait()?, stdout, stderr })
+    }
+}
+
+impl Read for RunningTool {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.child.stdout.as_mut().expect("stdout is piped").read(buffer)
+    }
+}
+
+impl Drop for RunningTool {
+    fn drop(&mut self) {
+        // If it has ended already, there is nothing to do.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 impl ToolOutput {
     /// The error for a tool whose result is not acceptable.
     #[must_use]
@@ -155,6 +203,18 @@ mod tests {
         let error = error.expect_err("it fails");
         let expected = "failed to run `sh`: exit status: 3: 2; 3; 4; 5; 6";
         assert_eq!((error.to_string().as_str(), error.kind()), (expected, ErrorKind::Internal));
+    }
+
+    #[test]
+    fn output_is_read_as_it_comes_and_a_tool_ends_with_its_reader() {
+        let mut running = SH.start(&["-c", "echo a; echo b >&2; read x; exit 3"]).expect("starts");
+        let mut first = [0; 2];
+        running.read_exact(&mut first).expect("read");
+        let ended = running.end().expect("it ends");
+        assert_eq!((&first, ended.status.code(), &*ended.stderr), (b"a\n", Some(3), "b\n"));
+        let began = std::time::Instant::now();
+        drop(SH.start(&["-c", "exec sleep 60"]).expect("starts"));
+        assert!(began.elapsed().as_secs() < 30);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::support::archive::{self, Heard};
 use crate::support::miopen::is_not_here;
 use crate::support::project::{Project, command, finish};
-use gfxpack_debian::{Archive, KEYS, Lock, Options, Proxies};
+use gfxpack_debian::{Archive, KEYS, Lock, Options};
 use gfxpack_miopen::{Library, LibrarySource, MIOPEN, Sources};
 use gfxpack_model::Error;
 use tempfile::TempDir;
@@ -91,9 +91,8 @@ fn archive_at<'a>(
     heard: &'a Heard,
 ) -> Archive<'a> {
     let apt = PathBuf::from("/etc/apt");
-    let proxies = Proxies::default();
     let keys = keys.to_vec();
-    Archive::new(cache, Options { mirror, apt, keys, proxies, architecture: None }, heard)
+    Archive::new(cache, Options { mirror, apt, keys, architecture: None }, heard)
 }
 
 fn locate(path: &Path) -> Result<Library, Error> {

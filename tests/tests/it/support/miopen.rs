@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_debian::{Archive, KEYS, Options, Progress, Proxies};
+use gfxpack_debian::{Archive, KEYS, Options, Progress};
 use gfxpack_miopen::{MIOPEN, Problem};
 use gfxpack_model::Error;
 use gfxpack_rocfft::ROCFFT;
@@ -102,7 +102,6 @@ pub(crate) fn locate(
         mirror: None,
         apt: PathBuf::from("/etc/apt"),
         keys: KEYS.to_vec(),
-        proxies: Proxies::default(),
         architecture: None,
     };
     Library::locate(product, source, None, &Archive::new(cache, options, &IgnoredProgress))
