@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::project::{Project, Run, tool};
+use crate::support::project::{Project, Run, finish, tool};
 use gfxpack_model::{Target, TargetId, processors};
 use serde_json::Value;
 
@@ -353,4 +353,22 @@ fn a_target_that_no_toolchain_builds_is_reported_with_a_package_that_does() {
         &["--clang", newer_clang(), "--device-libs", lacking],
         &["does not go with its headers and libraries", "error:"],
     );
+}
+
+#[test]
+fn native_stands_for_the_gpus_of_this_machine() {
+    let project = one_of_each();
+    let plan = |device: &[(&str, &str)]| {
+        let mut command = project.command(&["plan", "--manifest", "kernels.toml"]);
+        command.args(["--target", "native"]).envs(device.iter().copied());
+        finish(command)
+    };
+    let planned = plan(&[("MIOPEN_DEVICE_ARCH", "gfx90a:xnack-"), ("MIOPEN_DEVICE_CU", "104")]);
+    let planned = planned.expect_code(0).stdout;
+    assert!(planned.contains("gfx90a68.kdb"), "{planned}");
+    // Test machines have no GPU.
+    let none = plan(&[]);
+    if none.code != Some(0) {
+        assert!(none.expect_code(2).stderr.contains("no AMD GPU was found in this machine"));
+    }
 }

@@ -212,7 +212,8 @@ pub struct InputOptions {
     ///
     /// A processor and its compute units, as gfx90a@104, gfx90a:xnack+@104 or
     /// gfx906_60; or a processor alone, as gfx1030 or a product's name (MI210),
-    /// for any number of them; repeatable, or with commas or blanks between.
+    /// for any number of them; `native` for this machine's GPUs; repeatable, or with
+    /// commas or blanks between.
     #[arg(long, short, value_name = "TARGET", value_parser = parse_targets, help_heading = "Input")]
     pub target: Vec<TargetList>,
     /// Compile only sources under these SPDX licences; `dfsg` for what Debian can ship: under free

@@ -7,6 +7,8 @@ use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, Typ
 use gfxpack_miopen::{LibrarySource, MIOPEN};
 use gfxpack_model::Error;
 use gfxpack_model::{Target, TargetError, TargetId, processors};
+use gfxpack_runtime::Environment;
+use gfxpack_runtime::device::{self, Inputs};
 
 use crate::environment;
 
@@ -110,7 +112,11 @@ fn unknown_gpu(text: &str) -> String {
 pub type TargetList = std::vec::Vec<Target>;
 
 /// Targets with commas, semicolons or blanks between them. Names of products may have blanks.
+/// `native` stands for those of this machine's GPUs.
 pub fn parse_targets(text: &str) -> Result<TargetList, String> {
+    if text == "native" {
+        return native();
+    }
     let parts = text.split([',', ';']).filter(|part| !part.trim().is_empty());
     let is_gfx = |word: &str| word.to_ascii_lowercase().starts_with("gfx");
     let each = parts.flat_map(|part| {
@@ -122,6 +128,21 @@ pub fn parse_targets(text: &str) -> Result<TargetList, String> {
     });
     let targets = each.collect::<Result<Vec<_>, String>>()?;
     if targets.is_empty() { Err(unknown_gpu(text)) } else { Ok(targets) }
+}
+
+/// The targets of this machine's GPUs, with the features that a kdb's name has.
+fn native() -> Result<TargetList, String> {
+    let detection = device::detect(&Inputs::from_environment(&Environment::read()));
+    let target = |device: &device::Device| {
+        Target::new(TargetId::new(device.target_id.processor()), device.compute_units)
+    };
+    let targets: TargetList = detection.devices.iter().map(target).collect();
+    if targets.is_empty() {
+        return Err("no AMD GPU was found in this machine\nhint: `gfxpack doctor` tells why; say \
+                    which GPU it is for, as gfx90a@104 or gfx1030"
+            .to_owned());
+    }
+    Ok(targets)
 }
 
 #[cfg(test)]
