@@ -20,8 +20,7 @@ use crate::kdb_check::{KdbCheck, TargetCheck};
 use crate::kernel_library::{FileFact, MiopenFacts, ProblemsFact};
 use crate::ledger::{Absences, Reason, SkipList};
 use crate::options::{
-    BuildOptions, CacheOptions, InputOptions, LibraryOptions, PrepareOptions, ProblemOptions,
-    processes,
+    BuildOptions, CacheDir, InputOptions, LibraryOptions, PrepareOptions, ProblemOptions, processes,
 };
 use crate::progress::{Event, Progress, Step, Unit};
 use crate::rocfft::{self, RocfftAnswer};
@@ -68,19 +67,23 @@ pub enum LibraryAnswer {
 impl LibraryAnswer {
     /// Asks a library for its kernels, if problems or plans are given. Failures are reported now,
     /// before hours of work, and end the run unless they are allowed.
-    pub(crate) fn ask(options: &PrepareOptions<'_>, progress: &dyn Progress) -> Result<Self> {
-        let inputs = options.inputs;
+    pub(crate) fn ask(
+        options: &PrepareOptions<'_>,
+        targets: &[Target],
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let (inputs, cache) = (options.inputs, &options.compilers.cache.dir);
         let judged = |asked: Result<()>| if options.allow_partial { Ok(()) } else { asked };
         if !inputs.asking.rocfft.plans.is_empty() {
             rocfft::check_alone(inputs)?;
-            let answer = rocfft::ask_rocfft(inputs, options.cache, progress)?;
+            let answer = rocfft::ask_rocfft(&inputs.asking, targets, cache, progress)?;
             judged(rocfft::report_failures(&answer, WITHOUT_FAILED, progress))?;
             return Ok(Self::Rocfft(Box::new(answer)));
         }
         if inputs.asking.problems.is_empty() {
             return Ok(Self::Nothing);
         }
-        let answer = ask_miopen(inputs, processes(options.jobs), options.cache, progress)?;
+        let answer = ask_miopen(inputs, targets, processes(options.jobs), cache, progress)?;
         judged(report_failures(&answer, WITHOUT_FAILED, progress))?;
         Ok(Self::Miopen(Box::new(answer)))
     }
@@ -126,7 +129,7 @@ impl LibraryAnswer {
     }
 }
 
-/// Reads the problems and asks the library for every target, with this number of processes at once;
+/// Reads the problems and asks the library for each of `targets`, with this number of processes at once;
 /// for one without compute units, once for each known count. If the library has to be downloaded, it
 /// is unpacked into `cache`.
 ///
@@ -134,12 +137,12 @@ impl LibraryAnswer {
 /// If problems can't be read, there is no library, or it can't be asked.
 pub fn ask_miopen(
     inputs: &InputOptions,
+    targets: &[Target],
     jobs: usize,
-    cache: &CacheOptions,
+    cache: &CacheDir,
     progress: &dyn Progress,
 ) -> Result<MiopenAnswer> {
     let cache = cache.directory()?;
-    let targets = inputs.targets()?;
     let ProblemOptions { problems, strict, library: options, .. } = &inputs.asking;
     let (problems, lists, problem_facts) = read(problems, *strict, progress)?;
     let source = options.miopen.as_ref();

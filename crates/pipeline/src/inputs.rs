@@ -36,7 +36,7 @@ use collector::InputCollector;
 
 pub use collector::Inputs;
 
-/// Reads all inputs for all targets, and returns the keys of each, and all else. Toolchains are not
+/// Reads all inputs for all `targets`, and returns the keys of each, and all else. Toolchains are not
 /// chosen yet: all indices are 0. A target whose keys are all in the kdbs of
 /// `missing_from` gets no request. If empty key lists are allowed and all are
 /// empty, no target gets one.
@@ -45,18 +45,19 @@ pub use collector::Inputs;
 /// If inputs contradict each other, can't be read, or have no kernel.
 pub fn read(
     options: &PrepareOptions<'_>,
+    targets: Vec<Target>,
     answer: &LibraryAnswer,
 ) -> Result<(Vec<TargetRequest>, Inputs)> {
     let PrepareOptions { inputs, allow_partial, .. } = *options;
     let stated = options.stated_license.as_ref();
     if let LibraryAnswer::Rocfft(answer) = answer {
-        let mut collector = InputCollector::new(inputs)?;
+        let mut collector = InputCollector::new(targets, inputs)?;
         collector.rocfft(answer)?;
         return collector.finish(inputs, stated, allow_partial);
     }
     let miopen = answer.miopen();
     check_combination(inputs, miopen.is_some())?;
-    let mut collector = InputCollector::new(inputs)?;
+    let mut collector = InputCollector::new(targets, inputs)?;
     for file in &inputs.manifest {
         collector.manifest(file)?;
     }
@@ -155,8 +156,7 @@ pub(crate) fn distinct(targets: &[Target]) -> Result<Vec<Target>> {
 impl InputCollector {
     /// A collector that knows only the targets and the keys that are not built
     /// again.
-    fn new(inputs: &InputOptions) -> Result<Self> {
-        let targets = inputs.targets()?;
+    fn new(targets: Vec<Target>, inputs: &InputOptions) -> Result<Self> {
         let request = |target| TargetRequest {
             target,
             // Until `finish` sets it.

@@ -11,7 +11,7 @@ use gfxpack_process::temporary_dir;
 use crate::ask::{self, ask_options, show_progress};
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_files;
-use crate::options::{CacheOptions, InputOptions, LibraryOptions, ProblemOptions};
+use crate::options::{CacheDir, InputOptions, LibraryOptions, ProblemOptions};
 use crate::progress::Progress;
 use crate::stock_library;
 use crate::text::joined;
@@ -41,7 +41,7 @@ pub struct TargetCheck {
 pub fn check_kdbs(
     inputs: &InputOptions,
     jobs: usize,
-    cache: &CacheOptions,
+    cache: &CacheDir,
     files: &[PathBuf],
     progress: &dyn Progress,
     each: &mut dyn FnMut(&TargetCheck),

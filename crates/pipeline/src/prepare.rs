@@ -135,14 +135,18 @@ pub fn gather(
             "say which GPU to build for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
-    let answer = LibraryAnswer::ask(options, progress)?;
-    let (mut requests, mut inputs) = inputs::read(options, &answer)?;
+    // What is wrong with these should be said before a library is asked.
+    let targets = options.inputs.targets()?;
+    options.compilers.cache.dir.limit()?;
+    let answer = LibraryAnswer::ask(options, &targets, progress)?;
+    let (mut requests, mut inputs) = inputs::read(options, targets, &answer)?;
     if requests.is_empty() {
         return Ok(Preparation::NothingToDo(inputs.coverage));
     }
-    let cache = Cache::open_for(options.cache, options.purpose)?;
+    let cache = Cache::open_for(&options.compilers.cache, options.purpose)?;
     let toolchains = {
-        let mut found = cache.toolchains(options.search, progress.cancel())?;
+        let search = options.compilers.toolchain.search();
+        let mut found = cache.toolchains(&search, progress.cancel())?;
         let chosen = choose(&mut found, &mut requests)?;
         inputs.warnings.extend(found.unusable());
         chosen

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::build::MadeKdb;
 use crate::error::{self, Error, Result};
 use crate::kernel_library::ProblemsFact;
-use crate::options::{CacheOptions, InputOptions, ProblemOptions};
+use crate::options::{CacheDir, InputOptions, ProblemOptions};
 use crate::progress::Progress;
 use crate::skipped_lines;
 use crate::stock_library;
@@ -109,25 +109,25 @@ pub struct AskedKernel {
     pub source: Digest,
 }
 
-/// Reads the plans and asks the library for every target, none of which may have compute units. If
+/// Reads the plans and asks the library for each of `targets`, none of which may have compute units. If
 /// it has to be downloaded, it is unpacked into `cache`.
 ///
 /// # Errors
 /// If plans can't be read, there is no library, or it can't be asked.
 pub fn ask_rocfft(
-    inputs: &InputOptions,
-    cache: &CacheOptions,
+    asking: &ProblemOptions,
+    targets: &[Target],
+    cache: &CacheDir,
     progress: &dyn Progress,
 ) -> Result<RocfftAnswer> {
-    let (cache, asking) = (cache.directory()?, &inputs.asking);
+    let cache = cache.directory()?;
     let (plans, lists) = read(asking, progress)?;
-    let targets = inputs.targets()?;
     targets.iter().try_for_each(check_target)?;
     let source = asking.rocfft.rocfft.as_ref();
     let library = stock_library::locate(&ROCFFT, source, &asking.library, &cache, progress)?;
     let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
     let mut sources = Sources::new()?;
-    for target in &targets {
+    for target in targets {
         let mut own = Vec::new();
         let answer = with_options(&library, target, progress.cancel(), |options| {
             ask(&plans, options, |kernel| {

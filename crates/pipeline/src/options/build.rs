@@ -226,7 +226,7 @@ impl InputOptions {
     ///
     /// # Errors
     /// If two of them would have one kdb.
-    pub(crate) fn targets(&self) -> Result<Vec<Target>> {
+    pub fn targets(&self) -> Result<Vec<Target>> {
         inputs::distinct(&self.target.concat())
     }
 

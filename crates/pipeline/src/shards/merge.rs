@@ -17,7 +17,7 @@ use crate::cache::Cache;
 use crate::error::{self, Error, ErrorKind, Result, usage};
 use crate::failure_log::FailureFiles;
 use crate::ledger::{self, Ledger, Reason};
-use crate::options::{CacheOptions, MergeOptions, Purpose};
+use crate::options::{MergeOptions, Purpose};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::record;
@@ -304,12 +304,7 @@ impl MergedKdbs {
     /// # Errors
     /// If shards do not fit together, an object is damaged, or a kdb can't be
     /// written.
-    pub fn merge(
-        options: &MergeOptions,
-        out: &Path,
-        cache: &CacheOptions,
-        progress: &dyn Progress,
-    ) -> Result<Self> {
+    pub fn merge(options: &MergeOptions, out: &Path, progress: &dyn Progress) -> Result<Self> {
         let stored = Stored::open(&options.plan)?;
         let (found, wrong) = state::find(&options.dirs)?;
         for error in wrong {
@@ -319,7 +314,7 @@ impl MergedKdbs {
             progress.warning(&error.to_string());
         }
         let (digest, plan) = (stored.digest(), stored.load(&Jobs::All)?);
-        let cache = Cache::open_for(cache, Purpose::Build)?;
+        let cache = Cache::open_for(&options.cache, Purpose::Build)?;
         let prepared = stored.prepared(plan, Vec::new(), cache)?;
         let allow = |error: Error| {
             if !options.allow_partial {

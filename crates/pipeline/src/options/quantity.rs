@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A size: `20G`, `500 MB`, `1.5GiB`, `100B`; powers of ten, or of two with `i`.
-pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+pub fn parse_size(text: &str) -> Result<u64, String> {
     let unit = |unit: &str| {
         let unit = unit.strip_suffix(['b', 'B']).unwrap_or(unit);
         let (letter, base) = match unit.strip_suffix('i') {
@@ -23,7 +23,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
 }
 
 /// An age: `30d`, `12h`, `90 min`, `10s`.
-pub(crate) fn parse_age(text: &str) -> Result<Duration, String> {
+pub fn parse_age(text: &str) -> Result<Duration, String> {
     let unit = |unit: &str| {
         Some(match unit {
             "s" => 1.0,
