@@ -1,7 +1,8 @@
 //! Asks the stock libMIOpen which kernels problems want, for every target.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gfxpack_compile::SourceDirs;
 use gfxpack_harvest::Options;
@@ -10,27 +11,25 @@ use gfxpack_miopen::{
     Sources, Uses, ask, is_left_out_by_debian, network_names, read_problems,
 };
 use gfxpack_model::{KernelKey, Target, processors};
+use gfxpack_plan::Location;
+use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_process::temporary_dir;
 use gfxpack_stock_library::DeviceFault;
 use serde::Serialize;
 
 use crate::build::MadeKdb;
 use crate::error::{self, Error, ErrorKind::Incomplete, Result};
+use crate::inputs::{InputCollector, SourceSearch};
 use crate::kdb_check::{KdbCheck, TargetCheck};
 use crate::kernel_library::{FileFact, MiopenFacts, ProblemsFact};
-use crate::ledger::{Absences, Reason, SkipList};
+use crate::ledger::{Absences, Absent, Reason, SkipList};
 use crate::options::{
-    BuildOptions, CacheDir, InputOptions, LibraryOptions, PrepareOptions, ProblemOptions, processes,
+    BuildOptions, CacheDir, InputOptions, LibraryOptions, ProblemOptions, processes,
 };
 use crate::progress::{Event, Progress, Step, Unit};
-use crate::rocfft::{self, RocfftAnswer};
 use crate::skipped_lines;
-use crate::stock_library;
+use crate::stock_library::{self, LibraryAnswer};
 use crate::text::{counted, file_name, joined};
-
-/// The hint about problems or plans that a library failed on.
-const WITHOUT_FAILED: &str = "each is named above; take them out of the list, or go on without \
-                              their kernels by --allow-partial";
 
 /// libMIOpen's answer: the kernels that it asks for.
 pub struct MiopenAnswer {
@@ -52,81 +51,6 @@ pub struct MiopenAnswer {
     pub sources: Sources,
     /// Names of the sources that kernels can be compiled from ([`AskOptions::sources`]).
     pub(crate) compilable: BTreeSet<String>,
-}
-
-/// The answer of a stock library.
-pub enum LibraryAnswer {
-    /// No library was asked.
-    Nothing,
-    /// The kernels that libMIOpen asks for, computed from problems.
-    Miopen(Box<MiopenAnswer>),
-    /// The kernels that librocfft asks for, computed from plans.
-    Rocfft(Box<RocfftAnswer>),
-}
-
-impl LibraryAnswer {
-    /// Asks a library for its kernels, if problems or plans are given. Failures are reported now,
-    /// before hours of work, and end the run unless they are allowed.
-    pub(crate) fn ask(
-        options: &PrepareOptions<'_>,
-        targets: &[Target],
-        progress: &dyn Progress,
-    ) -> Result<Self> {
-        let (inputs, cache) = (options.inputs, &options.compilers.cache.dir);
-        let judged = |asked: Result<()>| if options.allow_partial { Ok(()) } else { asked };
-        if !inputs.asking.rocfft.plans.is_empty() {
-            rocfft::check_alone(inputs)?;
-            let answer = rocfft::ask_rocfft(&inputs.asking, targets, cache, progress)?;
-            judged(rocfft::report_failures(&answer, WITHOUT_FAILED, progress))?;
-            return Ok(Self::Rocfft(Box::new(answer)));
-        }
-        if inputs.asking.problems.is_empty() {
-            return Ok(Self::Nothing);
-        }
-        let answer = ask_miopen(inputs, targets, processes(options.jobs), cache, progress)?;
-        judged(report_failures(&answer, WITHOUT_FAILED, progress))?;
-        Ok(Self::Miopen(Box::new(answer)))
-    }
-
-    /// Lets the library look for its kernels in these files, and passes libMIOpen's result for each
-    /// target to `each`.
-    pub(crate) fn check(
-        &self,
-        kdbs: &[MadeKdb],
-        absences: &Absences,
-        options: &BuildOptions,
-        progress: &dyn Progress,
-        each: &mut dyn FnMut(&TargetCheck),
-    ) -> Result<()> {
-        let answer = match self {
-            Self::Nothing => return Ok(()),
-            Self::Rocfft(answer) => return answer.check(kdbs, progress),
-            Self::Miopen(answer) => answer,
-        };
-        let files: Vec<PathBuf> = kdbs.iter().map(|kdb| kdb.path.clone()).collect();
-        let is_to_build = |reason: Reason| reason.is_missing() || reason == Reason::Skipped;
-        let not_built = absences.all().filter(|(_, one)| is_to_build(one.reason));
-        let not_built = not_built.map(|(_, one)| &one.key).collect();
-        let check = KdbCheck {
-            library: &answer.library,
-            options: &options.inputs.asking.library,
-            problems: &answer.problems,
-            files: &files,
-            compilable: &answer.compilable,
-            without_source: &absences.without_source(),
-            not_built: &not_built,
-            jobs: processes(options.jobs),
-        };
-        check.run(&kdbs.iter().map(|kdb| kdb.target.clone()).collect(), progress, each)
-    }
-
-    /// The answer of libMIOpen, if it was asked.
-    pub fn miopen(&self) -> Option<&MiopenAnswer> {
-        match self {
-            Self::Miopen(answer) => Some(answer),
-            Self::Nothing | Self::Rocfft(_) => None,
-        }
-    }
 }
 
 /// Reads the problems and asks the library for each of `targets`, with this number of processes at once;
@@ -408,32 +332,139 @@ pub fn read(paths: &[PathBuf], strict: bool, progress: &dyn Progress) -> Result<
     Ok((all, lists, facts))
 }
 
-/// Reports the targets and problems that MIOpen failed on, each once even if it
-/// failed with several databases.
-///
-/// # Errors
-/// If MIOpen failed on any. `hint` is used unless a failure has its own.
-pub fn report_failures(answer: &MiopenAnswer, hint: &str, progress: &dyn Progress) -> Result<()> {
-    let mut reported = HashSet::new();
-    for (target, failure) in &answer.failures {
-        if !reported.insert((target, failure.problem, &failure.failure)) {
-            continue;
+impl LibraryAnswer for MiopenAnswer {
+    /// Reports each target and problem once, even if MIOpen failed with several databases.
+    fn report_failures(&self, hint: &str, progress: &dyn Progress) -> Result<()> {
+        let mut reported = HashSet::new();
+        for (target, failure) in &self.failures {
+            if !reported.insert((target, failure.problem, &failure.failure)) {
+                continue;
+            }
+            let problem = &self.problems[failure.problem as usize];
+            let reason = &failure.failure;
+            progress.event(Event::ProblemFailed { target, problem, reason });
         }
-        let problem = &answer.problems[failure.problem as usize];
-        let reason = &failure.failure;
-        progress.event(Event::ProblemFailed { target, problem, reason });
+        for (target, error) in &self.unasked {
+            progress.warning(&format!("{target}: {error}"));
+        }
+        if !self.unasked.is_empty() {
+            let targets = joined(self.unasked.iter().map(|(target, _)| target));
+            return Err(Error::new(Incomplete, format!("failed to ask for {targets}"), hint));
+        }
+        let failed: BTreeSet<u32> = self.failures.iter().map(|(_, one)| one.problem).collect();
+        let own = self.failures.iter().find_map(|(_, one)| one.failure.hint());
+        let total = counted(self.problems.len(), "problem");
+        error::check_all_asked(failed.len(), &total, own.unwrap_or(hint))
     }
-    for (target, error) in &answer.unasked {
-        progress.warning(&format!("{target}: {error}"));
+
+    fn add_keys(&self, to: &mut InputCollector, user: &SourceDirs, dfsg: bool) -> Result<()> {
+        let own = self.write_sources(to, user)?;
+        let library = match &self.library.version {
+            Some(version) => format!("MIOpen {version}"),
+            None => "libMIOpen".to_owned(),
+        };
+        let dirs = vec![&own, user];
+        let mut search = SourceSearch { dirs, dfsg, of_library: true, found: HashMap::new() };
+        let is_asked = |target: &Target| self.keys.contains_key(target);
+        to.requests.retain(|request| is_asked(&request.target) || !request.keys.is_empty());
+        for position in 0..to.requests.len() {
+            let target = to.requests[position].target.clone();
+            let known: HashSet<Arc<KernelKey>> =
+                to.requests[position].keys.iter().map(|(key, _)| Arc::clone(&key.key)).collect();
+            for (line, asked) in (1..).zip(self.keys.get(&target).into_iter().flatten()) {
+                let key = &asked.key;
+                if known.contains(key) || to.excludes(&target, key) {
+                    continue;
+                }
+                let location = Location { file: library.as_str().into(), line };
+                match KeyRequest::new(Arc::new(key.clone()), location.clone()) {
+                    Ok(request) => {
+                        let found = to.find_source(&request, &mut search);
+                        to.add_key(position, Arc::new(request), found);
+                    }
+                    Err(fault) => {
+                        to.inputs.key_errors.push(location.error(&fault));
+                        to.inputs.absent.add(&target, Absent::faulty(key, &fault));
+                    }
+                }
+            }
+        }
+        if to.inputs.library.version.is_none() {
+            to.inputs.library.version = self.library.version.clone();
+        }
+        to.inputs.library.prefix = self.library.layout().map(|layout| layout.prefix());
+        to.inputs.library.miopen = Some(self.facts.clone());
+        to.has_input = true;
+        Ok(())
     }
-    if !answer.unasked.is_empty() {
-        let targets = joined(answer.unasked.iter().map(|(target, _)| target));
-        return Err(Error::new(Incomplete, format!("failed to ask for {targets}"), hint));
+
+    fn check(
+        &self,
+        kdbs: &[MadeKdb],
+        absences: &Absences,
+        options: &BuildOptions,
+        progress: &dyn Progress,
+        each: &mut dyn FnMut(&TargetCheck),
+    ) -> Result<()> {
+        let files: Vec<PathBuf> = kdbs.iter().map(|kdb| kdb.path.clone()).collect();
+        let is_to_build = |reason: Reason| reason.is_missing() || reason == Reason::Skipped;
+        let not_built = absences.all().filter(|(_, one)| is_to_build(one.reason));
+        let not_built = not_built.map(|(_, one)| &one.key).collect();
+        let check = KdbCheck {
+            library: &self.library,
+            options: &options.inputs.asking.library,
+            problems: &self.problems,
+            files: &files,
+            compilable: &self.compilable,
+            without_source: &absences.without_source(),
+            not_built: &not_built,
+            jobs: processes(options.jobs),
+        };
+        check.run(&kdbs.iter().map(|kdb| kdb.target.clone()).collect(), progress, each)
     }
-    let failed: BTreeSet<u32> = answer.failures.iter().map(|(_, one)| one.problem).collect();
-    let own = answer.failures.iter().find_map(|(_, one)| one.failure.hint());
-    let total = counted(answer.problems.len(), "problem");
-    error::check_all_asked(failed.len(), &total, own.unwrap_or(hint))
+
+    fn coverage(&self, absences: &Absences, target: &Target) -> Vec<ListCoverage> {
+        let without = absences.without_source();
+        let absent: HashSet<&KernelKey> = absences.of(target).iter().map(|one| &one.key).collect();
+        let one = |(list, problems): &(String, BTreeSet<u32>)| {
+            let wants = |key: &&AskedKey| key.wanted.keys().any(|one| problems.contains(one));
+            let mut coverage = ListCoverage {
+                list: list.clone(),
+                target: target.clone(),
+                wanted: 0,
+                with_source: 0,
+                built: 0,
+            };
+            for key in self.keys.get(target).into_iter().flatten().filter(wants) {
+                let has_source = !without.contains(&key.key);
+                coverage.wanted += 1;
+                coverage.with_source += usize::from(has_source);
+                coverage.built += usize::from(!absent.contains(&key.key));
+            }
+            coverage
+        };
+        self.lists.iter().map(one).collect()
+    }
+}
+
+impl MiopenAnswer {
+    /// Writes the library's sources to a directory, and warns about sources of
+    /// the user that differ from these.
+    fn write_sources(&self, to: &mut InputCollector, user: &SourceDirs) -> Result<SourceDirs> {
+        let dir = temporary_dir()?;
+        self.sources.write_to_compile(dir.path())?;
+        let own = SourceDirs::list(&[dir.path().to_owned()])?;
+        to.inputs.own_sources.push(Arc::new(dir));
+        let differing = self.sources.differing(|name| std::fs::read(user.find(name).ok()??).ok());
+        if let Some(first) = differing.first() {
+            to.inputs.warnings.push(format!(
+                "{} of --source-dir differ from those in the library, which are compiled: {first}{}",
+                counted(differing.len(), "file"),
+                if differing.len() > 1 { ", …" } else { "" }
+            ));
+        }
+        Ok(own)
+    }
 }
 
 /// How many of the kernels that a list wants on a target were built.
@@ -449,34 +480,6 @@ pub struct ListCoverage {
     pub with_source: usize,
     /// How many of them are in the kdb.
     pub built: usize,
-}
-
-/// The coverage of every list by a target's kdb, which has what is not absent.
-pub(crate) fn coverage(
-    answer: &MiopenAnswer,
-    absences: &Absences,
-    target: &Target,
-) -> Vec<ListCoverage> {
-    let without = absences.without_source();
-    let absent: HashSet<&KernelKey> = absences.of(target).iter().map(|one| &one.key).collect();
-    let one = |(list, problems): &(String, BTreeSet<u32>)| {
-        let wants = |key: &&AskedKey| key.wanted.keys().any(|one| problems.contains(one));
-        let mut coverage = ListCoverage {
-            list: list.clone(),
-            target: target.clone(),
-            wanted: 0,
-            with_source: 0,
-            built: 0,
-        };
-        for key in answer.keys.get(target).into_iter().flatten().filter(wants) {
-            let has_source = !without.contains(&key.key);
-            coverage.wanted += 1;
-            coverage.with_source += usize::from(has_source);
-            coverage.built += usize::from(!absent.contains(&key.key));
-        }
-        coverage
-    };
-    answer.lists.iter().map(one).collect()
 }
 
 /// A key that libMIOpen asks for: a line of a key list (`--keys`).

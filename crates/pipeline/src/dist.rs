@@ -6,7 +6,7 @@ use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::stored::Jobs;
 
-use crate::ask::{LibraryAnswer, ListCoverage, coverage};
+use crate::ask::ListCoverage;
 use crate::build::{self, MadeKdb, executor_options, incomplete};
 use crate::cache::Cache;
 use crate::error::{self, Result};
@@ -20,6 +20,7 @@ use crate::progress::{Event, Progress};
 use crate::record;
 use crate::shards::stored::Stored;
 use crate::shipped_databases::ShippedDatabases;
+use crate::stock_library::LibraryAnswer;
 use crate::write_packages::MadePackages;
 
 /// A run whose inputs were read and whose plan is made.
@@ -28,7 +29,7 @@ pub struct Dist<'a> {
     package: Option<&'a PackageOptions>,
     /// The inputs and the plan.
     pub prepared: Prepared,
-    answer: LibraryAnswer,
+    answer: Option<Box<dyn LibraryAnswer>>,
 }
 
 /// The result of a run.
@@ -71,7 +72,7 @@ impl<'a> Dist<'a> {
                 let search = build.compilers.toolchain.search();
                 let stored = Stored::open(plan)?;
                 let prepared = stored.prepare(&Jobs::All, cache, &search, progress.cancel())?;
-                (prepared, LibraryAnswer::Nothing)
+                (prepared, None)
             }
             None => {
                 let options = PrepareOptions {
@@ -199,13 +200,15 @@ impl<'a> Dist<'a> {
         each: &mut dyn FnMut(&TargetCheck),
     ) -> Result<()> {
         let (kdbs, absences) = (&finished.kdbs, &finished.absences);
-        self.answer.check(kdbs, absences, self.build, progress, each)
+        self.answer
+            .as_ref()
+            .map_or(Ok(()), |answer| answer.check(kdbs, absences, self.build, progress, each))
     }
 
     fn coverage(&self, absences: &Absences) -> Vec<ListCoverage> {
-        let Some(answer) = self.answer.miopen() else { return Vec::new() };
+        let Some(answer) = &self.answer else { return Vec::new() };
         let kdbs = self.prepared.plan.kdbs.iter();
-        kdbs.flat_map(|kdb| coverage(answer, absences, &kdb.target)).collect()
+        kdbs.flat_map(|kdb| answer.coverage(absences, &kdb.target)).collect()
     }
 }
 

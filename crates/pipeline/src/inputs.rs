@@ -1,9 +1,6 @@
 //! Reads manifests and key lists, and loads the sources they name.
 
-mod collector;
-mod key_list;
-mod miopen;
-mod rocfft;
+mod keys;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -22,7 +19,7 @@ use gfxpack_plan::manifest::{self, Manifest};
 use gfxpack_plan::plan::{TargetRequest, add_to_exact};
 use gfxpack_plan::{Location, arguments};
 
-use crate::ask::{LibraryAnswer, source_dirs};
+use crate::ask::source_dirs;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::{self, Absent, Reason, SkipList};
@@ -30,11 +27,12 @@ use crate::license_head::{holders_of, license_of, plain_name};
 use crate::missing_from::{ExistingCount, ExistingKeys};
 use crate::options::{InputOptions, PrepareOptions};
 use crate::source_tree;
+use crate::stock_library::LibraryAnswer;
 use crate::text::{counted, if_any, joined};
 use crate::text_file::read_text;
-use collector::InputCollector;
 
-pub use collector::Inputs;
+pub(crate) use keys::SourceSearch;
+pub use keys::{InputCollector, Inputs};
 
 /// Reads all inputs for all `targets`, and returns the keys of each, and all else. Toolchains are not
 /// chosen yet: all indices are 0. A target whose keys are all in the kdbs of
@@ -46,41 +44,34 @@ pub use collector::Inputs;
 pub fn read(
     options: &PrepareOptions<'_>,
     targets: Vec<Target>,
-    answer: &LibraryAnswer,
+    answer: Option<&dyn LibraryAnswer>,
 ) -> Result<(Vec<TargetRequest>, Inputs)> {
     let PrepareOptions { inputs, allow_partial, .. } = *options;
-    let stated = options.stated_license.as_ref();
-    if let LibraryAnswer::Rocfft(answer) = answer {
-        let mut collector = InputCollector::new(targets, inputs)?;
-        collector.rocfft(answer)?;
-        return collector.finish(inputs, stated, allow_partial);
-    }
-    let miopen = answer.miopen();
-    check_combination(inputs, miopen.is_some())?;
+    check_combination(inputs, answer.is_some())?;
     let mut collector = InputCollector::new(targets, inputs)?;
     for file in &inputs.manifest {
         collector.manifest(file)?;
     }
-    if !inputs.keys.is_empty() || miopen.is_some() {
+    if !inputs.keys.is_empty() || answer.is_some() {
         // MIOpen looks for the manifests' kernels too.
         collector.inputs.library.consumer = Consumer::Miopen;
         let dirs = source_dirs(&inputs.source_dir)?;
         for file in &inputs.keys {
             collector.key_list(file, &dirs, inputs)?;
         }
-        if collector.inputs.library.version.is_none() && miopen.is_none() {
-            collector.inputs.library.version = source_tree::miopen_version(&inputs.source_dir);
-        }
-        if miopen.is_none() {
-            collector.inputs.library.prefix = source_tree::miopen_prefix(&inputs.source_dir);
-        }
-        if let Some(answer) = miopen {
-            collector.miopen(answer, &dirs, inputs.dfsg())?;
+        if let Some(answer) = answer {
+            answer.add_keys(&mut collector, &dirs, inputs.dfsg())?;
+        } else {
+            let library = &mut collector.inputs.library;
+            library.prefix = source_tree::miopen_prefix(&inputs.source_dir);
+            if library.version.is_none() {
+                library.version = source_tree::miopen_version(&inputs.source_dir);
+            }
         }
     }
     let counts = collector.requests.iter().filter_map(|request| unknown_count(&request.target));
     collector.inputs.warnings.extend(counts);
-    collector.finish(inputs, stated, allow_partial)
+    collector.finish(inputs, options.stated_license.as_ref(), allow_partial)
 }
 
 /// Checks that there are inputs, and that each has what it needs.

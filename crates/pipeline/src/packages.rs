@@ -13,7 +13,7 @@ use gfxpack_process::{ScratchDir, temporary_dir};
 use crate::build::MadeKdb;
 use crate::error::{self, Result};
 use crate::kdb_inputs::KdbInputs;
-use crate::kernel_library::{KernelLibrary, miopen_in_words};
+use crate::kernel_library::{KernelLibrary, LibraryFacts};
 use crate::ledger::{self, AbsentCounts, Reason};
 use crate::options::PackageOptions;
 use crate::outputs::Outputs;
@@ -71,7 +71,7 @@ pub(crate) fn with_formats(
         progress.warning(&format!(
             "wheels are for the MIOpen that PyTorch brings, which asks for other kernels than {}: \
              ask it with --miopen torch",
-            miopen_in_words(facts)
+            facts.in_words()
         ));
     }
     if options.format == [Format::Wheel] {
@@ -243,8 +243,8 @@ pub(crate) fn release(options: &PackageOptions, library: &KernelLibrary) -> Resu
         licenses,
         layout,
         consumer: library.consumer,
-        shares_file: library.shares_file(),
-        exact_package: library.exact_package(),
+        shares_file: library.asked().is_some_and(LibraryFacts::shares_file),
+        exact_package: library.asked().and_then(LibraryFacts::exact_package),
         name_template,
         source_date_epoch: options.environment.epoch()?,
     })
@@ -276,7 +276,8 @@ pub(crate) fn of_kdb(
 /// `without` a source.
 fn description(options: &PackageOptions, library: &KernelLibrary, without: u64) -> String {
     let own = options.description.as_ref().or(library.description.as_ref()).cloned();
-    [own, library.kernels_in_words(without)].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+    let asked = library.asked().map(|facts| facts.kernels_in_words(without));
+    [own, asked].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 
 /// The checked settings that all packages share.

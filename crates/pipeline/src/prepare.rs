@@ -12,13 +12,13 @@ use gfxpack_plan::workers::Workers;
 use gfxpack_toolchain::{Toolchain, Toolchains};
 use rayon::prelude::*;
 
-use crate::ask::LibraryAnswer;
 use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::inputs::{self, Inputs};
 use crate::missing_from::ExistingCount;
 use crate::options::{PrepareOptions, Purpose};
 use crate::progress::Progress;
+use crate::stock_library::{self, LibraryAnswer};
 
 /// All that a build needs.
 pub struct Prepared {
@@ -110,7 +110,7 @@ pub struct PlanInputs {
     /// What else was read.
     pub inputs: Inputs,
     /// The answer of a library, if problems or plans were given.
-    pub answer: LibraryAnswer,
+    pub answer: Option<Box<dyn LibraryAnswer>>,
     /// The toolchains that the requests refer to.
     pub toolchains: Vec<Toolchain>,
     /// The cache of objects.
@@ -138,8 +138,8 @@ pub fn gather(
     // What is wrong with these should be said before a library is asked.
     let targets = options.inputs.targets()?;
     options.compilers.cache.dir.limit()?;
-    let answer = LibraryAnswer::ask(options, &targets, progress)?;
-    let (mut requests, mut inputs) = inputs::read(options, targets, &answer)?;
+    let answer = stock_library::ask(options, &targets, progress)?;
+    let (mut requests, mut inputs) = inputs::read(options, targets, answer.as_deref())?;
     if requests.is_empty() {
         return Ok(Preparation::NothingToDo(inputs.coverage));
     }
@@ -170,7 +170,7 @@ impl PlanInputs {
     ///
     /// # Errors
     /// If the requests contradict each other.
-    pub fn plan(self) -> Result<(Prepared, LibraryAnswer)> {
+    pub fn plan(self) -> Result<(Prepared, Option<Box<dyn LibraryAnswer>>)> {
         let Self { requests, inputs, answer, toolchains, cache, clock } = self;
         let sources = inputs.sources.sources().to_vec();
         let plan = gfxpack_plan::plan::plan(

@@ -5,9 +5,10 @@ use std::path::Path;
 use gfxpack_model::Target;
 use gfxpack_pipeline::ask::{self, MiopenAnswer};
 use gfxpack_pipeline::destination::replace_lines;
-use gfxpack_pipeline::kernel_library::miopen_in_words;
+use gfxpack_pipeline::kernel_library::LibraryFacts;
 use gfxpack_pipeline::options::{InputOptions, processes};
 use gfxpack_pipeline::rocfft;
+use gfxpack_pipeline::stock_library::LibraryAnswer as _;
 use serde::Serialize;
 
 use crate::args::Ask;
@@ -45,7 +46,7 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
     let reporter = Reporter::new(context);
     let answer = ask::ask_miopen(&inputs, &targets, processes(args.jobs), &args.cache, &reporter)?;
     let hint = "each is named above; the list has the keys of the others";
-    let all_asked = ask::report_failures(&answer, hint, &reporter);
+    let all_asked = answer.report_failures(hint, &reporter);
     let lines = ask::key_lines(&answer);
     write(&lines, args, output, |line| output.message("key", line))?;
     report(&answer, lines.len(), args.out.as_deref(), output);
@@ -70,7 +71,7 @@ fn ask_rocfft(targets: &[Target], args: &Ask, context: &Context) -> Result {
     let reporter = Reporter::new(context);
     let answer = rocfft::ask_rocfft(&args.asking, targets, &args.cache, &reporter)?;
     let hint = "each is named above; the list has the kernels of the others";
-    let all_asked = rocfft::report_failures(&answer, hint, &reporter);
+    let all_asked = answer.report_failures(hint, &reporter);
     let lines = rocfft::kernel_lines(&answer);
     if let Some(dir) = &args.sources {
         rocfft::write_sources(&answer, dir)?;
@@ -95,9 +96,5 @@ fn report(answer: &MiopenAnswer, keys: usize, out: Option<&Path>, output: &Outpu
         "file": out.map(display), "miopen": answer.facts,
     });
     let problems = counted(answer.problems.len(), "problem");
-    output.info(&format!(
-        "{}: {} for {problems}",
-        miopen_in_words(&answer.facts),
-        counted(keys, "key")
-    ));
+    output.info(&format!("{}: {} for {problems}", answer.facts.in_words(), counted(keys, "key")));
 }

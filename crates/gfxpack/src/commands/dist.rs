@@ -6,7 +6,7 @@ use std::time::Instant;
 use gfxpack_compile::Origin;
 use gfxpack_pipeline::build::MadeKdb;
 use gfxpack_pipeline::dist::{Dist, FinishedDist};
-use gfxpack_pipeline::kernel_library::miopen_in_words;
+use gfxpack_pipeline::kernel_library::LibraryFacts;
 use gfxpack_pipeline::ledger;
 use gfxpack_pipeline::options::{BuildOptions, PackageKdbs, PackageOptions, processes};
 use gfxpack_pipeline::prepare::Preparation;
@@ -133,7 +133,7 @@ fn report_packages(packages: &[MadePackage], output: &Output) {
 fn report_coverage(dist: &Dist<'_>, finished: &FinishedDist, args: &BuildOptions, output: &Output) {
     let Some(facts) = &dist.prepared.inputs.library.miopen else { return };
     if !finished.coverage.is_empty() {
-        output.info(&format!("kernels that {} wants:", miopen_in_words(facts)));
+        output.info(&format!("kernels that {} wants:", facts.in_words()));
     }
     for one in &finished.coverage {
         output.message("coverage", one);
