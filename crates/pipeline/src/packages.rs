@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use gfxpack_model::package::PackageSpec;
 use gfxpack_model::{InstallLayout, Target};
-use gfxpack_package::Format;
 use gfxpack_package::signing::Signer;
+use gfxpack_package::{Format, Written, sums};
 use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::{self, KdbToPackage, Release, SourceLicense};
 use gfxpack_process::{ScratchDir, temporary_dir};
@@ -304,8 +305,15 @@ impl PackageSettings {
         let _merged_files = is_merged.then(temporary_dir).transpose()?;
         let merged = _merged_files.as_ref().map(ScratchDir::path);
         let packages = to_write(&kdbs, &self.shipped, &self.options, merged)?;
-        let made = write_packages::write(&packages, &self.options, signer, outputs, progress)?;
-        Ok(MadePackages { _merged_files, ..made })
+        let made = write_packages::write(&packages, signer, outputs, progress)?;
+        let mut tuning = Vec::new();
+        for (kdb, _) in &kdbs {
+            for (file_name, path) in self.shipped.files_for(&kdb.target) {
+                let written = Written { file_name, ..sums::digest_file(&path)? };
+                tuning.push((Some(kdb.target.clone()), written));
+            }
+        }
+        Ok(MadePackages { tuning, _merged_files, ..made })
     }
 }
 
@@ -318,7 +326,19 @@ fn to_write<'a>(
     options: &PackageOptions,
     merged: Option<&Path>,
 ) -> Result<Vec<PackageToWrite<'a>>> {
-    let mut packages = Vec::new();
+    let (mut packages, mut names) = (Vec::new(), BTreeSet::new());
+    let mut add = |spec: PackageSpec, wheel_spec, kdb, target| {
+        // One would overwrite the other.
+        if !names.insert(spec.name.clone()) {
+            return Err(error::usage(
+                format!("failed to name the packages: two would be `{}`", spec.name),
+                "a family of one device has that device's name: leave it out of --meta; \
+                 or choose another --name-template",
+            ));
+        }
+        write_packages::add(&mut packages, options, spec, wheel_spec, kdb, target);
+        Ok(())
+    };
     for (kdb, release) in kdbs {
         let contents = KdbToPackage {
             target: kdb.target.clone(),
@@ -330,14 +350,11 @@ fn to_write<'a>(
         };
         // The package describes only what is compiled into this kdb.
         let release = with_own_licenses(release, kdb);
-        let target = || Some(kdb.target.clone());
         let spec = kernel_package::spec(&release, &contents);
         let wheel_spec = kernel_package::wheel_spec(&release, &contents);
-        let tuning = contents.tuning;
-        let bare = PackageToWrite::new(spec, target());
-        packages.push(PackageToWrite { kdb: Some(kdb), wheel_spec, tuning, ..bare });
+        add(spec, wheel_spec, Some(*kdb), Some(&kdb.target))?;
         if let Some(spec) = kernel_package::unversioned(&release, &kdb.target) {
-            packages.push(PackageToWrite::new(spec, target()));
+            add(spec, None, None, Some(&kdb.target))?;
         }
     }
     let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
@@ -360,20 +377,8 @@ fn to_write<'a>(
                 format!("the targets are {}", joined(&targets)),
             )
         })?;
-        packages.push(PackageToWrite::new(spec, None));
+        add(spec, None, None, None)?;
     }
-    // One would overwrite the other.
-    let mut names = BTreeSet::new();
-    for PackageToWrite { spec, .. } in &packages {
-        if !names.insert(spec.name.as_str()) {
-            return Err(error::usage(
-                format!("failed to name the packages: two would be `{}`", spec.name),
-                "a family of one device has that device's name: leave it out of --meta; \
-                 or choose another --name-template",
-            ));
-        }
-    }
-    drop(names);
     Ok(packages)
 }
 
@@ -406,5 +411,5 @@ pub(crate) fn check(release: &Release, targets: &[Target], options: &PackageOpti
     let kdbs: Vec<MadeKdb> = targets.iter().map(unbuilt).collect();
     let kdbs: Vec<_> = kdbs.iter().map(|kdb| (kdb, release)).collect();
     let packages = to_write(&kdbs, &ShippedDatabases::default(), options, None)?;
-    write_packages::check(&packages, options)
+    write_packages::check(&packages)
 }
