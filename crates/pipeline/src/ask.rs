@@ -378,10 +378,7 @@ impl LibraryAnswer for MiopenAnswer {
                 }
                 let location = Location { file: library.as_str().into(), line };
                 match KeyRequest::new(Arc::new(key.clone()), location.clone()) {
-                    Ok(request) => {
-                        let found = to.find_source(&request, &mut search);
-                        to.add_key(position, Arc::new(request), found);
-                    }
+                    Ok(request) => to.add_key(position, Arc::new(request), &mut search),
                     Err(fault) => {
                         to.inputs.key_errors.push(location.error(&fault));
                         to.inputs.absent.add(&target, Absent::faulty(key, &fault));

@@ -2,7 +2,7 @@
 
 mod keys;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -119,29 +119,6 @@ fn unknown_count(target: &Target) -> Option<String> {
             target.kdb_file_name()
         )
     })
-}
-
-/// The targets without duplicates. Fails if two differ only in features that the
-/// name of a kdb does not show: both would write the same file.
-pub(crate) fn distinct(targets: &[Target]) -> Result<Vec<Target>> {
-    let mut by_file: BTreeMap<String, &Target> = BTreeMap::new();
-    let mut distinct = Vec::new();
-    for target in targets {
-        match by_file.insert(target.kdb_file_name(), target) {
-            None => distinct.push(target.clone()),
-            Some(other) if other == target => {}
-            Some(other) => {
-                return Err(error::usage(
-                    format!(
-                        "failed to build for both `{other}` and `{target}`: both are `{}`",
-                        target.kdb_file_name()
-                    ),
-                    "build them in two runs with different --out",
-                ));
-            }
-        }
-    }
-    Ok(distinct)
 }
 
 impl InputCollector {

@@ -103,13 +103,27 @@ impl InputCollector {
         true
     }
 
+    /// Adds a key to the request at `position` if its source is found, otherwise to the keys that
+    /// are not built.
+    pub(crate) fn add_key(
+        &mut self,
+        position: usize,
+        key: Arc<KeyRequest>,
+        search: &mut SourceSearch<'_>,
+    ) {
+        let found = self.find_source(&key, search);
+        let request = &mut self.requests[position];
+        match found {
+            Ok(source) => request.keys.push((key, source)),
+            Err((reason, why)) => {
+                self.inputs.absent.add(&request.target, Absent::new(&key.key, reason, why));
+            }
+        }
+    }
+
     /// Finds the source of a key and loads it. An error is reported once, at the
     /// first key that has it.
-    pub(crate) fn find_source(
-        &mut self,
-        key: &KeyRequest,
-        search: &mut SourceSearch<'_>,
-    ) -> FoundSource {
+    fn find_source(&mut self, key: &KeyRequest, search: &mut SourceSearch<'_>) -> FoundSource {
         if let Some(known) = search.found.get(&key.source) {
             return known.clone();
         }
@@ -158,18 +172,6 @@ impl InputCollector {
         Ok(None)
     }
 
-    /// Adds a key to the request at `position` if its source was found, otherwise
-    /// to the keys that are not built.
-    pub(crate) fn add_key(&mut self, position: usize, key: Arc<KeyRequest>, found: FoundSource) {
-        let request = &mut self.requests[position];
-        match found {
-            Ok(source) => request.keys.push((key, source)),
-            Err((reason, why)) => {
-                self.inputs.absent.add(&request.target, Absent::new(&key.key, reason, why));
-            }
-        }
-    }
-
     /// Adds the keys of a list.
     pub(crate) fn key_list(
         &mut self,
@@ -211,8 +213,7 @@ impl InputCollector {
             for key in keys.iter().filter(|key| is_for(&key.key, false)) {
                 found += 1;
                 if !self.excludes(&target, &key.key) {
-                    let source = self.find_source(key, &mut search);
-                    self.add_key(position, Arc::clone(key), source);
+                    self.add_key(position, Arc::clone(key), &mut search);
                 }
             }
             // A key without a processor may be for any.
