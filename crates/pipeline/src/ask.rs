@@ -20,37 +20,82 @@ use serde::Serialize;
 use crate::build::MadeKdb;
 use crate::error::{self, Error, ErrorKind::Incomplete, Result};
 use crate::inputs::{InputCollector, SourceSearch};
-use crate::kdb_check::{KdbCheck, TargetCheck};
+use crate::kdb_check::TargetCheck;
 use crate::kernel_library::{FileFact, MiopenFacts, ProblemsFact};
-use crate::ledger::{Absences, Absent, Reason, SkipList};
-use crate::options::{
-    BuildOptions, CacheDir, InputOptions, LibraryOptions, ProblemOptions, processes,
-};
+use crate::ledger::{Absences, Absent, SkipList};
+use crate::options::{CacheDir, InputOptions, LibraryOptions, ProblemOptions};
 use crate::progress::{Event, Progress, Step, Unit};
 use crate::skipped_lines;
 use crate::stock_library::{self, LibraryAnswer};
 use crate::text::{counted, file_name, joined};
 
-/// libMIOpen's answer: the kernels that it asks for.
-pub struct MiopenAnswer {
-    /// The library that was asked.
+/// What libMIOpen is asked, and how.
+pub struct Question {
+    /// The library.
     pub library: Library,
-    /// The parameters of the query, as manifests record them.
-    pub facts: MiopenFacts,
-    /// The problems; the other fields refer to them by index.
+    /// The problems; lists and answers refer to them by index.
     pub problems: Vec<Problem>,
     /// By name of the list: the indices of its problems.
-    pub lists: Vec<(String, BTreeSet<u32>)>,
+    lists: Vec<(String, BTreeSet<u32>)>,
+    /// The same as manifests record it.
+    facts: Vec<ProblemsFact>,
+    /// The sources that the library carries.
+    pub(crate) sources: Sources,
+    /// Names of the sources that kernels can be compiled from ([`AskOptions::sources`]).
+    compilable: BTreeSet<String>,
+    databases: Vec<PathBuf>,
+    uses: Uses,
+    /// How many processes ask at once.
+    jobs: usize,
+}
+
+/// libMIOpen's answer: the kernels that it asks for.
+pub struct MiopenAnswer {
+    /// What it was asked.
+    pub question: Question,
+    /// The parameters of the query, as manifests record them.
+    pub facts: MiopenFacts,
     /// By target: the keys, without duplicates, sorted.
     pub keys: BTreeMap<Target, Vec<AskedKey>>,
     /// Problems that MIOpen failed on.
     pub failures: Vec<(Target, ProblemFailure)>,
     /// Targets that MIOpen could not be asked for.
     pub unasked: Vec<(Target, Error)>,
-    /// The sources that the library carries.
-    pub sources: Sources,
-    /// Names of the sources that kernels can be compiled from ([`AskOptions::sources`]).
-    pub(crate) compilable: BTreeSet<String>,
+}
+
+impl Question {
+    /// Reads the problems, and finds the library. If it has to be downloaded, it is unpacked into
+    /// `cache`.
+    ///
+    /// # Errors
+    /// If problems can't be read, or there is no library.
+    pub(crate) fn read(
+        inputs: &InputOptions,
+        jobs: usize,
+        cache: &CacheDir,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let cache = cache.directory()?;
+        let ProblemOptions { problems, strict, library: options, .. } = &inputs.asking;
+        let (problems, lists, facts) = read(problems, *strict, progress)?;
+        let source = options.miopen.as_ref();
+        let library = stock_library::locate(&MIOPEN, source, options, &cache, progress)?;
+        let sources = Sources::in_library(&library)?;
+        let compilable = compilable(&sources, inputs)?;
+        let databases = stock_library::databases(options, &library)?;
+        let uses = options.uses.unwrap_or(Uses::ALL);
+        Ok(Self { library, problems, lists, facts, sources, compilable, databases, uses, jobs })
+    }
+
+    /// The query options for a target, which must have compute units.
+    pub(crate) fn options(&self, target: Target, scratch: &Path) -> Result<AskOptions> {
+        let mut ask = AskOptions::new(target, &stock_library::probe()?, scratch);
+        ask.databases = self.databases.clone();
+        ask.uses = self.uses;
+        ask.workers = self.jobs;
+        ask.sources = self.compilable.clone();
+        Ok(ask)
+    }
 }
 
 /// Reads the problems and asks the library for each of `targets`, with this number of processes at once;
@@ -66,14 +111,9 @@ pub fn ask_miopen(
     cache: &CacheDir,
     progress: &dyn Progress,
 ) -> Result<MiopenAnswer> {
-    let cache = cache.directory()?;
-    let ProblemOptions { problems, strict, library: options, .. } = &inputs.asking;
-    let (problems, lists, problem_facts) = read(problems, *strict, progress)?;
-    let source = options.miopen.as_ref();
-    let library = stock_library::locate(&MIOPEN, source, options, &cache, progress)?;
+    let mut question = Question::read(inputs, jobs, cache, progress)?;
+    let Question { library, problems, .. } = &question;
     let scratch = temporary_dir()?;
-    let sources = Sources::in_library(&library)?;
-    let compilable = compilable(&sources, inputs)?;
     let skip_list = SkipList::read(&inputs.skip_refused)?;
     let mut keys = BTreeMap::new();
     let (mut failures, mut unasked) = (Vec::new(), Vec::new());
@@ -86,10 +126,9 @@ pub fn ask_miopen(
         let mut merged: BTreeMap<KernelKey, AskedKey> = BTreeMap::new();
         let mut is_asked = false;
         for one in exact {
-            let mut ask = ask_options(one.clone(), &library, options, jobs, scratch.path())?;
-            ask.sources = compilable.clone();
+            let mut ask = question.options(one.clone(), scratch.path())?;
             ask.refused = skip_list.of(target);
-            let answers = match answers(&library, &problems, &ask, progress) {
+            let answers = match answers(library, problems, &ask, progress) {
                 Err(error) if error.cause::<DeviceFault>().is_some() => {
                     unasked.push((one, error));
                     continue;
@@ -97,7 +136,7 @@ pub fn ask_miopen(
                 answers => answers?,
             };
             is_asked = true;
-            warn_of_databases(&answers, options, &one, progress)?;
+            warn_of_databases(&answers, &inputs.asking.library, &one, progress)?;
             if !answers.version.is_empty() {
                 version = answers.version;
             }
@@ -124,30 +163,20 @@ pub fn ask_miopen(
         version,
         origin: library.origin.clone(),
         sha256: library.sha256,
-        uses: options.uses.unwrap_or(Uses::ALL).to_string(),
+        uses: question.uses.to_string(),
         databases: used
             .into_iter()
             .map(|one| FileFact { file: file_name(&one.path), sha256: one.sha256 })
             .collect(),
-        problems: problem_facts,
+        problems: std::mem::take(&mut question.facts),
         finds_no_assembler,
     };
-    Ok(MiopenAnswer {
-        library,
-        facts,
-        problems,
-        lists,
-        keys,
-        failures,
-        unasked,
-        sources,
-        compilable,
-    })
+    Ok(MiopenAnswer { question, facts, keys, failures, unasked })
 }
 
 /// Names of the sources that kernels can be compiled from; empty if the library's own can't be
 /// read, since MIOpen itself may compile those.
-pub(crate) fn compilable(sources: &Sources, inputs: &InputOptions) -> Result<BTreeSet<String>> {
+fn compilable(sources: &Sources, inputs: &InputOptions) -> Result<BTreeSet<String>> {
     if sources.is_empty() {
         return Ok(BTreeSet::new());
     }
@@ -174,22 +203,6 @@ pub(crate) fn source_dirs(dirs: &[PathBuf]) -> Result<SourceDirs> {
     }
     SourceDirs::list(dirs)
         .map_err(|error| error::usage(error::in_full(&error), error.hint().unwrap_or_default()))
-}
-
-/// The query options for a target, which must have compute units. `options` are
-/// those with which the library was found.
-pub(crate) fn ask_options(
-    target: Target,
-    library: &Library,
-    options: &LibraryOptions,
-    jobs: usize,
-    scratch: &Path,
-) -> Result<AskOptions> {
-    let mut ask = AskOptions::new(target, &stock_library::probe()?, scratch);
-    ask.databases = stock_library::databases(options, library)?;
-    ask.uses = options.uses.unwrap_or(Uses::ALL);
-    ask.workers = jobs;
-    Ok(ask)
 }
 
 /// Returns a callback that shows, in a step with this name, how many problems are
@@ -340,7 +353,7 @@ impl LibraryAnswer for MiopenAnswer {
             if !reported.insert((target, failure.problem, &failure.failure)) {
                 continue;
             }
-            let problem = &self.problems[failure.problem as usize];
+            let problem = &self.question.problems[failure.problem as usize];
             let reason = &failure.failure;
             progress.event(Event::ProblemFailed { target, problem, reason });
         }
@@ -353,13 +366,13 @@ impl LibraryAnswer for MiopenAnswer {
         }
         let failed: BTreeSet<u32> = self.failures.iter().map(|(_, one)| one.problem).collect();
         let own = self.failures.iter().find_map(|(_, one)| one.failure.hint());
-        let total = counted(self.problems.len(), "problem");
+        let total = counted(self.question.problems.len(), "problem");
         error::check_all_asked(failed.len(), &total, own.unwrap_or(hint))
     }
 
     fn add_keys(&self, to: &mut InputCollector, user: &SourceDirs, dfsg: bool) -> Result<()> {
         let own = self.write_sources(to, user)?;
-        let library = match &self.library.version {
+        let library = match &self.question.library.version {
             Some(version) => format!("MIOpen {version}"),
             None => "libMIOpen".to_owned(),
         };
@@ -387,9 +400,9 @@ impl LibraryAnswer for MiopenAnswer {
             }
         }
         if to.inputs.library.version.is_none() {
-            to.inputs.library.version = self.library.version.clone();
+            to.inputs.library.version = self.question.library.version.clone();
         }
-        to.inputs.library.prefix = self.library.layout().map(|layout| layout.prefix());
+        to.inputs.library.prefix = self.question.library.layout().map(|layout| layout.prefix());
         to.inputs.library.miopen = Some(self.facts.clone());
         to.has_input = true;
         Ok(())
@@ -399,25 +412,12 @@ impl LibraryAnswer for MiopenAnswer {
         &self,
         kdbs: &[MadeKdb],
         absences: &Absences,
-        options: &BuildOptions,
         progress: &dyn Progress,
         each: &mut dyn FnMut(&TargetCheck),
     ) -> Result<()> {
         let files: Vec<PathBuf> = kdbs.iter().map(|kdb| kdb.path.clone()).collect();
-        let is_to_build = |reason: Reason| reason.is_missing() || reason == Reason::Skipped;
-        let not_built = absences.all().filter(|(_, one)| is_to_build(one.reason));
-        let not_built = not_built.map(|(_, one)| &one.key).collect();
-        let check = KdbCheck {
-            library: &self.library,
-            options: &options.inputs.asking.library,
-            problems: &self.problems,
-            files: &files,
-            compilable: &self.compilable,
-            without_source: &absences.without_source(),
-            not_built: &not_built,
-            jobs: processes(options.jobs),
-        };
-        check.run(&kdbs.iter().map(|kdb| kdb.target.clone()).collect(), progress, each)
+        let targets = kdbs.iter().map(|kdb| kdb.target.clone()).collect();
+        self.question.check(&files, &targets, absences, progress, each)
     }
 
     fn coverage(&self, absences: &Absences, target: &Target) -> Vec<ListCoverage> {
@@ -440,7 +440,7 @@ impl LibraryAnswer for MiopenAnswer {
             }
             coverage
         };
-        self.lists.iter().map(one).collect()
+        self.question.lists.iter().map(one).collect()
     }
 }
 
@@ -449,10 +449,11 @@ impl MiopenAnswer {
     /// the user that differ from these.
     fn write_sources(&self, to: &mut InputCollector, user: &SourceDirs) -> Result<SourceDirs> {
         let dir = temporary_dir()?;
-        self.sources.write_to_compile(dir.path())?;
+        self.question.sources.write_to_compile(dir.path())?;
         let own = SourceDirs::list(&[dir.path().to_owned()])?;
         to.inputs.own_sources.push(Arc::new(dir));
-        let differing = self.sources.differing(|name| std::fs::read(user.find(name).ok()??).ok());
+        let differing =
+            self.question.sources.differing(|name| std::fs::read(user.find(name).ok()??).ok());
         if let Some(first) = differing.first() {
             to.inputs.warnings.push(format!(
                 "{} of --source-dir differ from those in the library, which are compiled: {first}{}",
@@ -518,7 +519,7 @@ pub fn key_lines(answer: &MiopenAnswer) -> Vec<KeyLine<'_>> {
             }
         }
     }
-    let named = |problem: u32| answer.problems[problem as usize].to_string();
+    let named = |problem: u32| answer.question.problems[problem as usize].to_string();
     by_key
         .into_iter()
         .map(|(key, together)| KeyLine {

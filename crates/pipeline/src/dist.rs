@@ -200,9 +200,7 @@ impl<'a> Dist<'a> {
         each: &mut dyn FnMut(&TargetCheck),
     ) -> Result<()> {
         let (kdbs, absences) = (&finished.kdbs, &finished.absences);
-        self.answer
-            .as_ref()
-            .map_or(Ok(()), |answer| answer.check(kdbs, absences, self.build, progress, each))
+        self.answer.as_ref().map_or(Ok(()), |answer| answer.check(kdbs, absences, progress, each))
     }
 
     fn coverage(&self, absences: &Absences) -> Vec<ListCoverage> {

@@ -24,7 +24,7 @@ use crate::inputs::InputCollector;
 use crate::kdb_check::TargetCheck;
 use crate::kernel_library::{LibraryFacts, ProblemsFact};
 use crate::ledger::Absences;
-use crate::options::{BuildOptions, CacheDir, InputOptions, ProblemOptions};
+use crate::options::{CacheDir, InputOptions, ProblemOptions};
 use crate::progress::Progress;
 use crate::skipped_lines;
 use crate::stock_library::{self, LibraryAnswer};
@@ -254,7 +254,6 @@ impl LibraryAnswer for RocfftAnswer {
         &self,
         kdbs: &[MadeKdb],
         _absences: &Absences,
-        _options: &BuildOptions,
         progress: &dyn Progress,
         _each: &mut dyn FnMut(&TargetCheck),
     ) -> Result<()> {

@@ -16,7 +16,7 @@ use crate::error::{self, Result};
 use crate::inputs::InputCollector;
 use crate::kdb_check::TargetCheck;
 use crate::ledger::Absences;
-use crate::options::{BuildOptions, LibraryOptions, PrepareOptions, processes};
+use crate::options::{LibraryOptions, PrepareOptions, processes};
 use crate::progress::{Progress, Step, Unit};
 use crate::rocfft;
 
@@ -44,7 +44,6 @@ pub trait LibraryAnswer {
         &self,
         kdbs: &[MadeKdb],
         absences: &Absences,
-        options: &BuildOptions,
         progress: &dyn Progress,
         each: &mut dyn FnMut(&TargetCheck),
     ) -> Result<()>;

@@ -92,9 +92,9 @@ fn ask_rocfft(targets: &[Target], args: &Ask, context: &Context) -> Result {
 
 fn report(answer: &MiopenAnswer, keys: usize, out: Option<&Path>, output: &Output) {
     message!(output, "asked", {
-        "keys": keys, "problems": answer.problems.len(), "failures": answer.failures.len(),
+        "keys": keys, "problems": answer.question.problems.len(), "failures": answer.failures.len(),
         "file": out.map(display), "miopen": answer.facts,
     });
-    let problems = counted(answer.problems.len(), "problem");
+    let problems = counted(answer.question.problems.len(), "problem");
     output.info(&format!("{}: {} for {problems}", answer.facts.in_words(), counted(keys, "key")));
 }
