@@ -496,38 +496,23 @@ pub struct KeyLine<'a> {
     pub problems: Vec<String>,
 }
 
-/// What all targets together want of a key.
-#[derive(Default)]
-struct KeyRequests<'a> {
-    targets: Vec<String>,
-    uses: Uses,
-    functions: BTreeSet<&'a str>,
-    problems: BTreeSet<u32>,
-}
-
 /// Each key once, with all targets that want it; sorted by key.
 pub fn key_lines(answer: &MiopenAnswer) -> Vec<KeyLine<'_>> {
-    let mut by_key: BTreeMap<&KernelKey, KeyRequests<'_>> = BTreeMap::new();
+    let mut by_key: BTreeMap<&KernelKey, Vec<(&Target, &AskedKey)>> = BTreeMap::new();
     for (target, keys) in &answer.keys {
-        for key in keys {
-            let together = by_key.entry(&key.key).or_default();
-            together.targets.push(target.db_basename());
-            together.functions.extend(key.functions.iter().map(String::as_str));
-            for (problem, uses) in &key.wanted {
-                together.uses = together.uses.or(*uses);
-                together.problems.insert(*problem);
-            }
-        }
+        keys.iter().for_each(|key| by_key.entry(&key.key).or_default().push((target, key)));
     }
     let named = |problem: u32| answer.question.problems[problem as usize].to_string();
-    by_key
-        .into_iter()
-        .map(|(key, together)| KeyLine {
+    let lines = by_key.into_iter().map(|(key, asked)| {
+        let wanted = || asked.iter().flat_map(|(_, key)| &key.wanted);
+        let problems: BTreeSet<u32> = wanted().map(|(problem, _)| *problem).collect();
+        KeyLine {
             key,
-            targets: together.targets,
-            uses: together.uses.to_string(),
-            functions: together.functions,
-            problems: together.problems.into_iter().map(named).collect(),
-        })
-        .collect()
+            targets: asked.iter().map(|(target, _)| target.db_basename()).collect(),
+            uses: wanted().fold(Uses::NONE, |all, (_, uses)| all.or(*uses)).to_string(),
+            functions: asked.iter().flat_map(|(_, key)| &key.functions).map(|it| &**it).collect(),
+            problems: problems.into_iter().map(named).collect(),
+        }
+    });
+    lines.collect()
 }

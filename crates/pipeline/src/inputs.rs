@@ -24,15 +24,15 @@ use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::{self, Absent, Reason, SkipList};
 use crate::license_head::{holders_of, license_of, plain_name};
-use crate::missing_from::{ExistingCount, ExistingKeys};
 use crate::options::{InputOptions, PrepareOptions};
 use crate::source_tree;
 use crate::stock_library::LibraryAnswer;
 use crate::text::{counted, if_any, joined};
 use crate::text_file::read_text;
 
+use keys::ExistingKeys;
 pub(crate) use keys::SourceSearch;
-pub use keys::{InputCollector, Inputs};
+pub use keys::{ExistingCount, InputCollector, Inputs};
 
 /// Reads all inputs for all `targets`, and returns the keys of each, and all else. Toolchains are not
 /// chosen yet: all indices are 0. A target whose keys are all in the kdbs of

@@ -14,8 +14,7 @@ use rayon::prelude::*;
 
 use crate::cache::Cache;
 use crate::error::{self, Result};
-use crate::inputs::{self, Inputs};
-use crate::missing_from::ExistingCount;
+use crate::inputs::{self, ExistingCount, Inputs};
 use crate::options::{PrepareOptions, Purpose};
 use crate::progress::Progress;
 use crate::stock_library::{self, LibraryAnswer};

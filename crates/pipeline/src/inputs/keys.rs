@@ -1,16 +1,17 @@
 //! Keys, and their sources, each loaded once; lists of keys, which are read part by part, and
-//! divided among the targets.
+//! divided among the targets; and the keys that existing kdbs have (`--missing-from`).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::BufRead as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gfxpack_compile::{SourceDirs, SourceSet};
 use gfxpack_harvest::key_begins;
 use gfxpack_harvest::log::Lines;
+use gfxpack_kdb::{ReadError, Reader};
 use gfxpack_miopen::is_left_out_by_debian;
-use gfxpack_model::{KernelKey, SourceId, Target, processors};
+use gfxpack_model::{Digest, KernelKey, SourceId, Target, processors};
 use gfxpack_plan::key_list::{KeyList, KeyReader, KeyRequest};
 use gfxpack_plan::plan::TargetRequest;
 use gfxpack_process::ScratchDir;
@@ -19,7 +20,6 @@ use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::{Absences, Absent, Reason, SkipList};
 use crate::license_head::license_of;
-use crate::missing_from::{ExistingCount, ExistingKeys};
 use crate::options::InputOptions;
 use crate::prepare::RayonWorkers;
 use crate::text::{if_any, joined};
@@ -58,6 +58,66 @@ pub(crate) struct SourceSearch<'a> {
     /// Whether a library asks for the keys, which may do without what it does not carry.
     pub(crate) of_library: bool,
     pub(crate) found: HashMap<Arc<Path>, FoundSource>,
+}
+
+/// The keys of existing kdbs, as digests: their text would take hundreds of
+/// megabytes for a large kdb.
+#[derive(Debug, Default)]
+pub(crate) struct ExistingKeys {
+    files: Vec<(Option<Target>, HashSet<Digest>)>,
+}
+
+/// How many of a target's keys existing kdbs have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExistingCount {
+    /// The target.
+    pub target: Target,
+    /// Keys in the kdbs.
+    pub present: usize,
+    /// Other keys, including those that can't be compiled.
+    pub missing: usize,
+}
+
+impl ExistingKeys {
+    /// Reads the keys of kdbs, and of users' kdbs that no program has open.
+    pub(crate) fn read(files: &[PathBuf]) -> Result<Self> {
+        let read = |path: &PathBuf| -> Result<_> {
+            let mut keys = HashSet::new();
+            Reader::open_at_rest(path)?.for_each_row(|entry| {
+                keys.insert(entry.key.digest());
+                Ok::<(), ReadError>(())
+            })?;
+            Ok((target_of(path), keys))
+        };
+        Ok(Self { files: files.iter().map(read).collect::<Result<_, _>>()? })
+    }
+
+    /// Whether a device of the target finds the key in one of the kdbs. It reads
+    /// those whose name has the target's XNACK setting, which is not in a key,
+    /// and the target's number of compute units or none. Kdbs without a target in
+    /// their name count for all.
+    pub(crate) fn has(&self, target: &Target, key: &KernelKey) -> bool {
+        if self.files.is_empty() {
+            return false;
+        }
+        let digest = key.digest();
+        let is_read = |kdb: &Target| {
+            kdb.id().db_id() == target.id().db_id()
+                && (kdb.compute_units().is_none() || kdb.compute_units() == target.compute_units())
+        };
+        self.files
+            .iter()
+            .any(|(kdb, keys)| kdb.as_ref().is_none_or(is_read) && keys.contains(&digest))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+}
+
+/// The target in a kdb's name.
+fn target_of(path: &Path) -> Option<Target> {
+    path.file_stem()?.to_str()?.parse().ok()
 }
 
 /// Takes one input after the other, and holds the result so far.
@@ -314,4 +374,36 @@ fn no_key_for(processor: &str, name: &str, devices: &BTreeSet<String>) -> Error 
             joined(devices)
         ),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kdb_counts_for_the_devices_that_read_it() {
+        let key = |args: &str| KernelKey {
+            kernel_name: "a.cl.o".to_owned(),
+            kernel_args: args.to_owned(),
+        };
+        let file = |name: &str, args: &str| {
+            (target_of(Path::new(name)), HashSet::from([key(args).digest()]))
+        };
+        let present = ExistingKeys {
+            files: vec![
+                file("d/gfx90a68.kdb", " -DA -mcpu=gfx90a"),
+                file("gfx90a_xnack.kdb", " -DB -mcpu=gfx90a"),
+                file("gfx90a.kdb", " -DD -mcpu=gfx90a"),
+                file("all.kdb", " -DC -mcpu=gfx90a"),
+            ],
+        };
+        let has =
+            |target: &str, args: &str| present.has(&target.parse::<Target>().unwrap(), &key(args));
+        assert!(has("gfx90a@104", " -DA -mcpu=gfx90a") && has("gfx90a", " -DC -mcpu=gfx90a"));
+        assert!(!has("gfx90a@110", " -DA -mcpu=gfx90a") && !has("gfx90a", " -DA -mcpu=gfx90a"));
+        assert!(has("gfx90a@110", " -DD -mcpu=gfx90a") && has("gfx90a", " -DD -mcpu=gfx90a"));
+        assert!(!has("gfx90a", " -DB -mcpu=gfx90a") && !has("gfx90a", " -DA  -mcpu=gfx90a"));
+        assert!(has("gfx90a:xnack+", " -DB -mcpu=gfx90a"));
+        assert!(!has("gfx90a:xnack+", " -DA -mcpu=gfx90a"));
+    }
 }
