@@ -98,9 +98,9 @@ impl Question {
     }
 }
 
-/// Reads the problems and asks the library for each of `targets`, with this number of processes at once;
-/// for one without compute units, once for each known count. If the library has to be downloaded, it
-/// is unpacked into `cache`.
+/// Reads the problems and asks the library for each of `targets`, with this number of processes at
+/// once; for one without compute units, once for each known count. If the library has to be
+/// downloaded, it is unpacked into `cache`.
 ///
 /// # Errors
 /// If problems can't be read, there is no library, or it can't be asked.

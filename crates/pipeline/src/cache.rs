@@ -40,10 +40,11 @@ impl Cache {
     /// Opens the cache. With [`Purpose::Look`] nothing in it is made or changed.
     ///
     /// # Errors
-    /// If the directory can't be used, or its limit is no size. One that can't be made or written is done without.
+    /// If the directory can't be used, or its limit is no size. One that can't be made or written is
+    /// done without.
     pub fn open_for(options: &CacheArgs, purpose: Purpose) -> Result<Self> {
-        let (dir, limit) = (options.dir.directory()?, options.dir.limit()?);
-        let writable = purpose == Purpose::Build;
+        let (dir, writable) = (options.dir.directory()?, purpose == Purpose::Build);
+        let limit = if writable { options.dir.limit()? } else { None };
         let open = || match ObjectStore::open(&dir) {
             Ok(store) => Ok((store, None)),
             // Another user's, or mounted read-only: its objects, if it has any, are still useful.
@@ -76,7 +77,7 @@ impl Cache {
             scratch,
             writable,
             verify_all: options.verify_all,
-            limit: limit.filter(|_| writable),
+            limit,
             warning,
             _temporary: temporary,
         })

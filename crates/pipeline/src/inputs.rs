@@ -34,8 +34,8 @@ use keys::ExistingKeys;
 pub(crate) use keys::SourceSearch;
 pub use keys::{ExistingCount, InputCollector, Inputs};
 
-/// Reads all inputs for all `targets`, and returns the keys of each, and all else. Toolchains are not
-/// chosen yet: all indices are 0. A target whose keys are all in the kdbs of
+/// Reads all inputs for all `targets`, and returns the keys of each, and all else. Toolchains are
+/// not chosen yet: all indices are 0. A target whose keys are all in the kdbs of
 /// `missing_from` gets no request. If empty key lists are allowed and all are
 /// empty, no target gets one.
 ///

@@ -30,9 +30,10 @@ impl PackageKdbs {
     /// fit, or a package can't be written.
     pub fn run(&self, progress: &dyn Progress) -> Result<MadePackages> {
         let options = &self.packaging;
-        options.environment.epoch()?;
-        let temporary = temporary_dir()?;
         let cache = &self.cache;
+        options.environment.epoch()?;
+        cache.dir.limit()?;
+        let temporary = temporary_dir()?;
         let dir = cache.dir.directory().unwrap_or_else(|_| temporary.path().to_owned());
         let digests = cache.file_digests(&dir);
         let records = FileRecords::below(&dir, &digests, cache.verify_all);

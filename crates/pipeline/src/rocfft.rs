@@ -126,8 +126,8 @@ pub struct AskedKernel {
     pub source: Digest,
 }
 
-/// Reads the plans and asks the library for each of `targets`, none of which may have compute units. If
-/// it has to be downloaded, it is unpacked into `cache`.
+/// Reads the plans and asks the library for each of `targets`, none of which may have compute units.
+/// If it has to be downloaded, it is unpacked into `cache`.
 ///
 /// # Errors
 /// If plans can't be read, there is no library, or it can't be asked.
