@@ -29,14 +29,16 @@ use crate::skipped_lines;
 use crate::stock_library::{self, LibraryAnswer};
 use crate::text::{counted, file_name, joined};
 
+/// By name of the list: the indices of its problems.
+type Lists = Vec<(String, BTreeSet<u32>)>;
+
 /// What libMIOpen is asked, and how.
 pub struct Question {
     /// The library.
     pub library: Library,
     /// The problems; lists and answers refer to them by index.
     pub problems: Vec<Problem>,
-    /// By name of the list: the indices of its problems.
-    lists: Vec<(String, BTreeSet<u32>)>,
+    lists: Lists,
     /// The same as manifests record it.
     facts: Vec<ProblemsFact>,
     /// The sources that the library carries.
@@ -276,7 +278,7 @@ fn merge(known: &mut AskedKey, other: AskedKey) {
 }
 
 /// The exact targets that a target without compute units stands for.
-pub fn exact(target: &Target) -> Result<Vec<Target>> {
+pub(crate) fn exact(target: &Target) -> Result<Vec<Target>> {
     if target.compute_units().is_some() {
         return Ok(vec![target.clone()]);
     }
@@ -291,10 +293,6 @@ pub fn exact(target: &Target) -> Result<Vec<Target>> {
     Ok(known.iter().map(|count| Target::new(target.id().clone(), Some(*count))).collect())
 }
 
-/// The problems, the lists with the indices of their problems, and what manifests
-/// record of each list.
-pub type Lists = (Vec<Problem>, Vec<(String, BTreeSet<u32>)>, Vec<ProblemsFact>);
-
 /// Tells who gives the name of a network for a list how to make its list.
 fn check_is_file(path: &Path) -> Result<()> {
     let name = path.to_string_lossy();
@@ -307,11 +305,15 @@ fn check_is_file(path: &Path) -> Result<()> {
     ))
 }
 
-/// Reads lists of problems.
+/// Reads lists of problems. Returns all problems, the lists, and what manifests record of them.
 ///
 /// # Errors
 /// If a list can't be read, or with `strict` one of its lines.
-pub fn read(paths: &[PathBuf], strict: bool, progress: &dyn Progress) -> Result<Lists> {
+fn read(
+    paths: &[PathBuf],
+    strict: bool,
+    progress: &dyn Progress,
+) -> Result<(Vec<Problem>, Lists, Vec<ProblemsFact>)> {
     let step = Step::new(progress, "reading", Unit::Bytes, 0);
     let add = |bytes| step.add(bytes);
     let cancelled = || progress.cancel().is_cancelled();

@@ -4,7 +4,6 @@ mod ask;
 mod build;
 mod package;
 mod parsers;
-mod quantity;
 mod remote;
 
 use std::path::{Path, PathBuf};
@@ -18,10 +17,9 @@ pub use ask::{LibraryOptions, ProblemOptions, RocfftOptions};
 pub use build::{BLOBS, BuildOptions, InputOptions, MergeOptions, Via};
 pub use package::{LAYOUTS, PackageKdbs, PackageOptions};
 pub use parsers::{
-    Choice, TargetList, checked, one_of, parse_miopen, parse_target, parse_targets, parse_template,
-    whole_file,
+    Choice, TargetList, checked, one_of, parse_age, parse_miopen, parse_size, parse_target,
+    parse_targets, parse_template, whole_file,
 };
-pub use quantity::{parse_age, parse_size};
 pub use remote::{RemoteOptions, SharedCacheOptions};
 
 use crate::environment::Environment;
