@@ -12,13 +12,15 @@ use std::time::Duration;
 use crate::fail::MEANINGS;
 use clap::{Args as ClapArgs, ColorChoice, Parser, Subcommand};
 use gfxpack_pipeline::options::{
-    BuildOptions, CompilerArgs, InputOptions, MergeOptions, PackageKdbs, PackageOptions,
+    BuildOptions, CompilerArgs, InputOptions, MergeOptions, PackageKdbs, PackageOptions, parse_age,
+    parse_size,
 };
-pub(crate) use gfxpack_pipeline::options::{CacheDir, LAYOUTS, ToolchainArgs, one_of, whole_file};
+pub(crate) use gfxpack_pipeline::options::{
+    CacheArgs, CacheDir, LAYOUTS, ToolchainArgs, one_of, whole_file,
+};
 use gfxpack_plan::shard::Shard;
 
 use crate::commands::{Caches, Perfdb};
-use crate::quantity::{parse_age, parse_size};
 pub(crate) use harvest::{
     Harvest, HarvestCommand, HarvestKeys, HarvestPlans, Run, SHELLS, Sources, Tune, TuneCollect,
     TuneEnv, TunePlan,

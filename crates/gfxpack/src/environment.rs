@@ -1,5 +1,5 @@
 //! The environment variables that gfxpack reads, except for those that options have their
-//! defaults from, and the environment of the compilers that it starts.
+//! defaults from.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -12,20 +12,6 @@ use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
-
-use crate::fail::{self, Result};
-
-/// Variables that choose a toolchain or help to start it. All others are not
-/// passed on: they could change objects without changing their digests.
-const FORWARDED: &[&str] = &[
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "ROCM_PATH",
-    "HIP_PATH",
-    "HIP_PLATFORM",
-    "HIP_CLANG_PATH",
-    "DEVICE_LIB_PATH",
-];
 
 /// The variable that makes MIOpen log its kernels.
 pub(crate) const LOG_LEVEL: &str = "MIOPEN_LOG_LEVEL";
@@ -47,9 +33,6 @@ pub(crate) struct FftVariables {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment {
     pub(crate) gfxpack_log: Option<String>,
-    pub(crate) cache_dir: Option<PathBuf>,
-    cache_size: Option<String>,
-    pub(crate) hipcc: Option<PathBuf>,
     /// What options have their defaults from.
     pub(crate) run: RunEnvironment,
     /// Whether compilers run without Landlock, to find out whether it is the
@@ -65,8 +48,6 @@ pub(crate) struct Environment {
     pub(crate) miopen_log_commands: bool,
     /// The variables that choose rocFFT's files.
     pub(crate) rocfft: FftVariables,
-    /// The complete environment of the compilers, except for what options add.
-    pub(crate) compiler: Vec<(OsString, OsString)>,
 }
 
 /// The variables and the user on which the places of other tools' caches depend.
@@ -94,26 +75,8 @@ impl Environment {
     pub(crate) fn read() -> Self {
         let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
         let path = |name: &str| variable(name).map(PathBuf::from);
-        let cache_dir = path("GFXPACK_CACHE_DIR")
-            .or_else(|| path("XDG_CACHE_HOME").map(|dir| dir.join("gfxpack")))
-            .or_else(|| path("HOME").map(|dir| dir.join(".cache/gfxpack")));
-        let mut compiler: Vec<(OsString, OsString)> = FORWARDED
-            .iter()
-            .filter_map(|name| variable(name).map(|value| (OsString::from(name), value)))
-            .collect();
-        if variable("PATH").is_none() {
-            compiler.push(("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()));
-        }
-        // `__DATE__` and messages must not depend on the user.
-        compiler.push(("SOURCE_DATE_EPOCH".into(), "0".into()));
-        compiler.push(("LC_ALL".into(), "C.UTF-8".into()));
-        // Drivers in Python must not write beside their modules.
-        compiler.push(("PYTHONDONTWRITEBYTECODE".into(), "1".into()));
         Self {
             gfxpack_log: text("GFXPACK_LOG"),
-            cache_dir,
-            cache_size: text("GFXPACK_CACHE_SIZE"),
-            hipcc: path("HIPCC"),
             run: RunEnvironment::read(),
             no_landlock: variable("GFXPACK_NO_LANDLOCK").is_some(),
             no_color: variable("NO_COLOR").is_some()
@@ -128,7 +91,6 @@ impl Environment {
                 system_file: path("ROCFFT_RTC_SYS_CACHE_PATH"),
                 reading_off: variable("ROCFFT_RTC_CACHE_READ_DISABLE").is_some(),
             },
-            compiler,
         }
     }
 
@@ -139,18 +101,6 @@ impl Environment {
             ColorChoice::Never => false,
             ColorChoice::Auto => !self.no_color && stream.is_terminal(),
         }
-    }
-
-    /// Maximum size of the cache after a build, in bytes, if there is a limit.
-    pub(crate) fn cache_size(&self) -> Result<Option<u64>> {
-        let Some(text) = &self.cache_size else { return Ok(None) };
-        let size = crate::quantity::parse_size(text);
-        size.map(Some).map_err(|_| {
-            fail::usage(
-                format!("failed to read GFXPACK_CACHE_SIZE `{text}`"),
-                "write a number with its unit, B, kB, MB, GB or TB: 20GB",
-            )
-        })
     }
 }
 

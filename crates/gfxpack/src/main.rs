@@ -8,11 +8,9 @@ mod context;
 mod environment;
 mod examples;
 mod fail;
-mod options;
 mod output;
 mod overview;
 mod progress;
-mod quantity;
 mod report_inputs;
 mod tuning_findings;
 

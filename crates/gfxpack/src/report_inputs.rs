@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use gfxpack_pipeline::inputs::Inputs;
+use gfxpack_pipeline::inputs::{ExistingCount, Inputs};
 use gfxpack_pipeline::ledger::{Absences, Reason};
-use gfxpack_pipeline::missing_from::ExistingCount;
 
 use crate::fail::Error;
 use crate::output::{Output, counted, message};

@@ -1,7 +1,8 @@
 //! Asks the stock libMIOpen which kernels problems want, for every target.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use gfxpack_compile::SourceDirs;
 use gfxpack_harvest::Options;
@@ -10,143 +11,111 @@ use gfxpack_miopen::{
     Sources, Uses, ask, is_left_out_by_debian, network_names, read_problems,
 };
 use gfxpack_model::{KernelKey, Target, processors};
+use gfxpack_plan::Location;
+use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_process::temporary_dir;
 use gfxpack_stock_library::DeviceFault;
 use serde::Serialize;
 
 use crate::build::MadeKdb;
 use crate::error::{self, Error, ErrorKind::Incomplete, Result};
-use crate::kdb_check::{KdbCheck, TargetCheck};
+use crate::inputs::{InputCollector, SourceSearch};
+use crate::kdb_check::TargetCheck;
 use crate::kernel_library::{FileFact, MiopenFacts, ProblemsFact};
-use crate::ledger::{Absences, Reason, SkipList};
-use crate::options::{
-    BuildOptions, CacheOptions, InputOptions, LibraryOptions, PrepareOptions, ProblemOptions,
-    processes,
-};
+use crate::ledger::{Absences, Absent, SkipList};
+use crate::options::{CacheDir, InputOptions, LibraryOptions, ProblemOptions};
 use crate::progress::{Event, Progress, Step, Unit};
-use crate::rocfft::{self, RocfftAnswer};
 use crate::skipped_lines;
-use crate::stock_library;
+use crate::stock_library::{self, LibraryAnswer};
 use crate::text::{counted, file_name, joined};
 
-/// The hint about problems or plans that a library failed on.
-const WITHOUT_FAILED: &str = "each is named above; take them out of the list, or go on without \
-                              their kernels by --allow-partial";
+/// By name of the list: the indices of its problems.
+type Lists = Vec<(String, BTreeSet<u32>)>;
+
+/// What libMIOpen is asked, and how.
+pub struct Question {
+    /// The library.
+    pub library: Library,
+    /// The problems; lists and answers refer to them by index.
+    pub problems: Vec<Problem>,
+    lists: Lists,
+    /// The same as manifests record it.
+    facts: Vec<ProblemsFact>,
+    /// The sources that the library carries.
+    pub(crate) sources: Sources,
+    /// Names of the sources that kernels can be compiled from ([`AskOptions::sources`]).
+    compilable: BTreeSet<String>,
+    databases: Vec<PathBuf>,
+    uses: Uses,
+    /// How many processes ask at once.
+    jobs: usize,
+}
 
 /// libMIOpen's answer: the kernels that it asks for.
 pub struct MiopenAnswer {
-    /// The library that was asked.
-    pub library: Library,
+    /// What it was asked.
+    pub question: Question,
     /// The parameters of the query, as manifests record them.
     pub facts: MiopenFacts,
-    /// The problems; the other fields refer to them by index.
-    pub problems: Vec<Problem>,
-    /// By name of the list: the indices of its problems.
-    pub lists: Vec<(String, BTreeSet<u32>)>,
     /// By target: the keys, without duplicates, sorted.
     pub keys: BTreeMap<Target, Vec<AskedKey>>,
     /// Problems that MIOpen failed on.
     pub failures: Vec<(Target, ProblemFailure)>,
     /// Targets that MIOpen could not be asked for.
     pub unasked: Vec<(Target, Error)>,
-    /// The sources that the library carries.
-    pub sources: Sources,
-    /// Names of the sources that kernels can be compiled from ([`AskOptions::sources`]).
-    pub(crate) compilable: BTreeSet<String>,
 }
 
-/// The answer of a stock library.
-pub enum LibraryAnswer {
-    /// No library was asked.
-    Nothing,
-    /// The kernels that libMIOpen asks for, computed from problems.
-    Miopen(Box<MiopenAnswer>),
-    /// The kernels that librocfft asks for, computed from plans.
-    Rocfft(Box<RocfftAnswer>),
-}
-
-impl LibraryAnswer {
-    /// Asks a library for its kernels, if problems or plans are given. Failures are reported now,
-    /// before hours of work, and end the run unless they are allowed.
-    pub(crate) fn ask(options: &PrepareOptions<'_>, progress: &dyn Progress) -> Result<Self> {
-        let inputs = options.inputs;
-        let judged = |asked: Result<()>| if options.allow_partial { Ok(()) } else { asked };
-        if !inputs.asking.rocfft.plans.is_empty() {
-            rocfft::check_alone(inputs)?;
-            let answer = rocfft::ask_rocfft(inputs, options.cache, progress)?;
-            judged(rocfft::report_failures(&answer, WITHOUT_FAILED, progress))?;
-            return Ok(Self::Rocfft(Box::new(answer)));
-        }
-        if inputs.asking.problems.is_empty() {
-            return Ok(Self::Nothing);
-        }
-        let answer = ask_miopen(inputs, processes(options.jobs), options.cache, progress)?;
-        judged(report_failures(&answer, WITHOUT_FAILED, progress))?;
-        Ok(Self::Miopen(Box::new(answer)))
-    }
-
-    /// Lets the library look for its kernels in these files, and passes libMIOpen's result for each
-    /// target to `each`.
-    pub(crate) fn check(
-        &self,
-        kdbs: &[MadeKdb],
-        absences: &Absences,
-        options: &BuildOptions,
+impl Question {
+    /// Reads the problems, and finds the library. If it has to be downloaded, it is unpacked into
+    /// `cache`.
+    ///
+    /// # Errors
+    /// If problems can't be read, or there is no library.
+    pub(crate) fn read(
+        inputs: &InputOptions,
+        jobs: usize,
+        cache: &CacheDir,
         progress: &dyn Progress,
-        each: &mut dyn FnMut(&TargetCheck),
-    ) -> Result<()> {
-        let answer = match self {
-            Self::Nothing => return Ok(()),
-            Self::Rocfft(answer) => return answer.check(kdbs, progress),
-            Self::Miopen(answer) => answer,
-        };
-        let files: Vec<PathBuf> = kdbs.iter().map(|kdb| kdb.path.clone()).collect();
-        let is_to_build = |reason: Reason| reason.is_missing() || reason == Reason::Skipped;
-        let not_built = absences.all().filter(|(_, one)| is_to_build(one.reason));
-        let not_built = not_built.map(|(_, one)| &one.key).collect();
-        let check = KdbCheck {
-            library: &answer.library,
-            options: &options.inputs.asking.library,
-            problems: &answer.problems,
-            files: &files,
-            compilable: &answer.compilable,
-            without_source: &absences.without_source(),
-            not_built: &not_built,
-            jobs: processes(options.jobs),
-        };
-        check.run(&kdbs.iter().map(|kdb| kdb.target.clone()).collect(), progress, each)
+    ) -> Result<Self> {
+        let cache = cache.directory()?;
+        let ProblemOptions { problems, strict, library: options, .. } = &inputs.asking;
+        let (problems, lists, facts) = read(problems, *strict, progress)?;
+        let source = options.miopen.as_ref();
+        let library = stock_library::locate(&MIOPEN, source, options, &cache, progress)?;
+        let sources = Sources::in_library(&library)?;
+        let compilable = compilable(&sources, inputs)?;
+        let databases = stock_library::databases(options, &library)?;
+        let uses = options.uses.unwrap_or(Uses::ALL);
+        Ok(Self { library, problems, lists, facts, sources, compilable, databases, uses, jobs })
     }
 
-    /// The answer of libMIOpen, if it was asked.
-    pub fn miopen(&self) -> Option<&MiopenAnswer> {
-        match self {
-            Self::Miopen(answer) => Some(answer),
-            Self::Nothing | Self::Rocfft(_) => None,
-        }
+    /// The query options for a target, which must have compute units.
+    pub(crate) fn options(&self, target: Target, scratch: &Path) -> Result<AskOptions> {
+        let mut ask = AskOptions::new(target, &stock_library::probe()?, scratch);
+        ask.databases = self.databases.clone();
+        ask.uses = self.uses;
+        ask.workers = self.jobs;
+        ask.sources = self.compilable.clone();
+        Ok(ask)
     }
 }
 
-/// Reads the problems and asks the library for every target, with this number of processes at once;
-/// for one without compute units, once for each known count. If the library has to be downloaded, it
-/// is unpacked into `cache`.
+/// Reads the problems and asks the library for each of `targets`, with this number of processes at
+/// once; for one without compute units, once for each known count. If the library has to be
+/// downloaded, it is unpacked into `cache`.
 ///
 /// # Errors
 /// If problems can't be read, there is no library, or it can't be asked.
 pub fn ask_miopen(
     inputs: &InputOptions,
+    targets: &[Target],
     jobs: usize,
-    cache: &CacheOptions,
+    cache: &CacheDir,
     progress: &dyn Progress,
 ) -> Result<MiopenAnswer> {
-    let cache = cache.directory()?;
-    let targets = inputs.targets()?;
-    let ProblemOptions { problems, strict, library: options, .. } = &inputs.asking;
-    let (problems, lists, problem_facts) = read(problems, *strict, progress)?;
-    let source = options.miopen.as_ref();
-    let library = stock_library::locate(&MIOPEN, source, options, &cache, progress)?;
+    let mut question = Question::read(inputs, jobs, cache, progress)?;
+    let Question { library, problems, .. } = &question;
     let scratch = temporary_dir()?;
-    let sources = Sources::in_library(&library)?;
-    let compilable = compilable(&sources, inputs)?;
     let skip_list = SkipList::read(&inputs.skip_refused)?;
     let mut keys = BTreeMap::new();
     let (mut failures, mut unasked) = (Vec::new(), Vec::new());
@@ -159,10 +128,9 @@ pub fn ask_miopen(
         let mut merged: BTreeMap<KernelKey, AskedKey> = BTreeMap::new();
         let mut is_asked = false;
         for one in exact {
-            let mut ask = ask_options(one.clone(), &library, options, jobs, scratch.path())?;
-            ask.sources = compilable.clone();
+            let mut ask = question.options(one.clone(), scratch.path())?;
             ask.refused = skip_list.of(target);
-            let answers = match answers(&library, &problems, &ask, progress) {
+            let answers = match answers(library, problems, &ask, progress) {
                 Err(error) if error.cause::<DeviceFault>().is_some() => {
                     unasked.push((one, error));
                     continue;
@@ -170,7 +138,7 @@ pub fn ask_miopen(
                 answers => answers?,
             };
             is_asked = true;
-            warn_of_databases(&answers, options, &one, progress)?;
+            warn_of_databases(&answers, &inputs.asking.library, &one, progress)?;
             if !answers.version.is_empty() {
                 version = answers.version;
             }
@@ -197,30 +165,20 @@ pub fn ask_miopen(
         version,
         origin: library.origin.clone(),
         sha256: library.sha256,
-        uses: options.uses.unwrap_or(Uses::ALL).to_string(),
+        uses: question.uses.to_string(),
         databases: used
             .into_iter()
             .map(|one| FileFact { file: file_name(&one.path), sha256: one.sha256 })
             .collect(),
-        problems: problem_facts,
+        problems: std::mem::take(&mut question.facts),
         finds_no_assembler,
     };
-    Ok(MiopenAnswer {
-        library,
-        facts,
-        problems,
-        lists,
-        keys,
-        failures,
-        unasked,
-        sources,
-        compilable,
-    })
+    Ok(MiopenAnswer { question, facts, keys, failures, unasked })
 }
 
 /// Names of the sources that kernels can be compiled from; empty if the library's own can't be
 /// read, since MIOpen itself may compile those.
-pub(crate) fn compilable(sources: &Sources, inputs: &InputOptions) -> Result<BTreeSet<String>> {
+fn compilable(sources: &Sources, inputs: &InputOptions) -> Result<BTreeSet<String>> {
     if sources.is_empty() {
         return Ok(BTreeSet::new());
     }
@@ -247,22 +205,6 @@ pub(crate) fn source_dirs(dirs: &[PathBuf]) -> Result<SourceDirs> {
     }
     SourceDirs::list(dirs)
         .map_err(|error| error::usage(error::in_full(&error), error.hint().unwrap_or_default()))
-}
-
-/// The query options for a target, which must have compute units. `options` are
-/// those with which the library was found.
-pub(crate) fn ask_options(
-    target: Target,
-    library: &Library,
-    options: &LibraryOptions,
-    jobs: usize,
-    scratch: &Path,
-) -> Result<AskOptions> {
-    let mut ask = AskOptions::new(target, &stock_library::probe()?, scratch);
-    ask.databases = stock_library::databases(options, library)?;
-    ask.uses = options.uses.unwrap_or(Uses::ALL);
-    ask.workers = jobs;
-    Ok(ask)
 }
 
 /// Returns a callback that shows, in a step with this name, how many problems are
@@ -336,7 +278,7 @@ fn merge(known: &mut AskedKey, other: AskedKey) {
 }
 
 /// The exact targets that a target without compute units stands for.
-pub fn exact(target: &Target) -> Result<Vec<Target>> {
+pub(crate) fn exact(target: &Target) -> Result<Vec<Target>> {
     if target.compute_units().is_some() {
         return Ok(vec![target.clone()]);
     }
@@ -351,10 +293,6 @@ pub fn exact(target: &Target) -> Result<Vec<Target>> {
     Ok(known.iter().map(|count| Target::new(target.id().clone(), Some(*count))).collect())
 }
 
-/// The problems, the lists with the indices of their problems, and what manifests
-/// record of each list.
-pub type Lists = (Vec<Problem>, Vec<(String, BTreeSet<u32>)>, Vec<ProblemsFact>);
-
 /// Tells who gives the name of a network for a list how to make its list.
 fn check_is_file(path: &Path) -> Result<()> {
     let name = path.to_string_lossy();
@@ -367,11 +305,15 @@ fn check_is_file(path: &Path) -> Result<()> {
     ))
 }
 
-/// Reads lists of problems.
+/// Reads lists of problems. Returns all problems, the lists, and what manifests record of them.
 ///
 /// # Errors
 /// If a list can't be read, or with `strict` one of its lines.
-pub fn read(paths: &[PathBuf], strict: bool, progress: &dyn Progress) -> Result<Lists> {
+fn read(
+    paths: &[PathBuf],
+    strict: bool,
+    progress: &dyn Progress,
+) -> Result<(Vec<Problem>, Lists, Vec<ProblemsFact>)> {
     let step = Step::new(progress, "reading", Unit::Bytes, 0);
     let add = |bytes| step.add(bytes);
     let cancelled = || progress.cancel().is_cancelled();
@@ -405,32 +347,124 @@ pub fn read(paths: &[PathBuf], strict: bool, progress: &dyn Progress) -> Result<
     Ok((all, lists, facts))
 }
 
-/// Reports the targets and problems that MIOpen failed on, each once even if it
-/// failed with several databases.
-///
-/// # Errors
-/// If MIOpen failed on any. `hint` is used unless a failure has its own.
-pub fn report_failures(answer: &MiopenAnswer, hint: &str, progress: &dyn Progress) -> Result<()> {
-    let mut reported = HashSet::new();
-    for (target, failure) in &answer.failures {
-        if !reported.insert((target, failure.problem, &failure.failure)) {
-            continue;
+impl LibraryAnswer for MiopenAnswer {
+    /// Reports each target and problem once, even if MIOpen failed with several databases.
+    fn report_failures(&self, hint: &str, progress: &dyn Progress) -> Result<()> {
+        let mut reported = HashSet::new();
+        for (target, failure) in &self.failures {
+            if !reported.insert((target, failure.problem, &failure.failure)) {
+                continue;
+            }
+            let problem = &self.question.problems[failure.problem as usize];
+            let reason = &failure.failure;
+            progress.event(Event::ProblemFailed { target, problem, reason });
         }
-        let problem = &answer.problems[failure.problem as usize];
-        let reason = &failure.failure;
-        progress.event(Event::ProblemFailed { target, problem, reason });
+        for (target, error) in &self.unasked {
+            progress.warning(&format!("{target}: {error}"));
+        }
+        if !self.unasked.is_empty() {
+            let targets = joined(self.unasked.iter().map(|(target, _)| target));
+            return Err(Error::new(Incomplete, format!("failed to ask for {targets}"), hint));
+        }
+        let failed: BTreeSet<u32> = self.failures.iter().map(|(_, one)| one.problem).collect();
+        let own = self.failures.iter().find_map(|(_, one)| one.failure.hint());
+        let total = counted(self.question.problems.len(), "problem");
+        error::check_all_asked(failed.len(), &total, own.unwrap_or(hint))
     }
-    for (target, error) in &answer.unasked {
-        progress.warning(&format!("{target}: {error}"));
+
+    fn add_keys(&self, to: &mut InputCollector, user: &SourceDirs, dfsg: bool) -> Result<()> {
+        let own = self.write_sources(to, user)?;
+        let library = match &self.question.library.version {
+            Some(version) => format!("MIOpen {version}"),
+            None => "libMIOpen".to_owned(),
+        };
+        let dirs = vec![&own, user];
+        let mut search = SourceSearch { dirs, dfsg, of_library: true, found: HashMap::new() };
+        let is_asked = |target: &Target| self.keys.contains_key(target);
+        to.requests.retain(|request| is_asked(&request.target) || !request.keys.is_empty());
+        for position in 0..to.requests.len() {
+            let target = to.requests[position].target.clone();
+            let known: HashSet<Arc<KernelKey>> =
+                to.requests[position].keys.iter().map(|(key, _)| Arc::clone(&key.key)).collect();
+            for (line, asked) in (1..).zip(self.keys.get(&target).into_iter().flatten()) {
+                let key = &asked.key;
+                if known.contains(key) || to.excludes(&target, key) {
+                    continue;
+                }
+                let location = Location { file: library.as_str().into(), line };
+                match KeyRequest::new(Arc::new(key.clone()), location.clone()) {
+                    Ok(request) => to.add_key(position, Arc::new(request), &mut search),
+                    Err(fault) => {
+                        to.inputs.key_errors.push(location.error(&fault));
+                        to.inputs.absent.add(&target, Absent::faulty(key, &fault));
+                    }
+                }
+            }
+        }
+        if to.inputs.library.version.is_none() {
+            to.inputs.library.version = self.question.library.version.clone();
+        }
+        to.inputs.library.prefix = self.question.library.layout().map(|layout| layout.prefix());
+        to.inputs.library.miopen = Some(self.facts.clone());
+        to.has_input = true;
+        Ok(())
     }
-    if !answer.unasked.is_empty() {
-        let targets = joined(answer.unasked.iter().map(|(target, _)| target));
-        return Err(Error::new(Incomplete, format!("failed to ask for {targets}"), hint));
+
+    fn check(
+        &self,
+        kdbs: &[MadeKdb],
+        absences: &Absences,
+        progress: &dyn Progress,
+        each: &mut dyn FnMut(&TargetCheck),
+    ) -> Result<()> {
+        let files: Vec<PathBuf> = kdbs.iter().map(|kdb| kdb.path.clone()).collect();
+        let targets = kdbs.iter().map(|kdb| kdb.target.clone()).collect();
+        self.question.check(&files, &targets, absences, progress, each)
     }
-    let failed: BTreeSet<u32> = answer.failures.iter().map(|(_, one)| one.problem).collect();
-    let own = answer.failures.iter().find_map(|(_, one)| one.failure.hint());
-    let total = counted(answer.problems.len(), "problem");
-    error::check_all_asked(failed.len(), &total, own.unwrap_or(hint))
+
+    fn coverage(&self, absences: &Absences, target: &Target) -> Vec<ListCoverage> {
+        let without = absences.without_source();
+        let absent: HashSet<&KernelKey> = absences.of(target).iter().map(|one| &one.key).collect();
+        let one = |(list, problems): &(String, BTreeSet<u32>)| {
+            let wants = |key: &&AskedKey| key.wanted.keys().any(|one| problems.contains(one));
+            let mut coverage = ListCoverage {
+                list: list.clone(),
+                target: target.clone(),
+                wanted: 0,
+                with_source: 0,
+                built: 0,
+            };
+            for key in self.keys.get(target).into_iter().flatten().filter(wants) {
+                let has_source = !without.contains(&key.key);
+                coverage.wanted += 1;
+                coverage.with_source += usize::from(has_source);
+                coverage.built += usize::from(!absent.contains(&key.key));
+            }
+            coverage
+        };
+        self.question.lists.iter().map(one).collect()
+    }
+}
+
+impl MiopenAnswer {
+    /// Writes the library's sources to a directory, and warns about sources of
+    /// the user that differ from these.
+    fn write_sources(&self, to: &mut InputCollector, user: &SourceDirs) -> Result<SourceDirs> {
+        let dir = temporary_dir()?;
+        self.question.sources.write_to_compile(dir.path())?;
+        let own = SourceDirs::list(&[dir.path().to_owned()])?;
+        to.inputs.own_sources.push(Arc::new(dir));
+        let differing =
+            self.question.sources.differing(|name| std::fs::read(user.find(name).ok()??).ok());
+        if let Some(first) = differing.first() {
+            to.inputs.warnings.push(format!(
+                "{} of --source-dir differ from those in the library, which are compiled: {first}{}",
+                counted(differing.len(), "file"),
+                if differing.len() > 1 { ", …" } else { "" }
+            ));
+        }
+        Ok(own)
+    }
 }
 
 /// How many of the kernels that a list wants on a target were built.
@@ -446,34 +480,6 @@ pub struct ListCoverage {
     pub with_source: usize,
     /// How many of them are in the kdb.
     pub built: usize,
-}
-
-/// The coverage of every list by a target's kdb, which has what is not absent.
-pub(crate) fn coverage(
-    answer: &MiopenAnswer,
-    absences: &Absences,
-    target: &Target,
-) -> Vec<ListCoverage> {
-    let without = absences.without_source();
-    let absent: HashSet<&KernelKey> = absences.of(target).iter().map(|one| &one.key).collect();
-    let one = |(list, problems): &(String, BTreeSet<u32>)| {
-        let wants = |key: &&AskedKey| key.wanted.keys().any(|one| problems.contains(one));
-        let mut coverage = ListCoverage {
-            list: list.clone(),
-            target: target.clone(),
-            wanted: 0,
-            with_source: 0,
-            built: 0,
-        };
-        for key in answer.keys.get(target).into_iter().flatten().filter(wants) {
-            let has_source = !without.contains(&key.key);
-            coverage.wanted += 1;
-            coverage.with_source += usize::from(has_source);
-            coverage.built += usize::from(!absent.contains(&key.key));
-        }
-        coverage
-    };
-    answer.lists.iter().map(one).collect()
 }
 
 /// A key that libMIOpen asks for: a line of a key list (`--keys`).
@@ -492,38 +498,23 @@ pub struct KeyLine<'a> {
     pub problems: Vec<String>,
 }
 
-/// What all targets together want of a key.
-#[derive(Default)]
-struct KeyRequests<'a> {
-    targets: Vec<String>,
-    uses: Uses,
-    functions: BTreeSet<&'a str>,
-    problems: BTreeSet<u32>,
-}
-
 /// Each key once, with all targets that want it; sorted by key.
 pub fn key_lines(answer: &MiopenAnswer) -> Vec<KeyLine<'_>> {
-    let mut by_key: BTreeMap<&KernelKey, KeyRequests<'_>> = BTreeMap::new();
+    let mut by_key: BTreeMap<&KernelKey, Vec<(&Target, &AskedKey)>> = BTreeMap::new();
     for (target, keys) in &answer.keys {
-        for key in keys {
-            let together = by_key.entry(&key.key).or_default();
-            together.targets.push(target.db_basename());
-            together.functions.extend(key.functions.iter().map(String::as_str));
-            for (problem, uses) in &key.wanted {
-                together.uses = together.uses.or(*uses);
-                together.problems.insert(*problem);
-            }
-        }
+        keys.iter().for_each(|key| by_key.entry(&key.key).or_default().push((target, key)));
     }
-    let named = |problem: u32| answer.problems[problem as usize].to_string();
-    by_key
-        .into_iter()
-        .map(|(key, together)| KeyLine {
+    let named = |problem: u32| answer.question.problems[problem as usize].to_string();
+    let lines = by_key.into_iter().map(|(key, asked)| {
+        let wanted = || asked.iter().flat_map(|(_, key)| &key.wanted);
+        let problems: BTreeSet<u32> = wanted().map(|(problem, _)| *problem).collect();
+        KeyLine {
             key,
-            targets: together.targets,
-            uses: together.uses.to_string(),
-            functions: together.functions,
-            problems: together.problems.into_iter().map(named).collect(),
-        })
-        .collect()
+            targets: asked.iter().map(|(target, _)| target.db_basename()).collect(),
+            uses: wanted().fold(Uses::NONE, |all, (_, uses)| all.or(*uses)).to_string(),
+            functions: asked.iter().flat_map(|(_, key)| &key.functions).map(|it| &**it).collect(),
+            problems: problems.into_iter().map(named).collect(),
+        }
+    });
+    lines.collect()
 }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use gfxpack_compile::{
     CorruptObject, Event as JobEvent, ExecutorOptions, History, Summary, interrupted,
 };
-use gfxpack_kdb::Blob;
+use gfxpack_kdb::{Blob, Row};
 use gfxpack_model::digest::Hasher;
-use gfxpack_model::{Digest, JobId, KdbId, KernelFileFormat, KernelKey, Target};
+use gfxpack_model::{Digest, JobId, KdbId, KernelFileFormat, Target};
 use gfxpack_plan::plan::{self, KdbPlan};
 use gfxpack_plan::shard::Shard;
 use gfxpack_process::Timestamp;
@@ -17,6 +17,7 @@ use gfxpack_process::Timestamp;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::failure_log::FailureFiles;
 use crate::failures;
+use crate::inputs::Inputs;
 use crate::kdb_inputs::KdbInputs;
 use crate::kernel_files;
 use crate::ledger::{self, AbsentCounts, Ledger, Reason};
@@ -148,9 +149,9 @@ fn compile_and_assemble<'a>(
         let known = objects
             .map(|object| object.as_ref().map(|(object, _)| (object.sha256, object.size)))
             .collect();
-        let ledger = Ledger::new(prepared, known, &runs.failed);
+        let ledger = Ledger::new(plan, &prepared.inputs, known, &runs.failed);
         let assembly = KdbAssembly {
-            prepared,
+            inputs: &prepared.inputs,
             out: &options.out,
             blob: options.blob,
             outputs,
@@ -217,12 +218,12 @@ impl Runs<'_> {
 
 /// Assembles a plan's kdbs from objects, wherever those were compiled.
 pub(crate) struct KdbAssembly<'a> {
-    pub prepared: &'a Prepared,
+    pub inputs: &'a Inputs,
     /// Each format has a subdirectory of its own.
     pub out: &'a Path,
     pub blob: Blob,
     pub outputs: &'a Outputs<'a>,
-    /// Which kernels have objects.
+    /// The plan, and which kernels have objects.
     pub ledger: &'a Ledger<'a>,
     /// Reads a job's object.
     pub read: &'a (dyn Fn(JobId) -> Result<Vec<u8>> + Sync),
@@ -232,13 +233,12 @@ pub(crate) struct KdbAssembly<'a> {
 impl KdbAssembly<'_> {
     /// Writes and verifies every kdb that is not up to date.
     pub(crate) fn run(&self) -> Result<Vec<MadeKdb>> {
-        (0..self.prepared.plan.kdbs.len()).map(|id| self.make(KdbId(id))).collect()
+        (0..self.ledger.plan.kdbs.len()).map(|id| self.make(KdbId(id))).collect()
     }
 
     /// Writes one kdb, unless it is up to date.
     fn make(&self, id: KdbId) -> Result<MadeKdb> {
-        let Self { prepared, outputs, progress, .. } = *self;
-        let plan = &prepared.plan;
+        let Self { inputs, outputs, ledger: Ledger { plan, .. }, progress, .. } = *self;
         let kdb = &plan[id];
         let dir = self.out.join(kdb.format.output_dir());
         std::fs::create_dir_all(&dir).map_err(error::io("create", &dir))?;
@@ -258,17 +258,18 @@ impl KdbAssembly<'_> {
             outputs.remember(&output, &file);
             kernels
         };
-        let (target, inputs) = (kdb.target.clone(), KdbInputs::of_kdb(prepared, id));
+        let (target, inputs) = (kdb.target.clone(), KdbInputs::of_kdb(plan, inputs, id));
         let absent = self.ledger.absences.counts(&target);
         Ok(MadeKdb { target, path, kernels, absent, inputs })
     }
 
     /// Writes and verifies a kdb with these rows, and returns their number.
     fn write(&self, id: KdbId, path: &Path, rows: &[&plan::Row]) -> Result<u64> {
-        let Self { prepared: Prepared { plan, .. }, progress, .. } = *self;
+        let Self { ledger: Ledger { plan, .. }, progress, .. } = *self;
         let KdbPlan { target, format, .. } = &plan[id];
         let size = |row: &plan::Row| self.ledger.known[row.job.0].map_or(0, |(_, size)| size);
-        let keys: Vec<(&KernelKey, u64)> = rows.iter().map(|row| (&*row.key, size(row))).collect();
+        let sized = rows.iter().map(|row| Row { key: &row.key, size: size(row) });
+        let sized: Vec<Row<'_>> = sized.collect();
         let report = |rows, total| {
             let unchanged = false;
             progress.event(Event::KdbProgress { plan, kdb: id, rows, total, unchanged });
@@ -279,9 +280,9 @@ impl KdbAssembly<'_> {
             }
             (self.read)(rows[position].job)
         };
-        let library = &self.prepared.inputs.library;
+        let library = &self.inputs.library;
         let kernels =
-            kernel_files::write(path, target, library, self.blob, &keys, &object, &report)?;
+            kernel_files::write(path, target, library, self.blob, &sized, &object, &report)?;
         if progress.cancel().is_cancelled() {
             return Err(interrupted());
         }
@@ -291,9 +292,9 @@ impl KdbAssembly<'_> {
 
     /// The digest of everything that determines a kdb's bytes.
     fn output_digest(&self, kdb: KdbId) -> OutputDigest {
-        let plan = &self.prepared.plan;
+        let plan = self.ledger.plan;
         let name = format!("kdb {}", plan[kdb].file_name());
-        let library = &self.prepared.inputs.library;
+        let library = &self.inputs.library;
         let version = library.miopen_version().to_string();
         let form = kernel_files::identity(library, self.blob);
         // A job's digest does not cover the system's headers, so the objects
@@ -324,7 +325,8 @@ fn verify(format: KernelFileFormat, path: &Path, target: &Target) -> Result<()> 
 
 #[cfg(test)]
 mod tests {
-    use gfxpack_kdb::{Row, WriteOptions};
+    use gfxpack_kdb::WriteOptions;
+    use gfxpack_model::KernelKey;
 
     use super::*;
 

@@ -11,7 +11,7 @@ use gfxpack_process::{Identity, ScratchDir, temporary_dir};
 use gfxpack_toolchain::{Search, Toolchains};
 
 use crate::error::{self, Error, Result};
-use crate::options::{CacheOptions, Purpose};
+use crate::options::{CacheArgs, Purpose};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::{Event, Progress};
 
@@ -40,9 +40,11 @@ impl Cache {
     /// Opens the cache. With [`Purpose::Look`] nothing in it is made or changed.
     ///
     /// # Errors
-    /// If the directory can't be used. One that can't be made or written is done without.
-    pub fn open_for(options: &CacheOptions, purpose: Purpose) -> Result<Self> {
-        let (dir, writable) = (options.directory()?, purpose == Purpose::Build);
+    /// If the directory can't be used, or its limit is no size. One that can't be made or written is
+    /// done without.
+    pub fn open_for(options: &CacheArgs, purpose: Purpose) -> Result<Self> {
+        let (dir, writable) = (options.dir.directory()?, purpose == Purpose::Build);
+        let limit = if writable { options.dir.limit()? } else { None };
         let open = || match ObjectStore::open(&dir) {
             Ok(store) => Ok((store, None)),
             // Another user's, or mounted read-only: its objects, if it has any, are still useful.
@@ -75,7 +77,7 @@ impl Cache {
             scratch,
             writable,
             verify_all: options.verify_all,
-            limit: options.size.filter(|_| writable),
+            limit,
             warning,
             _temporary: temporary,
         })

@@ -5,15 +5,14 @@ use gfxpack_model::Target;
 use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::stored::Jobs;
-use gfxpack_toolchain::Search;
 
-use crate::ask::{LibraryAnswer, ListCoverage, coverage};
+use crate::ask::ListCoverage;
 use crate::build::{self, MadeKdb, executor_options, incomplete};
 use crate::cache::Cache;
 use crate::error::{self, Result};
 use crate::kdb_check::TargetCheck;
 use crate::ledger::{self, Absences};
-use crate::options::{BuildOptions, CacheOptions, PackageOptions, PrepareOptions, Purpose};
+use crate::options::{BuildOptions, PackageOptions, PrepareOptions, Purpose};
 use crate::outputs::Outputs;
 use crate::packages::{self, PackageSettings};
 use crate::prepare::{self, Preparation, Prepared};
@@ -21,43 +20,16 @@ use crate::progress::{Event, Progress};
 use crate::record;
 use crate::shards::stored::Stored;
 use crate::shipped_databases::ShippedDatabases;
+use crate::stock_library::LibraryAnswer;
 use crate::write_packages::MadePackages;
-
-/// The options of a run.
-#[derive(Debug)]
-pub struct DistOptions {
-    /// What is built, and how.
-    pub build: BuildOptions,
-    /// How packages are made; `None` for no packages.
-    pub package: Option<PackageOptions>,
-    /// Where toolchains are looked for.
-    pub search: Search,
-    /// The cache of objects.
-    pub cache: CacheOptions,
-}
-
-impl DistOptions {
-    /// What the plan is made from, if none is stored.
-    pub fn prepare(&self) -> PrepareOptions<'_> {
-        let Self { build, package, search, cache } = self;
-        PrepareOptions {
-            inputs: &build.inputs,
-            search,
-            cache,
-            purpose: if build.dry_run { Purpose::Look } else { Purpose::Build },
-            jobs: build.jobs,
-            allow_partial: build.allow_partial,
-            stated_license: package.as_ref().and_then(PackageOptions::stated_license),
-        }
-    }
-}
 
 /// A run whose inputs were read and whose plan is made.
 pub struct Dist<'a> {
-    options: &'a DistOptions,
+    build: &'a BuildOptions,
+    package: Option<&'a PackageOptions>,
     /// The inputs and the plan.
     pub prepared: Prepared,
-    answer: LibraryAnswer,
+    answer: Option<Box<dyn LibraryAnswer>>,
 }
 
 /// The result of a run.
@@ -81,30 +53,45 @@ pub struct FinishedDist {
 }
 
 impl<'a> Dist<'a> {
-    /// Reads the inputs, or the stored plan, and chooses toolchains.
+    /// Reads the inputs, or the stored plan, and chooses toolchains. Without `package`, no packages
+    /// are made.
     ///
     /// # Errors
     /// Like [`prepare::gather`] and [`prepare::PlanInputs::plan`], and if a stored plan can't be run here.
-    pub fn prepare(options: &'a DistOptions, progress: &dyn Progress) -> Result<Preparation<Self>> {
-        let prepare = options.prepare();
-        options.build.environment().epoch()?;
-        options.build.check()?;
-        let (prepared, answer) = match &options.build.plan {
+    pub fn prepare(
+        build: &'a BuildOptions,
+        package: Option<&'a PackageOptions>,
+        progress: &dyn Progress,
+    ) -> Result<Preparation<Self>> {
+        build.environment().epoch()?;
+        build.check()?;
+        let purpose = if build.dry_run { Purpose::Look } else { Purpose::Build };
+        let (prepared, answer) = match &build.plan {
             Some(plan) => {
-                let cache = Cache::open_for(prepare.cache, prepare.purpose)?;
+                let cache = Cache::open_for(&build.compilers.cache, purpose)?;
+                let search = build.compilers.toolchain.search();
                 let stored = Stored::open(plan)?;
-                let prepared =
-                    stored.prepare(&Jobs::All, cache, prepare.search, progress.cancel())?;
-                (prepared, LibraryAnswer::Nothing)
+                let prepared = stored.prepare(&Jobs::All, cache, &search, progress.cancel())?;
+                (prepared, None)
             }
-            None => match prepare::gather(&prepare, progress)? {
-                Preparation::ToDo(plan_inputs) => plan_inputs.plan()?,
-                Preparation::NothingToDo(coverage) => {
-                    return Ok(Preparation::NothingToDo(coverage));
+            None => {
+                let options = PrepareOptions {
+                    inputs: &build.inputs,
+                    compilers: &build.compilers,
+                    purpose,
+                    jobs: build.jobs,
+                    allow_partial: build.allow_partial,
+                    stated_license: package.and_then(PackageOptions::stated_license),
+                };
+                match prepare::gather(&options, progress)? {
+                    Preparation::ToDo(plan_inputs) => plan_inputs.plan()?,
+                    Preparation::NothingToDo(coverage) => {
+                        return Ok(Preparation::NothingToDo(coverage));
+                    }
                 }
-            },
+            }
         };
-        Ok(Preparation::ToDo(Box::new(Self { options, prepared, answer })))
+        Ok(Preparation::ToDo(Box::new(Self { build, package, prepared, answer })))
     }
 
     /// Checks the packages' options, so that errors in them are reported before
@@ -113,7 +100,7 @@ impl<'a> Dist<'a> {
     /// # Errors
     /// If no package can be made with the options.
     pub fn check_packages(&self, progress: &dyn Progress) -> Result<Option<PackageSettings>> {
-        let Some(options) = &self.options.package else { return Ok(None) };
+        let Some(options) = self.package else { return Ok(None) };
         let library = &self.prepared.inputs.library;
         let release = packages::release(options, library)?;
         let options = packages::with_formats(options, &release, library, progress);
@@ -135,7 +122,7 @@ impl<'a> Dist<'a> {
         settings: Option<PackageSettings>,
         progress: &dyn Progress,
     ) -> Result<FinishedDist> {
-        let (prepared, options) = (&self.prepared, &self.options.build);
+        let (prepared, options) = (&self.prepared, self.build);
         let packaging = settings.as_ref().map(|settings| &settings.options);
         let signer = packaging.map(packages::signer).transpose()?.flatten();
         let executor = executor_options(prepared, options)?;
@@ -196,7 +183,7 @@ impl<'a> Dist<'a> {
         let release = packages::release(options, library)?;
         let release_of = |kdb: &MadeKdb| packages::of_kdb(&release, options, library, kdb);
         let releases: Vec<Release> = kdbs.iter().map(release_of).collect();
-        let known = &self.options.build.inputs.missing_from;
+        let known = &self.build.inputs.missing_from;
         settings.write(kdbs, &releases, known, signer, outputs, progress)
     }
 
@@ -213,13 +200,13 @@ impl<'a> Dist<'a> {
         each: &mut dyn FnMut(&TargetCheck),
     ) -> Result<()> {
         let (kdbs, absences) = (&finished.kdbs, &finished.absences);
-        self.answer.check(kdbs, absences, &self.options.build, progress, each)
+        self.answer.as_ref().map_or(Ok(()), |answer| answer.check(kdbs, absences, progress, each))
     }
 
     fn coverage(&self, absences: &Absences) -> Vec<ListCoverage> {
-        let Some(answer) = self.answer.miopen() else { return Vec::new() };
+        let Some(answer) = &self.answer else { return Vec::new() };
         let kdbs = self.prepared.plan.kdbs.iter();
-        kdbs.flat_map(|kdb| coverage(answer, absences, &kdb.target)).collect()
+        kdbs.flat_map(|kdb| answer.coverage(absences, &kdb.target)).collect()
     }
 }
 

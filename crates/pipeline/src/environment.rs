@@ -1,4 +1,5 @@
-//! The environment variables that options have their defaults from.
+//! The environment variables that options have their defaults from, and the environment of the
+//! compilers.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,9 +11,30 @@ use crate::error::{self, Result};
 /// 2025-01-01T00:00:00Z.
 const DEFAULT_EPOCH: u64 = 1_735_689_600;
 
-/// What a run takes from the environment, read with its options.
-#[derive(Debug, Clone, Default)]
+/// Variables that choose a toolchain or help to start it. All others are not
+/// passed on: they could change objects without changing their digests.
+const FORWARDED: &[&str] = &[
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "ROCM_PATH",
+    "HIP_PATH",
+    "HIP_PLATFORM",
+    "HIP_CLANG_PATH",
+    "DEVICE_LIB_PATH",
+];
+
+/// What a run takes from the environment, read with its options. The default is what the variables
+/// say, too.
+#[derive(Debug, Clone)]
 pub struct Environment {
+    /// The directory of the cache.
+    pub(crate) cache_dir: Option<PathBuf>,
+    /// `GFXPACK_CACHE_SIZE`.
+    pub(crate) cache_size: Option<String>,
+    /// `HIPCC`.
+    pub(crate) hipcc: Option<PathBuf>,
+    /// The complete environment of the compilers, except for what options add.
+    pub(crate) compiler: Vec<(OsString, OsString)>,
     /// `ROCM_PATH`, where installed libraries may be.
     pub rocm_path: Option<PathBuf>,
     /// The Debian mirror.
@@ -41,13 +63,39 @@ pub fn pythons() -> Vec<PathBuf> {
     active.into_iter().chain(own).collect()
 }
 
+impl Default for Environment {
+    fn default() -> Self {
+        Self::read()
+    }
+}
+
 impl Environment {
     /// Reads all variables.
     pub fn read() -> Self {
         let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
+        let path = |name: &str| variable(name).map(PathBuf::from);
+        let cache_dir = path("GFXPACK_CACHE_DIR")
+            .or_else(|| path("XDG_CACHE_HOME").map(|dir| dir.join("gfxpack")))
+            .or_else(|| path("HOME").map(|dir| dir.join(".cache/gfxpack")));
+        let mut compiler: Vec<(OsString, OsString)> = FORWARDED
+            .iter()
+            .filter_map(|name| variable(name).map(|value| (OsString::from(name), value)))
+            .collect();
+        if variable("PATH").is_none() {
+            compiler.push(("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into()));
+        }
+        // `__DATE__` and messages must not depend on the user.
+        compiler.push(("SOURCE_DATE_EPOCH".into(), "0".into()));
+        compiler.push(("LC_ALL".into(), "C.UTF-8".into()));
+        // Drivers in Python must not write beside their modules.
+        compiler.push(("PYTHONDONTWRITEBYTECODE".into(), "1".into()));
         let maintainer = text("DEBFULLNAME").zip(text("DEBEMAIL"));
         Self {
-            rocm_path: variable("ROCM_PATH").map(PathBuf::from),
+            cache_dir,
+            cache_size: text("GFXPACK_CACHE_SIZE"),
+            hipcc: path("HIPCC"),
+            compiler,
+            rocm_path: path("ROCM_PATH"),
             debian_mirror: text("GFXPACK_DEBIAN_MIRROR"),
             maintainer: maintainer.map(|(name, mail)| format!("{name} <{mail}>")),
             source_date_epoch: text("SOURCE_DATE_EPOCH"),

@@ -1,11 +1,8 @@
 //! Reads manifests and key lists, and loads the sources they name.
 
-mod collector;
-mod key_list;
-mod miopen;
-mod rocfft;
+mod keys;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,22 +19,23 @@ use gfxpack_plan::manifest::{self, Manifest};
 use gfxpack_plan::plan::{TargetRequest, add_to_exact};
 use gfxpack_plan::{Location, arguments};
 
-use crate::ask::{LibraryAnswer, source_dirs};
+use crate::ask::source_dirs;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::{self, Absent, Reason, SkipList};
 use crate::license_head::{holders_of, license_of, plain_name};
-use crate::missing_from::{ExistingCount, ExistingKeys};
 use crate::options::{InputOptions, PrepareOptions};
 use crate::source_tree;
+use crate::stock_library::LibraryAnswer;
 use crate::text::{counted, if_any, joined};
 use crate::text_file::read_text;
-use collector::InputCollector;
 
-pub use collector::Inputs;
+use keys::ExistingKeys;
+pub(crate) use keys::SourceSearch;
+pub use keys::{ExistingCount, InputCollector, Inputs};
 
-/// Reads all inputs for all targets, and returns the keys of each, and all else. Toolchains are not
-/// chosen yet: all indices are 0. A target whose keys are all in the kdbs of
+/// Reads all inputs for all `targets`, and returns the keys of each, and all else. Toolchains are
+/// not chosen yet: all indices are 0. A target whose keys are all in the kdbs of
 /// `missing_from` gets no request. If empty key lists are allowed and all are
 /// empty, no target gets one.
 ///
@@ -45,41 +43,35 @@ pub use collector::Inputs;
 /// If inputs contradict each other, can't be read, or have no kernel.
 pub fn read(
     options: &PrepareOptions<'_>,
-    answer: &LibraryAnswer,
+    targets: Vec<Target>,
+    answer: Option<&dyn LibraryAnswer>,
 ) -> Result<(Vec<TargetRequest>, Inputs)> {
     let PrepareOptions { inputs, allow_partial, .. } = *options;
-    let stated = options.stated_license.as_ref();
-    if let LibraryAnswer::Rocfft(answer) = answer {
-        let mut collector = InputCollector::new(inputs)?;
-        collector.rocfft(answer)?;
-        return collector.finish(inputs, stated, allow_partial);
-    }
-    let miopen = answer.miopen();
-    check_combination(inputs, miopen.is_some())?;
-    let mut collector = InputCollector::new(inputs)?;
+    check_combination(inputs, answer.is_some())?;
+    let mut collector = InputCollector::new(targets, inputs)?;
     for file in &inputs.manifest {
         collector.manifest(file)?;
     }
-    if !inputs.keys.is_empty() || miopen.is_some() {
+    if !inputs.keys.is_empty() || answer.is_some() {
         // MIOpen looks for the manifests' kernels too.
         collector.inputs.library.consumer = Consumer::Miopen;
         let dirs = source_dirs(&inputs.source_dir)?;
         for file in &inputs.keys {
             collector.key_list(file, &dirs, inputs)?;
         }
-        if collector.inputs.library.version.is_none() && miopen.is_none() {
-            collector.inputs.library.version = source_tree::miopen_version(&inputs.source_dir);
-        }
-        if miopen.is_none() {
-            collector.inputs.library.prefix = source_tree::miopen_prefix(&inputs.source_dir);
-        }
-        if let Some(answer) = miopen {
-            collector.miopen(answer, &dirs, inputs.dfsg())?;
+        if let Some(answer) = answer {
+            answer.add_keys(&mut collector, &dirs, inputs.dfsg())?;
+        } else {
+            let library = &mut collector.inputs.library;
+            library.prefix = source_tree::miopen_prefix(&inputs.source_dir);
+            if library.version.is_none() {
+                library.version = source_tree::miopen_version(&inputs.source_dir);
+            }
         }
     }
     let counts = collector.requests.iter().filter_map(|request| unknown_count(&request.target));
     collector.inputs.warnings.extend(counts);
-    collector.finish(inputs, stated, allow_partial)
+    collector.finish(inputs, options.stated_license.as_ref(), allow_partial)
 }
 
 /// Checks that there are inputs, and that each has what it needs.
@@ -129,34 +121,10 @@ fn unknown_count(target: &Target) -> Option<String> {
     })
 }
 
-/// The targets without duplicates. Fails if two differ only in features that the
-/// name of a kdb does not show: both would write the same file.
-pub(crate) fn distinct(targets: &[Target]) -> Result<Vec<Target>> {
-    let mut by_file: BTreeMap<String, &Target> = BTreeMap::new();
-    let mut distinct = Vec::new();
-    for target in targets {
-        match by_file.insert(target.kdb_file_name(), target) {
-            None => distinct.push(target.clone()),
-            Some(other) if other == target => {}
-            Some(other) => {
-                return Err(error::usage(
-                    format!(
-                        "failed to build for both `{other}` and `{target}`: both are `{}`",
-                        target.kdb_file_name()
-                    ),
-                    "build them in two runs with different --out",
-                ));
-            }
-        }
-    }
-    Ok(distinct)
-}
-
 impl InputCollector {
     /// A collector that knows only the targets and the keys that are not built
     /// again.
-    fn new(inputs: &InputOptions) -> Result<Self> {
-        let targets = inputs.targets()?;
+    fn new(targets: Vec<Target>, inputs: &InputOptions) -> Result<Self> {
         let request = |target| TargetRequest {
             target,
             // Until `finish` sets it.

@@ -4,16 +4,16 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use gfxpack_miopen::{CheckReport, Library, MIOPEN, Problem, Sources, check};
+use gfxpack_miopen::{CheckReport, check};
 use gfxpack_model::{KernelKey, Target};
 use gfxpack_process::temporary_dir;
 
-use crate::ask::{self, ask_options, show_progress};
+use crate::ask::{self, Question, show_progress};
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_files;
-use crate::options::{CacheOptions, InputOptions, LibraryOptions, ProblemOptions};
+use crate::ledger::{Absences, Reason};
+use crate::options::{CacheDir, InputOptions};
 use crate::progress::Progress;
-use crate::stock_library;
 use crate::text::joined;
 
 /// What to do about kernels that are missing.
@@ -41,7 +41,7 @@ pub struct TargetCheck {
 pub fn check_kdbs(
     inputs: &InputOptions,
     jobs: usize,
-    cache: &CacheOptions,
+    cache: &CacheDir,
     files: &[PathBuf],
     progress: &dyn Progress,
     each: &mut dyn FnMut(&TargetCheck),
@@ -57,64 +57,38 @@ pub fn check_kdbs(
         let target = |file: &PathBuf| Ok(kernel_files::format_and_target(file)?.1);
         targets = files.iter().map(target).collect::<Result<_>>()?;
     }
-    let cache = cache.directory()?;
-    let ProblemOptions { problems, strict, library: options, .. } = &inputs.asking;
-    let (problems, ..) = ask::read(problems, *strict, progress)?;
-    let source = options.miopen.as_ref();
-    let library = stock_library::locate(&MIOPEN, source, options, &cache, progress)?;
-    let compilable = ask::compilable(&Sources::in_library(&library)?, inputs)?;
-    let check = KdbCheck {
-        library: &library,
-        options,
-        problems: &problems,
-        files,
-        compilable: &compilable,
-        without_source: &BTreeSet::new(),
-        not_built: &BTreeSet::new(),
-        jobs,
-    };
-    check.run(&targets, progress, each)
+    let question = Question::read(inputs, jobs, cache, progress)?;
+    question.check(files, &targets, &Absences::default(), progress, each)
 }
 
-/// The inputs of a check, read and located.
-pub(crate) struct KdbCheck<'a> {
-    pub(crate) library: &'a Library,
-    /// The options that the library was found with.
-    pub(crate) options: &'a LibraryOptions,
-    pub(crate) problems: &'a [Problem],
-    pub(crate) files: &'a [PathBuf],
-    /// Names of the sources that kernels can be compiled from ([`AskOptions::sources`]).
-    pub(crate) compilable: &'a BTreeSet<String>,
-    /// Other kernels that may be missing since their source is left out.
-    pub(crate) without_source: &'a BTreeSet<&'a KernelKey>,
-    /// Kernels that may be missing since they failed or are skipped.
-    pub(crate) not_built: &'a BTreeSet<&'a KernelKey>,
-    pub(crate) jobs: usize,
-}
-
-impl KdbCheck<'_> {
-    /// Checks every target, even if kernels are missing for one.
-    pub(crate) fn run(
+impl Question {
+    /// Checks every target, even if kernels are missing for one. Those may be missing that failed or
+    /// are skipped, or whose source is left out.
+    pub(crate) fn check(
         &self,
+        files: &[PathBuf],
         targets: &BTreeSet<Target>,
+        absences: &Absences,
         progress: &dyn Progress,
         each: &mut dyn FnMut(&TargetCheck),
     ) -> Result<()> {
+        let is_to_build = |reason: Reason| reason.is_missing() || reason == Reason::Skipped;
+        let not_built = absences.all().filter(|(_, one)| is_to_build(one.reason));
+        let not_built: BTreeSet<&KernelKey> = not_built.map(|(_, one)| &one.key).collect();
+        let left_out = absences.without_source();
         let scratch = temporary_dir()?;
         let cancelled = || progress.cancel().is_cancelled();
         let mut incomplete = BTreeSet::new();
         let mut hint = None;
         let exact = targets.iter().map(ask::exact).collect::<Result<Vec<_>>>()?;
         for target in exact.into_iter().flatten() {
-            let mut options =
-                ask_options(target.clone(), self.library, self.options, self.jobs, scratch.path())?;
-            options.sources = self.compilable.clone();
-            let refused = self.without_source.iter().chain(self.not_built);
+            let mut options = self.options(target.clone(), scratch.path())?;
+            let refused = left_out.iter().chain(&not_built);
             options.refused = refused.map(|key| KernelKey::clone(key)).collect();
             let report = check(
-                self.library,
-                self.problems,
-                self.files,
+                &self.library,
+                &self.problems,
+                files,
                 &options,
                 &cancelled,
                 &mut show_progress(progress, "checking"),
@@ -122,7 +96,7 @@ impl KdbCheck<'_> {
             let withheld = report.outcomes.iter().flat_map(|outcome| &outcome.withheld);
             let withheld: BTreeSet<&KernelKey> = withheld.collect();
             let (not_built, without_source): (Vec<_>, Vec<_>) =
-                withheld.into_iter().partition(|key| self.not_built.contains(key));
+                withheld.into_iter().partition(|key| not_built.contains(key));
             let (not_built, without_source) = (not_built.len(), without_source.len());
             let checked = TargetCheck { target, report, without_source, not_built };
             each(&checked);

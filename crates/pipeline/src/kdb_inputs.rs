@@ -9,9 +9,9 @@ use gfxpack_plan::plan::{Plan, Row};
 use serde::{Deserialize, Serialize};
 use sha1::{Digest as _, Sha1};
 
+use crate::inputs::Inputs;
 use crate::kernel_library::{KernelLibrary, Licenses};
 use crate::license_head::{license_of, plain_name};
-use crate::prepare::Prepared;
 
 /// What a kdb was made from.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -69,12 +69,12 @@ struct SourceFile {
 
 impl KdbInputs {
     /// The inputs of one of the plan's kdbs, before it is built.
-    pub fn of_kdb(prepared: &Prepared, kdb: KdbId) -> Self {
-        let (plan, licenses) = (&prepared.plan, &prepared.inputs.library.licenses);
+    pub fn of_kdb(plan: &Plan, inputs: &Inputs, kdb: KdbId) -> Self {
+        let licenses = &inputs.library.licenses;
         let rows = plan[kdb].rows.iter();
         let used: BTreeSet<SourceId> = rows.map(|row| plan[row.job].source).collect();
         let source_files = |index: SourceId| {
-            let files = prepared.inputs.sources.files(index).into_iter();
+            let files = inputs.sources.files(index).into_iter();
             files.map(|file| SourceFile::new(file, &plan[index].main)).collect()
         };
         let mut sources: Vec<Source> = used
@@ -90,11 +90,8 @@ impl KdbInputs {
         let toolchain = &plan[plan[kdb].toolchain];
         Self {
             plan: Some(plan.kdb_digest(kdb)),
-            library: Some(KernelLibrary {
-                licenses: Licenses::new(),
-                ..prepared.inputs.library.clone()
-            })
-            .filter(|library| *library != KernelLibrary::default()),
+            library: Some(KernelLibrary { licenses: Licenses::new(), ..inputs.library.clone() })
+                .filter(|library| *library != KernelLibrary::default()),
             compiler: Some(Compiler {
                 identity: toolchain.identity.clone(),
                 digest: toolchain.digest,

@@ -57,8 +57,8 @@ fn cache_key(facts: &RocfftFacts, key: &KernelKey, target: &Target) -> CacheKey 
     }
 }
 
-/// Writes a file of the library's format atomically, with these keys and the sizes of their
-/// objects, if known, and returns their number. `object` returns the object of a row; `progress`
+/// Writes a file of the library's format atomically, with these rows, which are sorted by their
+/// keys, and returns their number. `object` returns the object of a row; `progress`
 /// gets the numbers of rows written and of all rows, which are equal in its last call.
 ///
 /// # Errors
@@ -68,21 +68,16 @@ pub(crate) fn write(
     target: &Target,
     library: &KernelLibrary,
     blob: Blob,
-    keys: &[(&KernelKey, u64)],
+    rows: &[Row<'_>],
     object: &(dyn Fn(usize) -> Result<Vec<u8>> + Sync),
     progress: &(dyn Fn(u64, u64) + Sync),
 ) -> Result<u64> {
     if library.consumer.properties().format == KernelFileFormat::Kdb {
-        let mut order: Vec<usize> = (0..keys.len()).collect();
-        order.sort_by_key(|row| keys[*row].0);
-        let sized = order.iter().map(|&row| Row { key: keys[row].0, size: keys[row].1 });
-        let sized: Vec<Row<'_>> = sized.collect();
         let mut options = WriteOptions::default();
         options.progress = Some(progress);
         options.blob = blob;
         options.miopen_version = library.miopen_version();
-        let object = |position: usize| object(order[position]);
-        return Ok(gfxpack_kdb::write(path, &sized, &options, object)?.rows);
+        return Ok(gfxpack_kdb::write(path, rows, &options, object)?.rows);
     }
     let facts = library.rocfft.as_ref().ok_or_else(|| {
         error::usage(
@@ -92,7 +87,7 @@ pub(crate) fn write(
     })?;
     // Keys of sources sort differently from names.
     let mut order: Vec<(CacheKey, usize)> =
-        keys.iter().map(|(key, _)| cache_key(facts, key, target)).zip(0..).collect();
+        rows.iter().map(|row| cache_key(facts, row.key, target)).zip(0..).collect();
     order.sort();
     let keys: Vec<CacheKey> = order.iter().map(|(key, _)| key.clone()).collect();
     let object = |position: usize| {

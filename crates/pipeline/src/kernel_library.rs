@@ -59,38 +59,40 @@ impl KernelLibrary {
         version.map(|text| MiopenVersion::of_text(text)).unwrap_or_default()
     }
 
-    /// Name and version of the library that was asked.
-    pub(crate) fn asked(&self) -> Option<(&'static str, &str)> {
-        let miopen = self.miopen.as_ref().map(|facts| ("MIOpen", &*facts.version));
-        miopen.or(self.rocfft.as_ref().map(|facts| ("rocFFT", &*facts.version)))
-    }
-
-    /// The library that was asked, in words.
-    pub(crate) fn asked_in_words(&self) -> Option<String> {
-        let miopen = self.miopen.as_ref().map(miopen_in_words);
-        miopen.or(self.rocfft.as_ref().map(RocfftFacts::in_words))
+    /// The library that was asked, if any.
+    pub(crate) fn asked(&self) -> Option<&dyn LibraryFacts> {
+        let miopen = self.miopen.as_ref().map(|facts| facts as &dyn LibraryFacts);
+        miopen.or(self.rocfft.as_ref().map(|facts| facts as &dyn LibraryFacts))
     }
 
     /// The lists of problems or plans that it was asked for.
     pub(crate) fn lists(&self) -> &[ProblemsFact] {
-        let of_rocfft = self.rocfft.as_ref().map(|facts| &facts.plans);
-        self.miopen.as_ref().map(|facts| &facts.problems).or(of_rocfft).map_or(&[], Vec::as_slice)
+        self.asked().map_or(&[], LibraryFacts::lists)
     }
+}
 
-    /// Whether the library reads one file for all processors.
-    pub(crate) fn shares_file(&self) -> bool {
-        self.rocfft.as_ref().is_some_and(|facts| facts.shares_file)
-    }
+/// What manifests and packages say of a library that was asked.
+pub trait LibraryFacts {
+    /// Its name and version.
+    fn name(&self) -> (&'static str, &str);
 
-    /// The package of the only library that finds the kernels, if any: name and version.
-    pub(crate) fn exact_package(&self) -> Option<(String, String)> {
-        self.rocfft.as_ref().and_then(RocfftFacts::package)
-    }
+    /// Text for display.
+    fn in_words(&self) -> String;
+
+    /// The lists of problems or plans that it was asked for.
+    fn lists(&self) -> &[ProblemsFact];
 
     /// Which kernels these are, and for how many more `without` a source it asked.
-    pub(crate) fn kernels_in_words(&self, without: u64) -> Option<String> {
-        let miopen = self.miopen.as_ref().map(|facts| facts.kernels_in_words(without));
-        miopen.or(self.rocfft.as_ref().map(RocfftFacts::kernels_in_words))
+    fn kernels_in_words(&self, without: u64) -> String;
+
+    /// Whether it reads one file for all processors.
+    fn shares_file(&self) -> bool {
+        false
+    }
+
+    /// Its package, if no other library finds the kernels: name and version.
+    fn exact_package(&self) -> Option<(String, String)> {
+        None
     }
 }
 
@@ -155,8 +157,22 @@ impl ProblemsFact {
     }
 }
 
-impl MiopenFacts {
-    /// Which kernels these are, and for how many more `without` a source MIOpen asked.
+impl LibraryFacts for MiopenFacts {
+    fn name(&self) -> (&'static str, &str) {
+        ("MIOpen", &self.version)
+    }
+
+    /// `MIOpen 3.4.0 (Debian sid, libmiopen1 6.4.3+dfsg-1; sha256 0123456789ab)`.
+    fn in_words(&self) -> String {
+        let sha256 = self.sha256.to_string();
+        let version = if self.version.is_empty() { "of unknown version" } else { &self.version };
+        format!("MIOpen {version} ({}; sha256 {})", self.origin, &sha256[..12])
+    }
+
+    fn lists(&self) -> &[ProblemsFact] {
+        &self.problems
+    }
+
     fn kernels_in_words(&self, without: u64) -> String {
         let databases = match self.databases.len() {
             0 => "without performance databases".to_owned(),
@@ -167,11 +183,13 @@ impl MiopenFacts {
         });
         format!(
             "The kernels are those that {} asks for when it computes {}, {databases}.{without}",
-            miopen_in_words(self),
+            self.in_words(),
             joined(self.problems.iter().map(|list| list.name()))
         )
     }
+}
 
+impl MiopenFacts {
     /// Why these kernels have no source, and what adds them; `None` if there are none.
     pub fn why_without_source(&self, keys: &BTreeSet<&KernelKey>) -> Option<String> {
         let is_assembly = |key: &&KernelKey| key.source_name().is_some_and(is_left_out_by_debian);
@@ -190,14 +208,6 @@ impl MiopenFacts {
             "this MIOpen {why}: --source-dir with src/kernels of MIOpen {version} adds them"
         ))
     }
-}
-
-/// Text for display:
-/// `MIOpen 3.4.0 (Debian sid, libmiopen1 6.4.3+dfsg-1; sha256 0123456789ab)`.
-pub fn miopen_in_words(facts: &MiopenFacts) -> String {
-    let sha256 = facts.sha256.to_string();
-    let version = if facts.version.is_empty() { "of unknown version" } else { &facts.version };
-    format!("MIOpen {version} ({}; sha256 {})", facts.origin, &sha256[..12])
 }
 
 #[cfg(test)]

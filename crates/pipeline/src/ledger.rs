@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::{self, Error, ErrorKind, Result};
+use crate::inputs::Inputs;
 use crate::outputs::Outputs;
-use crate::prepare::Prepared;
 use crate::text_file::read_text;
 
 /// The ledger's name in an output directory.
@@ -229,12 +229,12 @@ pub(crate) struct Ledger<'a> {
 impl<'a> Ledger<'a> {
     /// The ledger of a plan whose jobs have these objects, or failed for these reasons.
     pub(crate) fn new(
-        prepared: &'a Prepared,
+        plan: &'a Plan,
+        inputs: &Inputs,
         known: Vec<Option<(Digest, u64)>>,
         failed: &HashMap<JobId, (Reason, String)>,
     ) -> Self {
-        let plan = &prepared.plan;
-        let mut absences = prepared.inputs.absent.clone();
+        let mut absences = inputs.absent.clone();
         for kdb in &plan.kdbs {
             for row in kdb.rows.iter().filter(|row| known[row.job.0].is_none()) {
                 let unknown = || (Reason::Failed, "it was not compiled".to_owned());

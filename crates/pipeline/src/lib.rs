@@ -23,7 +23,6 @@ mod kernel_files;
 pub mod kernel_library;
 pub mod ledger;
 mod license_head;
-pub mod missing_from;
 pub mod options;
 mod outputs;
 mod package_existing;

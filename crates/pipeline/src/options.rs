@@ -17,22 +17,21 @@ pub use ask::{LibraryOptions, ProblemOptions, RocfftOptions};
 pub use build::{BLOBS, BuildOptions, InputOptions, MergeOptions, Via};
 pub use package::{LAYOUTS, PackageKdbs, PackageOptions};
 pub use parsers::{
-    Choice, TargetList, checked, one_of, parse_miopen, parse_target, parse_targets, parse_template,
-    whole_file,
+    Choice, TargetList, checked, one_of, parse_age, parse_miopen, parse_size, parse_target,
+    parse_targets, parse_template, whole_file,
 };
 pub use remote::{RemoteOptions, SharedCacheOptions};
 
+use crate::environment::Environment;
 use crate::error::{self, Result};
 
-/// What a plan is made from.
-#[derive(Debug, Clone)]
+/// What a plan is made from, and for.
+#[derive(Debug)]
 pub struct PrepareOptions<'a> {
     /// Kernels and targets.
     pub inputs: &'a InputOptions,
-    /// Where toolchains are looked for.
-    pub search: &'a Search,
-    /// The cache of objects.
-    pub cache: &'a CacheOptions,
+    /// Toolchains and the cache.
+    pub compilers: &'a CompilerArgs,
     /// Whether the cache may be written.
     pub purpose: Purpose,
     /// Number of processes that ask a library at once; one for each processor if `None`.
@@ -83,10 +82,27 @@ pub struct ToolchainArgs {
     /// The prefix of a ROCm installation to use, and no other; repeatable
     #[arg(long, value_name = "DIR")]
     pub rocm_path: Vec<PathBuf>,
+    /// What the environment says of them.
+    #[arg(skip)]
+    pub environment: Environment,
+}
+
+impl ToolchainArgs {
+    /// Where to look for toolchains.
+    pub fn search(&self) -> Search {
+        Search {
+            hipcc: self.hipcc.clone(),
+            clang: self.clang.clone(),
+            device_libs: self.device_libs.clone(),
+            rocm_path: self.rocm_path.clone(),
+            preferred_hipcc: self.environment.hipcc.clone(),
+            environment: self.environment.compiler.clone(),
+        }
+    }
 }
 
 /// The cache, and what of it is believed.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Cache")]
 pub struct CacheArgs {
     /// Where it is.
@@ -98,33 +114,33 @@ pub struct CacheArgs {
     pub verify_all: bool,
 }
 
+impl CacheArgs {
+    /// The digests of files that are recorded in the cache's directory.
+    pub fn file_digests(&self, dir: &Path) -> FileDigests {
+        let file = dir.join("file-digests.json");
+        if self.verify_all { FileDigests::open_anew(&file) } else { FileDigests::open(&file) }
+    }
+}
+
 /// Where the cache is.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CacheDir {
     /// Where compiled objects are kept [default: the user's cache directory]
     #[arg(long, value_name = "DIR", help_heading = "Cache")]
     pub cache_dir: Option<PathBuf>,
+    /// What the environment says of it.
+    #[arg(skip)]
+    pub environment: Environment,
 }
 
-/// The cache of compiled objects.
-#[derive(Debug, Clone, Default)]
-pub struct CacheOptions {
-    /// The directory, which need not exist; `None` if the environment names
-    /// none.
-    pub dir: Option<PathBuf>,
-    /// Size to which it is reduced after a build, in bytes; no limit if `None`.
-    pub size: Option<u64>,
-    /// Hash every file again, whatever earlier runs recorded.
-    pub verify_all: bool,
-}
-
-impl CacheOptions {
-    /// The directory, as an absolute path.
+impl CacheDir {
+    /// The directory, which need not exist, as an absolute path.
     ///
     /// # Errors
     /// If there is no directory.
     pub fn directory(&self) -> Result<PathBuf> {
-        let dir = self.dir.as_ref().ok_or_else(|| {
+        let dir = self.cache_dir.as_ref().or(self.environment.cache_dir.as_ref());
+        let dir = dir.ok_or_else(|| {
             error::usage(
                 "failed to find a cache directory: neither HOME nor XDG_CACHE_HOME is set",
                 "give one with --cache-dir",
@@ -133,10 +149,18 @@ impl CacheOptions {
         std::path::absolute(dir).map_err(error::io("find", dir))
     }
 
-    /// The digests of files that are recorded in that directory.
-    pub fn file_digests(&self, dir: &Path) -> FileDigests {
-        let file = dir.join("file-digests.json");
-        if self.verify_all { FileDigests::open_anew(&file) } else { FileDigests::open(&file) }
+    /// Size to which the cache is reduced after a build, in bytes; no limit if `None`.
+    ///
+    /// # Errors
+    /// If the environment says no size.
+    pub fn limit(&self) -> Result<Option<u64>> {
+        let Some(text) = &self.environment.cache_size else { return Ok(None) };
+        parse_size(text).map(Some).map_err(|_| {
+            error::usage(
+                format!("failed to read GFXPACK_CACHE_SIZE `{text}`"),
+                "write a number with its unit, B, kB, MB, GB or TB: 20GB",
+            )
+        })
     }
 }
 

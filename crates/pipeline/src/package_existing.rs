@@ -12,7 +12,7 @@ use crate::build::MadeKdb;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_files;
 use crate::kernel_library::KernelLibrary;
-use crate::options::{CacheOptions, PackageKdbs};
+use crate::options::PackageKdbs;
 use crate::outputs::{FileRecords, Outputs};
 use crate::packages::{self, PackageSettings};
 use crate::progress::Progress;
@@ -28,11 +28,13 @@ impl PackageKdbs {
     /// # Errors
     /// If a kdb is damaged, empty, or known to lack kernels, the options don't
     /// fit, or a package can't be written.
-    pub fn run(&self, cache: &CacheOptions, progress: &dyn Progress) -> Result<MadePackages> {
+    pub fn run(&self, progress: &dyn Progress) -> Result<MadePackages> {
         let options = &self.packaging;
+        let cache = &self.cache;
         options.environment.epoch()?;
+        cache.dir.limit()?;
         let temporary = temporary_dir()?;
-        let dir = cache.directory().unwrap_or_else(|_| temporary.path().to_owned());
+        let dir = cache.dir.directory().unwrap_or_else(|_| temporary.path().to_owned());
         let digests = cache.file_digests(&dir);
         let records = FileRecords::below(&dir, &digests, cache.verify_all);
         let mut by_target: BTreeMap<Target, &Path> = BTreeMap::new();

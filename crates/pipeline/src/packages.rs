@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use gfxpack_model::package::PackageSpec;
 use gfxpack_model::{InstallLayout, Target};
-use gfxpack_package::Format;
 use gfxpack_package::signing::Signer;
+use gfxpack_package::{Format, Written, sums};
 use gfxpack_plan::consumer::Consumer;
 use gfxpack_plan::kernel_package::{self, KdbToPackage, Release, SourceLicense};
 use gfxpack_process::{ScratchDir, temporary_dir};
@@ -13,7 +14,7 @@ use gfxpack_process::{ScratchDir, temporary_dir};
 use crate::build::MadeKdb;
 use crate::error::{self, Result};
 use crate::kdb_inputs::KdbInputs;
-use crate::kernel_library::{KernelLibrary, miopen_in_words};
+use crate::kernel_library::{KernelLibrary, LibraryFacts};
 use crate::ledger::{self, AbsentCounts, Reason};
 use crate::options::PackageOptions;
 use crate::outputs::Outputs;
@@ -71,7 +72,7 @@ pub(crate) fn with_formats(
         progress.warning(&format!(
             "wheels are for the MIOpen that PyTorch brings, which asks for other kernels than {}: \
              ask it with --miopen torch",
-            miopen_in_words(facts)
+            facts.in_words()
         ));
     }
     if options.format == [Format::Wheel] {
@@ -243,8 +244,8 @@ pub(crate) fn release(options: &PackageOptions, library: &KernelLibrary) -> Resu
         licenses,
         layout,
         consumer: library.consumer,
-        shares_file: library.shares_file(),
-        exact_package: library.exact_package(),
+        shares_file: library.asked().is_some_and(LibraryFacts::shares_file),
+        exact_package: library.asked().and_then(LibraryFacts::exact_package),
         name_template,
         source_date_epoch: options.environment.epoch()?,
     })
@@ -276,7 +277,8 @@ pub(crate) fn of_kdb(
 /// `without` a source.
 fn description(options: &PackageOptions, library: &KernelLibrary, without: u64) -> String {
     let own = options.description.as_ref().or(library.description.as_ref()).cloned();
-    [own, library.kernels_in_words(without)].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
+    let asked = library.asked().map(|facts| facts.kernels_in_words(without));
+    [own, asked].into_iter().flatten().collect::<Vec<_>>().join("\n\n")
 }
 
 /// The checked settings that all packages share.
@@ -303,8 +305,15 @@ impl PackageSettings {
         let _merged_files = is_merged.then(temporary_dir).transpose()?;
         let merged = _merged_files.as_ref().map(ScratchDir::path);
         let packages = to_write(&kdbs, &self.shipped, &self.options, merged)?;
-        let made = write_packages::write(&packages, &self.options, signer, outputs, progress)?;
-        Ok(MadePackages { _merged_files, ..made })
+        let made = write_packages::write(&packages, signer, outputs, progress)?;
+        let mut tuning = Vec::new();
+        for (kdb, _) in &kdbs {
+            for (file_name, path) in self.shipped.files_for(&kdb.target) {
+                let written = Written { file_name, ..sums::digest_file(&path)? };
+                tuning.push((Some(kdb.target.clone()), written));
+            }
+        }
+        Ok(MadePackages { tuning, _merged_files, ..made })
     }
 }
 
@@ -317,7 +326,19 @@ fn to_write<'a>(
     options: &PackageOptions,
     merged: Option<&Path>,
 ) -> Result<Vec<PackageToWrite<'a>>> {
-    let mut packages = Vec::new();
+    let (mut packages, mut names) = (Vec::new(), BTreeSet::new());
+    let mut add = |spec: PackageSpec, wheel_spec, kdb, target| {
+        // One would overwrite the other.
+        if !names.insert(spec.name.clone()) {
+            return Err(error::usage(
+                format!("failed to name the packages: two would be `{}`", spec.name),
+                "a family of one device has that device's name: leave it out of --meta; \
+                 or choose another --name-template",
+            ));
+        }
+        write_packages::add(&mut packages, options, spec, wheel_spec, kdb, target);
+        Ok(())
+    };
     for (kdb, release) in kdbs {
         let contents = KdbToPackage {
             target: kdb.target.clone(),
@@ -329,14 +350,11 @@ fn to_write<'a>(
         };
         // The package describes only what is compiled into this kdb.
         let release = with_own_licenses(release, kdb);
-        let target = || Some(kdb.target.clone());
         let spec = kernel_package::spec(&release, &contents);
         let wheel_spec = kernel_package::wheel_spec(&release, &contents);
-        let tuning = contents.tuning;
-        let bare = PackageToWrite::new(spec, target());
-        packages.push(PackageToWrite { kdb: Some(kdb), wheel_spec, tuning, ..bare });
+        add(spec, wheel_spec, Some(*kdb), Some(&kdb.target))?;
         if let Some(spec) = kernel_package::unversioned(&release, &kdb.target) {
-            packages.push(PackageToWrite::new(spec, target()));
+            add(spec, None, None, Some(&kdb.target))?;
         }
     }
     let targets: Vec<Target> = kdbs.iter().map(|(kdb, _)| kdb.target.clone()).collect();
@@ -359,20 +377,8 @@ fn to_write<'a>(
                 format!("the targets are {}", joined(&targets)),
             )
         })?;
-        packages.push(PackageToWrite::new(spec, None));
+        add(spec, None, None, None)?;
     }
-    // One would overwrite the other.
-    let mut names = BTreeSet::new();
-    for PackageToWrite { spec, .. } in &packages {
-        if !names.insert(spec.name.as_str()) {
-            return Err(error::usage(
-                format!("failed to name the packages: two would be `{}`", spec.name),
-                "a family of one device has that device's name: leave it out of --meta; \
-                 or choose another --name-template",
-            ));
-        }
-    }
-    drop(names);
     Ok(packages)
 }
 
@@ -405,5 +411,5 @@ pub(crate) fn check(release: &Release, targets: &[Target], options: &PackageOpti
     let kdbs: Vec<MadeKdb> = targets.iter().map(unbuilt).collect();
     let kdbs: Vec<_> = kdbs.iter().map(|kdb| (kdb, release)).collect();
     let packages = to_write(&kdbs, &ShippedDatabases::default(), options, None)?;
-    write_packages::check(&packages, options)
+    write_packages::check(&packages)
 }

@@ -12,13 +12,12 @@ use gfxpack_plan::workers::Workers;
 use gfxpack_toolchain::{Toolchain, Toolchains};
 use rayon::prelude::*;
 
-use crate::ask::LibraryAnswer;
 use crate::cache::Cache;
 use crate::error::{self, Result};
-use crate::inputs::{self, Inputs};
-use crate::missing_from::ExistingCount;
+use crate::inputs::{self, ExistingCount, Inputs};
 use crate::options::{PrepareOptions, Purpose};
 use crate::progress::Progress;
+use crate::stock_library::{self, LibraryAnswer};
 
 /// All that a build needs.
 pub struct Prepared {
@@ -110,7 +109,7 @@ pub struct PlanInputs {
     /// What else was read.
     pub inputs: Inputs,
     /// The answer of a library, if problems or plans were given.
-    pub answer: LibraryAnswer,
+    pub answer: Option<Box<dyn LibraryAnswer>>,
     /// The toolchains that the requests refer to.
     pub toolchains: Vec<Toolchain>,
     /// The cache of objects.
@@ -135,14 +134,18 @@ pub fn gather(
             "say which GPU to build for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
-    let answer = LibraryAnswer::ask(options, progress)?;
-    let (mut requests, mut inputs) = inputs::read(options, &answer)?;
+    // What is wrong with these should be said before a library is asked.
+    let targets = options.inputs.targets()?;
+    options.compilers.cache.dir.limit()?;
+    let answer = stock_library::ask(options, &targets, progress)?;
+    let (mut requests, mut inputs) = inputs::read(options, targets, answer.as_deref())?;
     if requests.is_empty() {
         return Ok(Preparation::NothingToDo(inputs.coverage));
     }
-    let cache = Cache::open_for(options.cache, options.purpose)?;
+    let cache = Cache::open_for(&options.compilers.cache, options.purpose)?;
     let toolchains = {
-        let mut found = cache.toolchains(options.search, progress.cancel())?;
+        let search = options.compilers.toolchain.search();
+        let mut found = cache.toolchains(&search, progress.cancel())?;
         let chosen = choose(&mut found, &mut requests)?;
         inputs.warnings.extend(found.unusable());
         chosen
@@ -166,7 +169,7 @@ impl PlanInputs {
     ///
     /// # Errors
     /// If the requests contradict each other.
-    pub fn plan(self) -> Result<(Prepared, LibraryAnswer)> {
+    pub fn plan(self) -> Result<(Prepared, Option<Box<dyn LibraryAnswer>>)> {
         let Self { requests, inputs, answer, toolchains, cache, clock } = self;
         let sources = inputs.sources.sources().to_vec();
         let plan = gfxpack_plan::plan::plan(

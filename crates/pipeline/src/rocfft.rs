@@ -5,8 +5,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use gfxpack_compile::Cancel;
-use gfxpack_model::{Digest, KernelFileFormat, KernelKey, Target, processors};
+use gfxpack_compile::{Cancel, SourceDirs};
+use gfxpack_model::{Digest, KernelFileFormat, KernelKey, Language, Target, processors};
+use gfxpack_plan::Location;
+use gfxpack_plan::consumer::Consumer;
+use gfxpack_plan::kernel_package::SourceLicense;
+use gfxpack_plan::key_list::KeyRequest;
 use gfxpack_process::{ScratchDir, temporary_dir};
 use gfxpack_rocfft::{
     AskOptions, FftPlan, InstalledCache, Kernel, PlanFailure, ROCFFT, ask, check, read_plans,
@@ -16,11 +20,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::MadeKdb;
 use crate::error::{self, Error, Result};
-use crate::kernel_library::ProblemsFact;
-use crate::options::{CacheOptions, InputOptions, ProblemOptions};
+use crate::inputs::InputCollector;
+use crate::kdb_check::TargetCheck;
+use crate::kernel_library::{LibraryFacts, ProblemsFact};
+use crate::ledger::Absences;
+use crate::options::{CacheDir, InputOptions, ProblemOptions};
 use crate::progress::Progress;
 use crate::skipped_lines;
-use crate::stock_library;
+use crate::stock_library::{self, LibraryAnswer};
 use crate::text::{counted, display, joined};
 use crate::text_file::open;
 
@@ -66,14 +73,21 @@ pub struct RocfftFacts {
     pub plans: Vec<ProblemsFact>,
 }
 
-impl RocfftFacts {
-    /// Text for display.
-    pub fn in_words(&self) -> String {
+impl LibraryFacts for RocfftFacts {
+    fn name(&self) -> (&'static str, &str) {
+        ("rocFFT", &self.version)
+    }
+
+    fn in_words(&self) -> String {
         format!("rocFFT {} ({})", self.version, self.origin)
     }
 
-    /// Which kernels it asked for, and which rocFFT finds them.
-    pub(crate) fn kernels_in_words(&self) -> String {
+    fn lists(&self) -> &[ProblemsFact] {
+        &self.plans
+    }
+
+    /// Says which rocFFT finds them, too. It contains all its sources.
+    fn kernels_in_words(&self, _without: u64) -> String {
         format!(
             "The kernels are those that {} asks for when it makes the plans of {}. It \
              finds them if its generator has the SHA-256 {} and it was built with HIP {}.",
@@ -84,8 +98,11 @@ impl RocfftFacts {
         )
     }
 
-    /// The package that the library comes from, if any: name and version.
-    pub(crate) fn package(&self) -> Option<(String, String)> {
+    fn shares_file(&self) -> bool {
+        self.shares_file
+    }
+
+    fn exact_package(&self) -> Option<(String, String)> {
         // For example `Debian sid, librocfft0 6.4.3-1`.
         let (name, version) = self.origin.split_once(", ")?.1.split_once(' ')?;
         Some((name.to_owned(), version.to_owned()))
@@ -109,25 +126,25 @@ pub struct AskedKernel {
     pub source: Digest,
 }
 
-/// Reads the plans and asks the library for every target, none of which may have compute units. If
-/// it has to be downloaded, it is unpacked into `cache`.
+/// Reads the plans and asks the library for each of `targets`, none of which may have compute units.
+/// If it has to be downloaded, it is unpacked into `cache`.
 ///
 /// # Errors
 /// If plans can't be read, there is no library, or it can't be asked.
 pub fn ask_rocfft(
-    inputs: &InputOptions,
-    cache: &CacheOptions,
+    asking: &ProblemOptions,
+    targets: &[Target],
+    cache: &CacheDir,
     progress: &dyn Progress,
 ) -> Result<RocfftAnswer> {
-    let (cache, asking) = (cache.directory()?, &inputs.asking);
+    let cache = cache.directory()?;
     let (plans, lists) = read(asking, progress)?;
-    let targets = inputs.targets()?;
     targets.iter().try_for_each(check_target)?;
     let source = asking.rocfft.rocfft.as_ref();
     let library = stock_library::locate(&ROCFFT, source, &asking.library, &cache, progress)?;
     let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
     let mut sources = Sources::new()?;
-    for target in &targets {
+    for target in targets {
         let mut own = Vec::new();
         let answer = with_options(&library, target, progress.cancel(), |options| {
             ask(&plans, options, |kernel| {
@@ -184,13 +201,62 @@ impl Sources {
     }
 }
 
-impl RocfftAnswer {
-    /// Makes the library create all its plans with each of these files installed,
-    /// and checks that it compiles nothing.
-    ///
-    /// # Errors
-    /// If the library can't be run, or compiles a kernel.
-    pub(crate) fn check(&self, kdbs: &[MadeKdb], progress: &dyn Progress) -> Result<()> {
+impl LibraryAnswer for RocfftAnswer {
+    fn report_failures(&self, hint: &str, progress: &dyn Progress) -> Result<()> {
+        for (target, plan, failure) in &self.failures {
+            progress.warning(&format!("the plan `{}` for {target} {failure}", self.plans[*plan]));
+        }
+        let failed: BTreeSet<usize> = self.failures.iter().map(|(_, plan, _)| *plan).collect();
+        error::check_all_asked(failed.len(), &counted(self.plans.len(), "plan"), hint)
+    }
+
+    fn add_keys(&self, to: &mut InputCollector, _user: &SourceDirs, _dfsg: bool) -> Result<()> {
+        let dir = self.sources.path();
+        let dirs = SourceDirs::list(&[dir.to_owned()])?;
+        let library: Arc<str> = format!("rocFFT {}", self.facts.version).into();
+        for position in 0..to.requests.len() {
+            let target = to.requests[position].target.clone();
+            for (line, kernel) in (1..).zip(&self.kernels[&target]) {
+                let location = Location { file: Arc::clone(&library), line };
+                let key = key(kernel, &target);
+                if to.excludes(&target, &key) {
+                    continue;
+                }
+                let name = source_name(&kernel.name);
+                let path = dir.join(&name);
+                let source =
+                    to.inputs.sources.load(&path, &name, Language::Hip, &[], &[], Some(&dirs));
+                let source = source.map_err(|fault| location.error(&fault))?;
+                to.inputs.library.licenses.entry(name.clone()).or_default().insert(license());
+                to.generated.insert(name.clone());
+                let request = KeyRequest {
+                    key: Arc::new(key),
+                    language: Language::Hip,
+                    source: Path::new(&name).into(),
+                    location,
+                };
+                to.requests[position].keys.push((Arc::new(request), source));
+            }
+        }
+        to.inputs.own_sources.push(Arc::clone(&self.sources));
+        to.inputs.library.consumer = Consumer::Rocfft;
+        to.inputs.library.name = Some("rocFFT kernels".to_owned());
+        to.inputs.library.homepage = Some("https://github.com/ROCm/rocm-libraries".to_owned());
+        to.inputs.library.version = Some(self.facts.version.clone());
+        to.inputs.library.prefix = self.library.layout().map(|layout| layout.prefix());
+        to.inputs.library.rocfft = Some(self.facts.clone());
+        to.has_input = true;
+        Ok(())
+    }
+    /// Makes the library create all its plans with each of these files installed, and checks that
+    /// it compiles nothing.
+    fn check(
+        &self,
+        kdbs: &[MadeKdb],
+        _absences: &Absences,
+        progress: &dyn Progress,
+        _each: &mut dyn FnMut(&TargetCheck),
+    ) -> Result<()> {
         for MadeKdb { target, path: file, .. } in kdbs {
             let path = std::path::absolute(file).map_err(error::io("find", file))?;
             let checked = with_options(&self.library, target, progress.cancel(), |options| {
@@ -209,6 +275,16 @@ impl RocfftAnswer {
             progress.note(&format!("rocFFT finds every kernel of {plans} in {shown}"));
         }
         Ok(())
+    }
+}
+
+/// The licence of the generated sources.
+///
+/// Source: ROCm/rocFFT, LICENSE.md, a933f71bf2d90cb5993f009ce1cc05df6dfa463e.
+fn license() -> SourceLicense {
+    SourceLicense {
+        license: "MIT".to_owned(),
+        copyright: "2016-2024 Advanced Micro Devices, Inc.".to_owned(),
     }
 }
 
@@ -288,18 +364,6 @@ fn read(
         all.extend(own);
     }
     Ok((all.into_iter().collect(), facts))
-}
-
-/// Warns about plans that the library fails to create.
-///
-/// # Errors
-/// If there are any.
-pub fn report_failures(answer: &RocfftAnswer, hint: &str, progress: &dyn Progress) -> Result<()> {
-    for (target, plan, failure) in &answer.failures {
-        progress.warning(&format!("the plan `{}` for {target} {failure}", answer.plans[*plan]));
-    }
-    let failed: BTreeSet<usize> = answer.failures.iter().map(|(_, plan, _)| *plan).collect();
-    error::check_all_asked(failed.len(), &counted(answer.plans.len(), "plan"), hint)
 }
 
 /// A kernel that rocFFT looks up.

@@ -1,16 +1,83 @@
 //! Finds the stock library to ask, libMIOpen or librocfft, MIOpen's databases,
-//! and the probe that loads either library.
+//! and the probe that loads either library; and what is the same for the answers of both.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
+use gfxpack_compile::SourceDirs;
 use gfxpack_debian::{Archive, KEYS, Lock, Options};
 use gfxpack_miopen::{Library, LibrarySource, MIOPEN};
+use gfxpack_model::Target;
 use gfxpack_stock_library::Product;
 
+use crate::ask::{self, ListCoverage};
+use crate::build::MadeKdb;
 use crate::error::{self, Result};
-use crate::options::LibraryOptions;
+use crate::inputs::InputCollector;
+use crate::kdb_check::TargetCheck;
+use crate::ledger::Absences;
+use crate::options::{LibraryOptions, PrepareOptions, processes};
 use crate::progress::{Progress, Step, Unit};
+use crate::rocfft;
+
+/// The answer of a stock library: the kernels that it asks for.
+pub trait LibraryAnswer {
+    /// Reports what the library failed on.
+    ///
+    /// # Errors
+    /// If it failed on anything. `hint` is used unless a failure has its own.
+    fn report_failures(&self, hint: &str, progress: &dyn Progress) -> Result<()>;
+
+    /// Adds the kernels to the inputs. Sources in the library take precedence; `user` has those that
+    /// it lacks, such as assembly in Debian's.
+    ///
+    /// # Errors
+    /// If sources can't be written or read.
+    fn add_keys(&self, to: &mut InputCollector, user: &SourceDirs, dfsg: bool) -> Result<()>;
+
+    /// Lets the library look for its kernels in these files, and passes libMIOpen's result for each
+    /// target to `each`.
+    ///
+    /// # Errors
+    /// If the library can't be run, or does not find a kernel that has a source.
+    fn check(
+        &self,
+        kdbs: &[MadeKdb],
+        absences: &Absences,
+        progress: &dyn Progress,
+        each: &mut dyn FnMut(&TargetCheck),
+    ) -> Result<()>;
+
+    /// The coverage of every list of problems by a target's kdb, which has what is not absent.
+    fn coverage(&self, _absences: &Absences, _target: &Target) -> Vec<ListCoverage> {
+        Vec::new()
+    }
+}
+
+/// Asks a library for its kernels, if problems or plans are given. Failures are reported now, before
+/// hours of work, and end the run unless they are allowed.
+pub(crate) fn ask(
+    options: &PrepareOptions<'_>,
+    targets: &[Target],
+    progress: &dyn Progress,
+) -> Result<Option<Box<dyn LibraryAnswer>>> {
+    let (inputs, cache) = (options.inputs, &options.compilers.cache.dir);
+    let answer: Box<dyn LibraryAnswer> = if !inputs.asking.rocfft.plans.is_empty() {
+        rocfft::check_alone(inputs)?;
+        Box::new(rocfft::ask_rocfft(&inputs.asking, targets, cache, progress)?)
+    } else if !inputs.asking.problems.is_empty() {
+        let jobs = processes(options.jobs);
+        Box::new(ask::ask_miopen(inputs, targets, jobs, cache, progress)?)
+    } else {
+        return Ok(None);
+    };
+    let hint = "each is named above; take them out of the list, or go on without their kernels by \
+                --allow-partial";
+    match answer.report_failures(hint, progress) {
+        Err(error) if !options.allow_partial => Err(error),
+        _ => Ok(Some(answer)),
+    }
+}
 
 /// The program that loads a library.
 const PROBE: &str = "gfxpack-miopen-probe";

@@ -2,24 +2,25 @@
 
 use std::path::Path;
 
+use gfxpack_model::Target;
 use gfxpack_pipeline::ask::{self, MiopenAnswer};
 use gfxpack_pipeline::destination::replace_lines;
-use gfxpack_pipeline::kernel_library::miopen_in_words;
-use gfxpack_pipeline::options::{CacheOptions, InputOptions, processes};
+use gfxpack_pipeline::kernel_library::LibraryFacts;
+use gfxpack_pipeline::options::{InputOptions, processes};
 use gfxpack_pipeline::rocfft;
+use gfxpack_pipeline::stock_library::LibraryAnswer as _;
 use serde::Serialize;
 
 use crate::args::Ask;
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::options::cache_dir;
 use crate::output::{Output, counted, display, message, to_file};
 use crate::progress::Reporter;
 
 /// Asks the library, and writes the keys. Problems that MIOpen failed on are
 /// reported; the keys of the others are written nevertheless.
 pub(crate) fn run(args: &Ask, context: &Context) -> Result {
-    let Context { environment, output, .. } = context;
+    let Context { output, .. } = context;
     if args.asking.problems.is_empty() && args.asking.rocfft.plans.is_empty() {
         return Err(fail::usage(
             "failed to start: no problems are given",
@@ -38,14 +39,14 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
         target: args.target.clone(),
         ..InputOptions::default()
     };
-    let cache = &cache_dir(&args.cache, environment);
+    let targets = inputs.targets()?;
     if !args.asking.rocfft.plans.is_empty() {
-        return ask_rocfft(&inputs, cache, args, context);
+        return ask_rocfft(&targets, args, context);
     }
     let reporter = Reporter::new(context);
-    let answer = ask::ask_miopen(&inputs, processes(args.jobs), cache, &reporter)?;
+    let answer = ask::ask_miopen(&inputs, &targets, processes(args.jobs), &args.cache, &reporter)?;
     let hint = "each is named above; the list has the keys of the others";
-    let all_asked = ask::report_failures(&answer, hint, &reporter);
+    let all_asked = answer.report_failures(hint, &reporter);
     let lines = ask::key_lines(&answer);
     write(&lines, args, output, |line| output.message("key", line))?;
     report(&answer, lines.len(), args.out.as_deref(), output);
@@ -65,17 +66,12 @@ fn write<L: Serialize>(lines: &[L], args: &Ask, output: &Output, message: impl F
 }
 
 /// Asks rocFFT, and writes the kernels that it asks for.
-fn ask_rocfft(
-    inputs: &InputOptions,
-    cache: &CacheOptions,
-    args: &Ask,
-    context: &Context,
-) -> Result {
+fn ask_rocfft(targets: &[Target], args: &Ask, context: &Context) -> Result {
     let Context { output, .. } = context;
     let reporter = Reporter::new(context);
-    let answer = rocfft::ask_rocfft(inputs, cache, &reporter)?;
+    let answer = rocfft::ask_rocfft(&args.asking, targets, &args.cache, &reporter)?;
     let hint = "each is named above; the list has the kernels of the others";
-    let all_asked = rocfft::report_failures(&answer, hint, &reporter);
+    let all_asked = answer.report_failures(hint, &reporter);
     let lines = rocfft::kernel_lines(&answer);
     if let Some(dir) = &args.sources {
         rocfft::write_sources(&answer, dir)?;
@@ -96,13 +92,9 @@ fn ask_rocfft(
 
 fn report(answer: &MiopenAnswer, keys: usize, out: Option<&Path>, output: &Output) {
     message!(output, "asked", {
-        "keys": keys, "problems": answer.problems.len(), "failures": answer.failures.len(),
+        "keys": keys, "problems": answer.question.problems.len(), "failures": answer.failures.len(),
         "file": out.map(display), "miopen": answer.facts,
     });
-    let problems = counted(answer.problems.len(), "problem");
-    output.info(&format!(
-        "{}: {} for {problems}",
-        miopen_in_words(&answer.facts),
-        counted(keys, "key")
-    ));
+    let problems = counted(answer.question.problems.len(), "problem");
+    output.info(&format!("{}: {} for {problems}", answer.facts.in_words(), counted(keys, "key")));
 }

@@ -6,23 +6,20 @@ use gfxpack_compile::{Limits, ObjectStore};
 
 use crate::args::{CacheCommand, CacheDir};
 use crate::context::Context;
-use crate::environment::Environment;
 use crate::fail::{self, Error, ErrorKind, Result};
-use crate::options::cache_dir;
 use crate::output::{Output, counted, display, message, size};
 
 /// Runs a `cache` sub-command.
 pub(crate) fn run(command: &CacheCommand, context: &Context) -> Result {
-    let Context { environment, output, .. } = context;
+    let Context { output, .. } = context;
     match command {
         CacheCommand::Stats { dir } => {
-            let dir = cache_dir(dir, environment).directory()?;
-            stats(&dir, environment.cache_size()?, output);
+            stats(&dir.directory()?, dir.limit()?, output);
             Ok(())
         }
         CacheCommand::Gc { dir, max_size, max_age, dry_run } => {
-            let dir = existing(dir, environment)?;
-            let size = max_size.map_or_else(|| environment.cache_size(), |size| Ok(Some(size)))?;
+            let cache = existing(dir)?;
+            let size = max_size.map_or_else(|| dir.limit(), |size| Ok(Some(size)))?;
             if size.is_none() && max_age.is_none() {
                 return Err(fail::usage(
                     "failed to start: no limit is given",
@@ -30,18 +27,18 @@ pub(crate) fn run(command: &CacheCommand, context: &Context) -> Result {
                      lie unused with --max-age",
                 ));
             }
-            gc(&dir, &Limits { size, age: *max_age, dry_run: *dry_run }, output)
+            gc(&cache, &Limits { size, age: *max_age, dry_run: *dry_run }, output)
         }
         CacheCommand::Verify { dir } => {
-            let dir = existing(dir, environment)?;
+            let dir = existing(dir)?;
             verify(&dir, context)
         }
     }
 }
 
 /// The cache's directory, which must exist.
-fn existing(args: &CacheDir, environment: &Environment) -> Result<PathBuf> {
-    let dir = cache_dir(args, environment).directory()?;
+fn existing(args: &CacheDir) -> Result<PathBuf> {
+    let dir = args.directory()?;
     if dir.is_dir() {
         return Ok(dir);
     }

@@ -10,6 +10,7 @@ use gfxpack_caches::{
     Cache, CacheCleaner, CacheDirectory, CacheEntry, KeepReason, MiopenVersion, Scan,
     UserEnvironment, Versions, now,
 };
+use gfxpack_pipeline::options::parse_age;
 use gfxpack_pipeline::text::age;
 use serde_json::{Value, json};
 
@@ -17,7 +18,6 @@ use self::env::Chosen;
 use crate::environment;
 use crate::fail::{self, Result};
 use crate::output::{Output, counted, display, message, size};
-use crate::quantity::parse_age;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Caches {

@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use gfxpack_compile::Origin;
 use gfxpack_pipeline::build::MadeKdb;
-use gfxpack_pipeline::dist::{Dist, DistOptions, FinishedDist};
-use gfxpack_pipeline::kernel_library::miopen_in_words;
+use gfxpack_pipeline::dist::{Dist, FinishedDist};
+use gfxpack_pipeline::kernel_library::LibraryFacts;
 use gfxpack_pipeline::ledger;
 use gfxpack_pipeline::options::{BuildOptions, PackageKdbs, PackageOptions, processes};
 use gfxpack_pipeline::prepare::Preparation;
@@ -16,7 +16,6 @@ use gfxpack_pipeline::write_packages::MadePackage;
 use super::{kdb, plan};
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::options::{cache_options, compiler_options};
 use crate::output::{Output, counted, display, if_any, message, size};
 use crate::progress::Reporter;
 use crate::report_inputs;
@@ -24,12 +23,12 @@ use crate::report_inputs;
 /// Runs the main job, or without `package` only up to the kdbs. With `check`,
 /// the library that was asked must find its kernels in them.
 pub(crate) fn run(
-    build: BuildOptions,
-    package: Option<PackageOptions>,
+    build: &BuildOptions,
+    package: Option<&PackageOptions>,
     check: bool,
     context: &Context,
 ) -> Result {
-    let Context { environment, output, .. } = context;
+    let Context { output, .. } = context;
     let begun = Instant::now();
     // Planning, assembling and verifying use rayon's global pool, whose size can
     // be set only once.
@@ -42,25 +41,22 @@ pub(crate) fn run(
              `gfxpack kdb check KDB --problems FILE` afterwards",
         ));
     }
-    let (search, cache) = compiler_options(&build.compilers, environment)?;
-    let options = DistOptions { build, package, search, cache };
     let reporter = Reporter::new(context);
-    let dist = match Dist::prepare(&options, &reporter)? {
+    let dist = match Dist::prepare(build, package, &reporter)? {
         Preparation::ToDo(dist) => dist,
         Preparation::NothingToDo(coverage) => {
             report_inputs::report_nothing(&coverage, output);
             return Ok(());
         }
     };
-    let args = &options.build;
     report_inputs::report(&dist.prepared.inputs, output);
     let package_settings = dist.check_packages(&reporter)?;
-    if args.dry_run {
-        plan::print(&dist.prepared, &args.allow_read, false, output);
+    if build.dry_run {
+        plan::print(&dist.prepared, &build.allow_read, false, output);
         return Ok(());
     }
     let finished = dist.run(package_settings, &reporter)?;
-    summarise(&dist, &finished, args, begun, output);
+    summarise(&dist, &finished, build, begun, output);
     finished.outcome()?;
     if check {
         let files: Vec<PathBuf> = finished.kdbs.iter().map(|kdb| kdb.path.clone()).collect();
@@ -72,10 +68,9 @@ pub(crate) fn run(
 
 /// Verifies and packages each of existing kdbs.
 pub(crate) fn package(args: &PackageKdbs, context: &Context) -> Result {
-    let Context { environment, output, .. } = context;
-    let cache = cache_options(&args.cache, environment)?;
+    let Context { output, .. } = context;
     output.building();
-    report_packages(&args.run(&cache, &Reporter::new(context))?.packages, output);
+    report_packages(&args.run(&Reporter::new(context))?.packages, output);
     Ok(())
 }
 
@@ -138,7 +133,7 @@ fn report_packages(packages: &[MadePackage], output: &Output) {
 fn report_coverage(dist: &Dist<'_>, finished: &FinishedDist, args: &BuildOptions, output: &Output) {
     let Some(facts) = &dist.prepared.inputs.library.miopen else { return };
     if !finished.coverage.is_empty() {
-        output.info(&format!("kernels that {} wants:", miopen_in_words(facts)));
+        output.info(&format!("kernels that {} wants:", facts.in_words()));
     }
     for one in &finished.coverage {
         output.message("coverage", one);

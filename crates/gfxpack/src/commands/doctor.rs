@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
     kdbs::check(&directories, &targets, &versions, args.deep, &findings);
     user_cache::check(&directories, &findings);
     databases::check(&environment, &directories, &targets, &findings);
-    user_cache::check_compilers(&directories, args.deep, context, &findings);
+    user_cache::check_compilers(&directories, args.deep, cancel, &findings);
     match findings.problems.get() {
         0 => Ok(()),
         problems => Err(Error::new(

@@ -9,7 +9,6 @@ use gfxpack_pipeline::{destination, stock_library};
 use crate::args::MiopenCommand;
 use crate::context::Context;
 use crate::fail::Result;
-use crate::options::cache_dir;
 use crate::output::{Output, counted, display, message};
 use crate::progress::Reporter;
 
@@ -19,8 +18,8 @@ const COMMENT: &str = "The libMIOpen that `cargo xtask dist` asks: packages of D
 
 /// Finds or downloads the library, and shows it.
 pub(crate) fn run(args: &MiopenCommand, context: &Context) -> Result {
-    let Context { environment, output, .. } = context;
-    let cache = cache_dir(&args.cache, environment).directory()?;
+    let Context { output, .. } = context;
+    let cache = args.cache.directory()?;
     let options = &args.library;
     let reporter = Reporter::new(context);
     let source = match &args.lock {

@@ -41,12 +41,12 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<u8> {
     let output = &context.output;
     match command {
         Command::Dist(args) => {
-            let Dist { build, packaging, check } = *args;
-            dist::run(build, Some(packaging), check, context.cancellable()?)
+            let Dist { build, packaging, check } = &*args;
+            dist::run(build, Some(packaging), *check, context.cancellable()?)
         }
         Command::Build(args) => match args.shard {
             Some(shard) => shards::build(&args.build, shard, context.cancellable()?),
-            None => dist::run(args.build, None, false, context.cancellable()?),
+            None => dist::run(&args.build, None, false, context.cancellable()?),
         },
         Command::Ask(args) => ask::run(&args, context.cancellable()?),
         Command::Miopen(args) => miopen::run(&args, context.cancellable()?),

@@ -15,7 +15,6 @@ use serde_json::json;
 use crate::args::PlanCommand;
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::options::compiler_options;
 use crate::output::{Output, counted, display, if_any, joined};
 use crate::progress::Reporter;
 use crate::report_inputs;
@@ -25,12 +24,10 @@ const MAX_KEYS: usize = 20;
 
 /// Makes the plan, and prints, stages or stores it.
 pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
-    let Context { environment, output, .. } = context;
-    let (search, cache) = &compiler_options(&args.compilers, environment)?;
+    let Context { output, .. } = context;
     let options = PrepareOptions {
         inputs: &args.inputs,
-        search,
-        cache,
+        compilers: &args.compilers,
         // The files that staged commands name must stay.
         purpose: if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
         jobs: None,

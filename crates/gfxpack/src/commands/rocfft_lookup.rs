@@ -18,7 +18,6 @@ use crate::args::{CacheDir, Lookup};
 use crate::context::Context;
 use crate::environment::FftVariables;
 use crate::fail::{self, Error, Result, in_full};
-use crate::options::cache_dir;
 use crate::output::{counted, display, message};
 use crate::progress::Reporter;
 
@@ -44,12 +43,10 @@ pub(crate) fn run(args: &Lookup, context: &Context) -> Result {
         ));
     }
     let target = target_of(&args.asked, &RuntimeEnvironment::read(), output)?;
-    let cache = cache_dir(&CacheDir::default(), environment).directory()?;
+    let cache = CacheDir::default().directory()?;
     let reporter = Reporter::new(context);
-    let library =
-        LibraryOptions { environment: environment.run.clone(), ..LibraryOptions::default() };
-    let source = args.rocfft.as_ref();
-    let library = stock_library::locate(&ROCFFT, source, &library, &cache, &reporter)?;
+    let (source, options) = (args.rocfft.as_ref(), LibraryOptions::default());
+    let library = stock_library::locate(&ROCFFT, source, &options, &cache, &reporter)?;
     let library = FftLibrary::ask(library, &target, cancel)?;
     let variables = &environment.rocfft;
     let files = library.look(kernel, &target, variables);

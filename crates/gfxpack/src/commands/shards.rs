@@ -15,13 +15,12 @@ use serde_json::json;
 use super::dist::report_kdbs;
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::options::{cache_options, compiler_options};
 use crate::output::{Output, display, if_any, message};
 use crate::progress::Reporter;
 
 /// Runs a shard.
 pub(super) fn build(args: &BuildOptions, shard: Shard, context: &Context) -> Result {
-    let Context { environment, output, .. } = context;
+    let Context { output, .. } = context;
     let begun = Instant::now();
     rayon::ThreadPoolBuilder::new().num_threads(processes(args.jobs)).build_global().ok();
     // clap does not require --plan if an option is given that conflicts with it.
@@ -32,9 +31,8 @@ pub(super) fn build(args: &BuildOptions, shard: Shard, context: &Context) -> Res
              inputs",
         )
     })?;
-    let (search, cache) = compiler_options(&args.compilers, environment)?;
     let reporter = Reporter::new(context);
-    let (manifest, file) = build::run(plan, shard, &cache, &search, args, &reporter)?;
+    let (manifest, file) = build::run(plan, shard, args, &reporter)?;
     summarise_shard(&manifest, &file, begun, output);
     build::outcome(&manifest.jobs, shard)
 }
@@ -64,11 +62,10 @@ fn summarise_shard(manifest: &ShardManifest, file: &Path, begun: Instant, output
 
 /// Checks the shards, and writes and verifies every kdb.
 pub(super) fn merge(args: &MergeOptions, context: &Context) -> Result {
-    let Context { environment, output, .. } = context;
+    let Context { output, .. } = context;
     let begun = Instant::now();
     let (Some(out), false) = (&args.out, args.missing) else { return print_missing(args, output) };
-    let cache = cache_options(&args.cache, environment)?;
-    let merged = MergedKdbs::merge(args, out, &cache, &Reporter::new(context))?;
+    let merged = MergedKdbs::merge(args, out, &Reporter::new(context))?;
     summarise_merge(out, &merged, begun, output);
     merged.outcome(args.allow_partial)
 }

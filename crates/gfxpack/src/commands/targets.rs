@@ -7,18 +7,15 @@ use gfxpack_toolchain::Missing;
 use serde_json::json;
 
 use super::toolchains::{self, buildable, survey};
-use crate::args::{CacheDir, Targets};
+use crate::args::Targets;
 use crate::context::Context;
 use crate::fail::Result;
-use crate::options::{cache_dir, search};
 use crate::output::{joined, message};
 
 /// Lists all processors, or all toolchains.
 pub(crate) fn run(args: &Targets, context: &Context) -> Result {
-    let Context { environment, cancel, output } = context;
-    let search = search(&args.toolchain, environment);
-    let cache = cache_dir(&CacheDir::default(), environment);
-    let listed = match survey(&search, &cache, cancel) {
+    let Context { cancel, output, .. } = context;
+    let listed = match survey(&args.toolchain.search(), cancel) {
         Ok(listed) if args.toolchains => {
             toolchains::print(&listed, output);
             return Ok(());

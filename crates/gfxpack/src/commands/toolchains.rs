@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use gfxpack_compile::{Cancel, FileDigests, landlock_abi};
 use gfxpack_model::Language;
-use gfxpack_pipeline::options::CacheOptions;
 use gfxpack_pipeline::text::language_word;
 use gfxpack_plan::arguments;
 use gfxpack_process::temporary_dir;
 use gfxpack_toolchain::{Search, Toolchain, ToolchainReport, Toolchains};
 use serde_json::{Value, json};
 
+use crate::args::CacheArgs;
 use crate::fail::Result;
 use crate::output::{Output, display};
 
@@ -19,13 +19,9 @@ use crate::output::{Output, display};
 ///
 /// # Errors
 /// If a given program is not usable, or no toolchain is found.
-pub(super) fn survey(
-    search: &Search,
-    options: &CacheOptions,
-    cancel: &Cancel,
-) -> Result<Vec<ToolchainReport>> {
-    let scratch = temporary_dir()?;
-    let cache = options.directory().ok();
+pub(super) fn survey(search: &Search, cancel: &Cancel) -> Result<Vec<ToolchainReport>> {
+    let (scratch, options) = (temporary_dir()?, CacheArgs::default());
+    let cache = options.dir.directory().ok();
     let cache = cache.filter(|dir| std::fs::create_dir_all(dir.join("trials")).is_ok());
     let digests = match &cache {
         Some(dir) => options.file_digests(dir),

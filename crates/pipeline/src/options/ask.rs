@@ -69,8 +69,8 @@ pub struct LibraryOptions {
     /// mode takes. With commas: search,hit,immediate [default: all]
     #[arg(long, value_name = "USES", value_parser = parse_uses)]
     pub uses: Option<Uses>,
-    #[arg(skip = Environment::read())]
     /// What the environment says of it.
+    #[arg(skip)]
     pub environment: Environment,
 }
 

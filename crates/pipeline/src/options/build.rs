@@ -1,5 +1,6 @@
 //! What is built, and how.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,6 @@ use super::{
 };
 use crate::environment::Environment;
 use crate::error::{self, Result};
-use crate::inputs;
 
 /// How jobs are run and kdbs written.
 #[derive(Debug, Args)]
@@ -226,9 +226,27 @@ impl InputOptions {
     /// The GPUs, each once.
     ///
     /// # Errors
-    /// If two of them would have one kdb.
-    pub(crate) fn targets(&self) -> Result<Vec<Target>> {
-        inputs::distinct(&self.target.concat())
+    /// If two differ only in features that the name of a kdb does not show: both would write the
+    /// same file.
+    pub fn targets(&self) -> Result<Vec<Target>> {
+        let mut by_file: BTreeMap<String, &Target> = BTreeMap::new();
+        let mut targets = Vec::new();
+        for target in self.target.iter().flatten() {
+            match by_file.insert(target.kdb_file_name(), target) {
+                None => targets.push(target.clone()),
+                Some(other) if other == target => {}
+                Some(other) => {
+                    return Err(error::usage(
+                        format!(
+                            "failed to build for both `{other}` and `{target}`: both are `{}`",
+                            target.kdb_file_name()
+                        ),
+                        "build them in two runs with different --out",
+                    ));
+                }
+            }
+        }
+        Ok(targets)
     }
 
     /// Whether only what Debian can ship is compiled.

@@ -96,7 +96,7 @@ pub struct PackageOptions {
     #[arg(long, value_name = "KEY")]
     pub sign_key: Option<String>,
     /// Who maintains packages, and when they are made.
-    #[arg(skip = Environment::read())]
+    #[arg(skip)]
     pub environment: Environment,
 }
 

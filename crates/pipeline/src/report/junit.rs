@@ -5,24 +5,24 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use gfxpack_model::{JobId, KernelKey, Target};
-use gfxpack_plan::plan::KdbPlan;
+use gfxpack_plan::plan::{KdbPlan, Plan};
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
 use super::facts::BuildFacts;
 use crate::failures::{Excerpt, FailureGroup};
-use crate::ledger::Absent;
-use crate::prepare::Prepared;
+use crate::ledger::{Absences, Absent};
 
 /// Writes all kernels of a build that has ended.
 pub(super) fn write(
     facts: &BuildFacts,
-    prepared: &Prepared,
+    plan: &Plan,
+    absent: &Absences,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let groups = facts.failures.list.iter();
     let failed = groups.flat_map(|group| group.jobs.iter().map(move |job| (*job, group)));
-    let suites = Suites { facts, prepared, failed: failed.collect() };
+    let suites = Suites { facts, plan, absent, failed: failed.collect() };
     let mut xml = Writer::new_with_indent(out, b' ', 1);
     xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     xml.create_element("testsuites").with_attribute(("name", "gfxpack")).write_inner_content(
@@ -33,7 +33,8 @@ pub(super) fn write(
 
 struct Suites<'a> {
     facts: &'a BuildFacts,
-    prepared: &'a Prepared,
+    plan: &'a Plan,
+    absent: &'a Absences,
     failed: HashMap<JobId, &'a FailureGroup>,
 }
 
@@ -50,10 +51,10 @@ impl<'a> Suites<'a> {
     /// The kernels of each kdb; for a shard, which has no kdbs, those of its jobs
     /// by target.
     fn all(&self) -> Vec<Suite<'a>> {
-        let prepared = self.prepared;
-        if prepared.plan.kdbs.is_empty() {
+        let Self { plan, absent, .. } = *self;
+        if plan.kdbs.is_empty() {
             let mut by_target: BTreeMap<_, Vec<_>> = BTreeMap::new();
-            for (job, number) in prepared.plan.jobs.iter().zip(0..) {
+            for (job, number) in plan.jobs.iter().zip(0..) {
                 by_target.entry(&job.target_id).or_default().push((&*job.key, JobId(number)));
             }
             let suite = |(target, kernels)| Suite { target, kernels, unbuilt: Vec::new() };
@@ -61,15 +62,14 @@ impl<'a> Suites<'a> {
             return named.map(suite).collect();
         }
         let unbuilt = |target: &Target| {
-            let absent = prepared.inputs.absent.of(target).iter();
-            absent.filter(|one| one.reason.is_missing()).collect()
+            absent.of(target).iter().filter(|one| one.reason.is_missing()).collect()
         };
         let suite = |kdb: &'a KdbPlan| Suite {
             target: kdb.target.to_string(),
             kernels: kdb.rows.iter().map(|row| (&*row.key, row.job)).collect(),
             unbuilt: unbuilt(&kdb.target),
         };
-        prepared.plan.kdbs.iter().map(suite).collect()
+        plan.kdbs.iter().map(suite).collect()
     }
 
     fn write(&self, suite: &Suite<'_>, xml: &mut Xml<'_>) -> io::Result<()> {

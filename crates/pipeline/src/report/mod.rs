@@ -27,20 +27,19 @@ use crate::text::counted;
 /// If one of them can't be written.
 pub(crate) fn write(
     facts: &BuildFacts,
-    prepared: &Prepared,
+    Prepared { plan, inputs, .. }: &Prepared,
     options: &BuildOptions,
     files: &FailureFiles,
     error: Option<&Error>,
     progress: &dyn Progress,
 ) -> Result<()> {
     let error = error.map(|error| error::in_full(error));
-    let plan = &prepared.plan;
     let mut summary = facts.summary(plan, facts.begun.elapsed(), error.as_deref());
-    summary["unbuildable"] = prepared.inputs.absent.groups().into();
+    summary["unbuildable"] = inputs.absent.groups().into();
     progress.event(Event::Report(&summary));
     files.write_log(&facts.failures, plan)?;
     if let Some(path) = &files.report {
-        let page = page::page(facts, plan, &prepared.inputs.library, &summary);
+        let page = page::page(facts, plan, &inputs.library, &summary);
         replace(path, page)?;
     }
     if options.environment().github_actions {
@@ -49,7 +48,7 @@ pub(crate) fn write(
         }
     }
     if let Some(path) = options.junit() {
-        replace_with(path, |out| junit::write(facts, prepared, out))?;
+        replace_with(path, |out| junit::write(facts, plan, &inputs.absent, out))?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use gfxpack_plan::plan::Plan;
 use serde_json::Value;
 
 use super::facts::{BuildFacts, cut};
-use crate::kernel_library::KernelLibrary;
+use crate::kernel_library::{KernelLibrary, LibraryFacts};
 use crate::text::{brief, counted, grouped, if_any, joined, language_word, size};
 
 /// The table has at most this many kernels, which a browser still shows at once.
@@ -48,7 +48,7 @@ pub(super) fn page(
 
 /// The name and version of what was built, and the lists that it was built for.
 fn title_of(library: &KernelLibrary) -> String {
-    let (name, version) = match (&library.name, library.asked()) {
+    let (name, version) = match (&library.name, library.asked().map(LibraryFacts::name)) {
         (None, Some((name, version))) => (name, Some(version)),
         (name, _) => (name.as_deref().unwrap_or("kernels"), library.version.as_deref()),
     };
@@ -75,7 +75,7 @@ fn about(
     let lists = library.lists().iter();
     let lists = lists.map(|it| format!("{} ({})", it.name(), counted(it.problems, "line")));
     let rows = [
-        ("library", escaped(&library.asked_in_words().unwrap_or_default())),
+        ("library", escaped(&library.asked().map(LibraryFacts::in_words).unwrap_or_default())),
         ("lists", escaped(&joined(lists))),
         ("GPUs", joined(gpus(plan))),
         ("date", format!("{year}-{month:02}-{day:02} {} UTC", date.time())),

@@ -6,7 +6,7 @@ use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
 use gfxpack_plan::shard::{JobState, Shard, ShardEntry, ShardManifest, by_hash};
 use gfxpack_plan::stored::Jobs;
-use gfxpack_toolchain::{Search, Toolchain};
+use gfxpack_toolchain::Toolchain;
 
 use super::run::{ShardOutput, ShardRun};
 use super::state::write_manifest;
@@ -14,7 +14,7 @@ use super::stored::Stored;
 use crate::build::{executor_options, reported};
 use crate::cache::Cache;
 use crate::error::{Error, ErrorKind, Result};
-use crate::options::{BuildOptions, CacheOptions, Purpose};
+use crate::options::{BuildOptions, Purpose};
 use crate::progress::Progress;
 use crate::text::counted;
 
@@ -34,8 +34,6 @@ fn places(toolchains: &[Toolchain]) -> Digest {
 pub fn run(
     plan: &Path,
     shard: Shard,
-    cache: &CacheOptions,
-    search: &Search,
     build: &BuildOptions,
     progress: &dyn Progress,
 ) -> Result<(ShardManifest, PathBuf)> {
@@ -43,8 +41,9 @@ pub fn run(
     let stored = Stored::open(plan)?;
     let chosen = |job: Digest| by_hash(job, shard.count()) == shard.index();
     let digest = stored.digest();
-    let cache = Cache::open_for(cache, Purpose::Build)?;
-    let prepared = stored.prepare(&Jobs::Only(&chosen), cache, search, progress.cancel())?;
+    let cache = Cache::open_for(&build.compilers.cache, Purpose::Build)?;
+    let search = build.compilers.toolchain.search();
+    let prepared = stored.prepare(&Jobs::Only(&chosen), cache, &search, progress.cancel())?;
     prepared.inputs.warnings.iter().for_each(|warning| progress.warning(warning));
     let output = ShardOutput::open(&build.out)?;
     let run = ShardRun {

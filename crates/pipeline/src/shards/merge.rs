@@ -17,7 +17,7 @@ use crate::cache::Cache;
 use crate::error::{self, Error, ErrorKind, Result, usage};
 use crate::failure_log::FailureFiles;
 use crate::ledger::{self, Ledger, Reason};
-use crate::options::{CacheOptions, MergeOptions, Purpose};
+use crate::options::{MergeOptions, Purpose};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::record;
@@ -50,7 +50,7 @@ type Allow<'a> = dyn Fn(Error) -> Result<()> + 'a;
 
 /// The shards of a plan by number, without duplicates, all divided in the same way.
 fn shards_of_plan(
-    prepared: &Prepared,
+    plan: &Plan,
     digest: Digest,
     found: Vec<FoundShard>,
     allow: &Allow<'_>,
@@ -88,7 +88,7 @@ fn shards_of_plan(
             let first = first.path.display().to_string();
             // If the two have different objects for a job, report that instead.
             repeated.push(found.clone());
-            results_by_job(prepared, shards.values().chain(&repeated))?;
+            results_by_job(plan, shards.values().chain(&repeated))?;
             allow(usage(
                 format!("failed to merge shard {} twice: `{first}` and `{path}`", manifest.shard),
                 "give each shard once",
@@ -152,17 +152,16 @@ impl<'a> MergedObjects<'a> {
     /// Checks shards against the plan and each other. Foreign, repeated or missing
     /// shards are faults.
     fn new(
-        prepared: &'a Prepared,
+        plan: &'a Plan,
         digest: Digest,
         found: Vec<FoundShard>,
         allow: &Allow<'_>,
         progress: &dyn Progress,
     ) -> Result<Self> {
-        let plan = &prepared.plan;
-        let shards = shards_of_plan(prepared, digest, found, allow)?;
+        let shards = shards_of_plan(plan, digest, found, allow)?;
         let complete = are_complete(&shards, allow)?;
         in_different_places(&shards).iter().for_each(|warning| progress.warning(warning));
-        let by_job = results_by_job(prepared, shards.values())?;
+        let by_job = results_by_job(plan, shards.values())?;
         let (mut known, mut failed) = (vec![None; plan.jobs.len()], HashMap::new());
         let mut without_shard = Vec::new();
         for (index, job) in by_job.iter().enumerate() {
@@ -232,10 +231,9 @@ impl<'a> MergedObjects<'a> {
 /// By job: the index of its shard, and its result. Fails if shards contradict
 /// each other.
 fn results_by_job<'f>(
-    prepared: &Prepared,
+    plan: &Plan,
     shards: impl Iterator<Item = &'f FoundShard>,
 ) -> Result<Vec<Option<(u32, &'f ShardEntry)>>> {
-    let plan = &prepared.plan;
     let shards: Vec<&FoundShard> = shards.collect();
     let mut numbers: Vec<u32> = (0..plan.jobs.len() as u32).collect();
     let digest = |index: &u32| plan.jobs[*index as usize].digest;
@@ -304,12 +302,7 @@ impl MergedKdbs {
     /// # Errors
     /// If shards do not fit together, an object is damaged, or a kdb can't be
     /// written.
-    pub fn merge(
-        options: &MergeOptions,
-        out: &Path,
-        cache: &CacheOptions,
-        progress: &dyn Progress,
-    ) -> Result<Self> {
+    pub fn merge(options: &MergeOptions, out: &Path, progress: &dyn Progress) -> Result<Self> {
         let stored = Stored::open(&options.plan)?;
         let (found, wrong) = state::find(&options.dirs)?;
         for error in wrong {
@@ -319,8 +312,8 @@ impl MergedKdbs {
             progress.warning(&error.to_string());
         }
         let (digest, plan) = (stored.digest(), stored.load(&Jobs::All)?);
-        let cache = Cache::open_for(cache, Purpose::Build)?;
-        let prepared = stored.prepared(plan, Vec::new(), cache)?;
+        let cache = Cache::open_for(&options.cache, Purpose::Build)?;
+        let Prepared { plan, inputs, cache, .. } = &stored.prepared(plan, Vec::new(), cache)?;
         let allow = |error: Error| {
             if !options.allow_partial {
                 return Err(error);
@@ -328,16 +321,15 @@ impl MergedKdbs {
             progress.warning(&format!("ignored: {error}"));
             Ok(())
         };
-        let merged = MergedObjects::new(&prepared, digest, found, &allow, progress)?;
+        let merged = MergedObjects::new(plan, digest, found, &allow, progress)?;
         std::fs::create_dir_all(out).map_err(error::io("create", out))?;
-        let outputs = prepared.cache.outputs(out)?;
-        let plan = &prepared.plan;
+        let outputs = cache.outputs(out)?;
         let read = |job: JobId| merged.read(job);
         let known = merged.known.iter();
         let known = known.map(|known| known.map(|object| (object.sha256, object.size))).collect();
-        let ledger = Ledger::new(&prepared, known, &merged.failed);
+        let ledger = Ledger::new(plan, inputs, known, &merged.failed);
         let assembly = KdbAssembly {
-            prepared: &prepared,
+            inputs,
             out,
             blob: options.blob,
             outputs: &outputs,

@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use gfxpack_compile::Cancel;
 use gfxpack_kdb::{KdbErrorKind, ReadError, Reader};
 use gfxpack_pipeline::cache::Cache;
 use gfxpack_pipeline::options::Purpose;
@@ -15,10 +16,8 @@ use walkdir::WalkDir;
 
 use super::Findings;
 use super::kdbs::files_with_extension;
-use crate::args::{CacheDir, ToolchainArgs};
-use crate::context::Context;
+use crate::args::{CacheArgs, ToolchainArgs};
 use crate::fail::{Result, in_full};
-use crate::options::{cache_dir, search};
 use crate::output::{counted, size};
 
 const ABOUT: &str = "user cache";
@@ -131,7 +130,7 @@ type Compilers = BTreeMap<BTreeSet<String>, u64>;
 pub(super) fn check_compilers(
     directories: &KdbDirectories,
     deep: bool,
-    context: &Context,
+    cancel: &Cancel,
     findings: &Findings<'_>,
 ) {
     let UserDirectory::Dir(directory) = &directories.user else { return };
@@ -146,7 +145,7 @@ pub(super) fn check_compilers(
     if made_by_any.is_empty() {
         return;
     }
-    let versions = match clang_versions(context) {
+    let versions = match clang_versions(cancel) {
         Ok(versions) if !versions.is_empty() => versions,
         Ok(_) => return,
         Err(error) => return findings.note(ABOUT, in_full(&error)),
@@ -165,11 +164,10 @@ pub(super) fn check_compilers(
 }
 
 /// The clang versions of this machine's toolchains, in order of preference.
-fn clang_versions(context: &Context) -> Result<Vec<String>> {
-    let search = search(&ToolchainArgs::default(), &context.environment);
-    let options = cache_dir(&CacheDir::default(), &context.environment);
-    let cache = Cache::open_for(&options, Purpose::Look)?;
-    cache.toolchains(&search, &context.cancel)?.clang_versions()
+fn clang_versions(cancel: &Cancel) -> Result<Vec<String>> {
+    let search = ToolchainArgs::default().search();
+    let cache = Cache::open_for(&CacheArgs::default(), Purpose::Look)?;
+    cache.toolchains(&search, cancel)?.clang_versions()
 }
 
 /// Counts the compilers of a kdb's first `rows` kernels. Kernels without a compiler's name are not

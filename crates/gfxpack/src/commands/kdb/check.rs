@@ -15,7 +15,6 @@ use serde_json::json;
 use crate::args::CheckKdb;
 use crate::context::Context;
 use crate::fail::{Error, ErrorKind, Result};
-use crate::options::cache_dir;
 use crate::output::{Output, counted, if_any, joined, message};
 use crate::progress::Reporter;
 
@@ -24,7 +23,7 @@ const SHOWN: usize = 20;
 
 /// Checks the kdbs for every device in their names.
 pub(super) fn run(args: &CheckKdb, context: &Context) -> Result {
-    let Context { environment, output, .. } = context;
+    let Context { output, .. } = context;
     // What MIOpen says of a damaged file does not name it.
     for file in &args.files {
         if !gfxpack_kdb::verify(file, None, &VerifyOptions::default())?.is_sound() {
@@ -43,10 +42,9 @@ pub(super) fn run(args: &CheckKdb, context: &Context) -> Result {
         ..ProblemOptions::default()
     };
     let inputs = InputOptions { asking, target: args.target.clone(), ..InputOptions::default() };
-    let cache = &cache_dir(&args.cache, environment);
     let (jobs, reporter) = (processes(args.jobs), Reporter::new(context));
     let mut each = |checked: &TargetCheck| report(checked, &args.files, output);
-    check_kdbs(&inputs, jobs, cache, &args.files, &reporter, &mut each)
+    check_kdbs(&inputs, jobs, &args.cache, &args.files, &reporter, &mut each)
 }
 
 /// Reports the result for one device.
