@@ -109,15 +109,15 @@ fn check_combination(inputs: &InputOptions, is_asked: bool) -> Result<()> {
 
 /// A warning for a number of compute units that no known device of this processor
 /// has.
-fn unknown_count(target: &Target) -> Option<String> {
+pub fn unknown_count(target: &Target) -> Option<String> {
     let count = target.compute_units()?;
     let processor = processors::by_name(target.id().processor())?;
     let known = processor.compute_units;
     let is_known = known.contains(&count) || processor.partitions().contains(&count);
     let id = target.id();
-    // From RDNA on, data sheets have twice as many.
-    let is_data_sheets = processor.family.starts_with("RDNA") && known.contains(&(count / 2));
-    let half = if_any(u32::from(is_data_sheets && count % 2 == 0), |_| {
+    // Data sheets have twice as many.
+    let is_doubled = id.counts_pairs() && count % 2 == 0 && known.contains(&(count / 2));
+    let half = if_any(u32::from(is_doubled), |_| {
         format!("; MIOpen counts pairs of them: say {id}@{}", count / 2)
     });
     (!known.is_empty() && !is_known).then(|| {

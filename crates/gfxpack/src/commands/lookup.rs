@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_model::code_object;
 use gfxpack_pipeline::destination;
+use gfxpack_pipeline::inputs::unknown_count;
 use gfxpack_pipeline::text::{elided, key_in_words};
 use gfxpack_runtime::explain::{UnaskedKdb, advice, unasked_kdbs};
 use gfxpack_runtime::{
@@ -224,6 +225,7 @@ pub(super) fn target_of(
     output: &Output,
 ) -> Result<Target> {
     if let Some(target) = &asked.target {
+        unknown_count(target).iter().for_each(|doubt| output.warn(doubt));
         return Ok(target.clone());
     }
     let detection = detect::detect(&asked.hardware, environment)?;
