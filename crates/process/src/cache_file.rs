@@ -40,12 +40,16 @@ pub fn write_atomic_with(
         _ => ".".into(),
     };
     fs::create_dir_all(&parent)?;
-    let mut file = BufWriter::new(NamedTempFile::new_in(&parent)?);
+    // Reduced by the umask.
+    let usual = fs::Permissions::from_mode(0o666);
+    let file = tempfile::Builder::new().permissions(usual).tempfile_in(&parent)?;
+    let mut file = BufWriter::new(file);
     write(&mut file)?;
-    Ok(persist(file.into_inner().map_err(io::IntoInnerError::into_error)?, path)?)
+    file.into_inner().map_err(io::IntoInnerError::into_error)?.persist(path)?;
+    Ok(())
 }
 
-/// The same, with the temporary file in a directory on the same disk. Missing directories are
+/// The same, readable for everybody, with the temporary file in a directory on the same disk. Missing directories are
 /// created as by [`create_dir_as_above`].
 ///
 /// # Errors
