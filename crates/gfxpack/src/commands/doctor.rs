@@ -251,10 +251,10 @@ fn list_environment(asked: &LookupArgs, environment: &Environment, output: &Outp
             "database": kind, "layer": layer, "dir": display(&directory.dir), "names": directory.names,
             "rule": directory.rule, "files": directory.existing().iter().map(display).collect::<Vec<_>>(),
         });
-        let (dir, files) = (directory.dir.display(), directory.existing().len());
+        let (dir, files) = (directory.dir.display(), counted(directory.existing().len(), "file"));
         let names = directory.names.join(" ");
         output.text(&format!("{kind:<11} {layer:<6}  {dir}/{names}"));
-        output.text(&format!("{:<20}  {}, {files} files", "", directory.rule));
+        output.text(&format!("{:<20}  {}, {files}", "", directory.rule));
     }
     Ok(())
 }
