@@ -185,10 +185,14 @@ impl InputCollector {
         let text = read_text(file)?;
         let manifest = manifest::parse(&file.display().to_string(), &text)?;
         let dir = file.parent().filter(|dir| *dir != Path::new("")).unwrap_or(Path::new("."));
-        let include_dirs: Vec<PathBuf> =
-            manifest.library.include_dirs.iter().map(|include| dir.join(include)).collect();
-        if let Some(missing) = include_dirs.iter().find(|dir| !dir.is_dir()) {
-            return Err(missing_path(&Location::new(&manifest.file, 1), missing));
+        let mut include_dirs = Vec::new();
+        for include in &manifest.library.include_dirs {
+            let path = dir.join(include.get_ref());
+            if !path.is_dir() {
+                let at = Location::of_offset(&manifest.file, &text, include.span().start);
+                return Err(missing_path(&at, &path));
+            }
+            include_dirs.push(path);
         }
         let mut expanded: HashMap<String, Vec<Arc<KeyRequest>>> = HashMap::new();
         for request in &self.requests {
