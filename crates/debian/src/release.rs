@@ -6,6 +6,7 @@ use gfxpack_model::Digest;
 
 use crate::download::ExpectedFile;
 use gfxpack_package::deb822::Paragraph;
+use gfxpack_package::seconds_of;
 
 /// The contents of a `Release` file.
 #[derive(Debug, Clone)]
@@ -45,13 +46,13 @@ impl Release {
         let promise = promise.ok_or_else(|| format!("it does not list `{wanted}`"))?;
         let valid_until = paragraph
             .line("Valid-Until")
-            .map(|date| seconds(date).ok_or_else(|| format!("`{date}` is no date")));
+            .map(|date| seconds_of(date).ok_or_else(|| format!("`{date}` is no date")));
         Ok(Self {
             origin: line("Origin"),
             suite: line("Suite"),
             codename: line("Codename"),
             date: line("Date"),
-            made: paragraph.line("Date").and_then(seconds).unwrap_or(0),
+            made: paragraph.line("Date").and_then(seconds_of).unwrap_or(0),
             valid_until: valid_until.transpose()?,
             by_hash: line("Acquire-By-Hash") == "yes",
             packages: (wanted, promise),
@@ -71,50 +72,9 @@ impl Release {
     }
 }
 
-/// Seconds since 1970 of a date such as `Fri, 06 Nov 2026 08:08:01 UTC`.
-///
-/// Source: RFC 5322, section 3.3; archives write UTC.
-fn seconds(date: &str) -> Option<u64> {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let mut fields = date.split_once(',').map_or(date, |(_, rest)| rest).split_ascii_whitespace();
-    let day: u64 = fields.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
-    let month = fields.next()?;
-    let month = MONTHS.iter().position(|name| *name == month)? as u64;
-    let year: u64 = fields.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
-    let mut time = fields.next()?.split(':').map(|number| number.parse::<u64>().ok());
-    let (hours, minutes, rest) = (time.next()??, time.next()??, time.next()??);
-    if !matches!(fields.next()?, "UTC" | "GMT" | "+0000" | "Z") || hours > 23 || minutes > 59 {
-        return None;
-    }
-    // Count years from March, so that a leap day is the last day of a year.
-    let (year, month) = if month < 2 { (year - 1, month + 10) } else { (year, month - 2) };
-    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
-    let days = days.checked_sub(719_468)?;
-    Some(((days * 24 + hours) * 60 + minutes) * 60 + rest)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn dates_are_read_as_archives_write_them() {
-        let check =
-            |date: &str, expected: Option<u64>| assert_eq!(seconds(date), expected, "{date}");
-        check("Fri, 06 Nov 2026 08:08:01 UTC", Some(1_793_952_481));
-        check("Thu, 01 Jan 1970 00:00:00 UTC", Some(0));
-        check("Sat, 29 Feb 2020 23:59:59 +0000", Some(1_583_020_799));
-        check("Sun, 1 Mar 2020 00:00:00 GMT", Some(1_583_020_800));
-        for none in [
-            "",
-            "Fri, 06 Nov 2026",
-            "Fri, 06 Foo 2026 08:08:01 UTC",
-            "Fri, 06 Nov 2026 08:08:01 CET",
-        ] {
-            check(none, None);
-        }
-    }
 
     #[test]
     fn the_list_names_the_packages_of_one_architecture() {

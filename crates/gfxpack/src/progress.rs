@@ -23,7 +23,7 @@ use self::failure_texts::FailureTexts;
 use self::lines::Lines;
 use self::messages::messages;
 use crate::context::Context;
-use crate::output::{Output, display, message, size};
+use crate::output::{Output, counted, display, message, size};
 use crate::tuning_findings;
 
 /// Reports a run in the selected way.
@@ -167,13 +167,15 @@ impl Progress for Reporter {
                 let verb = if new { "packaged" } else { "unchanged" };
                 output.info(&format!("{verb} {file_name} ({})", size(bytes)));
             }
-            Event::PackageRemoved { path } => {
+            Event::PackageRemoved { path, replaced } => {
                 message!(output, "package-removed", { "file": display(path) });
                 let name = path.file_name().map(display).unwrap_or_default();
-                output.info(&format!("removed {name}, which is out of date"));
+                let say = if replaced { Output::info } else { Output::show_warning };
+                say(output, &format!("removed {name}, which is out of date"));
             }
             Event::Evicted { files, bytes } => {
-                output.info(&format!("evicted {files} files from the cache, {}", size(bytes)));
+                let files = counted(files, "file");
+                output.info(&format!("evicted {files} from the cache, {}", size(bytes)));
             }
         }
     }

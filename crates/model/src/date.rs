@@ -1,5 +1,9 @@
 //! Converts seconds since 1970 to a date and time, in UTC.
 
+/// The months in English, as three letters.
+pub const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
 /// A date and time in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Date {
@@ -44,9 +48,7 @@ impl Date {
 
     /// The month in English, as three letters.
     pub fn month_name(&self) -> &'static str {
-        const NAMES: [&str; 12] =
-            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-        NAMES[self.month as usize - 1]
+        MONTHS[self.month as usize - 1]
     }
 
     /// The time of day: `23:59:59`.

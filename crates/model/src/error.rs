@@ -198,7 +198,9 @@ pub fn with_causes(mut text: String, error: &dyn StdError) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
+        // SQLite's has a number before the words of the error that it causes.
+        let words = cause_text.strip_prefix("Error code ").and_then(|it| it.split_once(": "));
+        if !text.ends_with(words.map_or(&*cause_text, |(_, words)| words)) {
             text.push_str(": ");
             text.push_str(&cause_text);
         }
@@ -219,6 +221,7 @@ mod tests {
         assert_eq!(in_full(&page), "no page: no answer: refused");
         assert_eq!(with_causes("a".to_owned(), &page), "a: no answer: refused");
         assert_eq!(in_full(&error("alone")), "alone");
+        assert_eq!(in_full(&error("bad").caused_by(error("Error code 11: bad"))), "bad");
         assert_eq!(in_full(&refused("no file `refused.txt`")), "no file `refused.txt`: refused");
     }
 

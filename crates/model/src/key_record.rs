@@ -48,6 +48,17 @@ struct Line {
     _problems: IgnoredAny,
     #[serde(default, rename = "uses")]
     _uses: IgnoredAny,
+    /// A build's `kernels.jsonl` also has this and the following fields.
+    #[serde(default, rename = "target")]
+    _target: IgnoredAny,
+    #[serde(default, rename = "object")]
+    _object: IgnoredAny,
+    #[serde(default, rename = "size")]
+    _size: IgnoredAny,
+    #[serde(default, rename = "absent")]
+    _absent: IgnoredAny,
+    #[serde(default, rename = "why")]
+    _why: IgnoredAny,
 }
 
 impl From<Line> for KeyRecord {

@@ -134,6 +134,15 @@ impl TargetId {
         &self.processor
     }
 
+    /// Whether HIP, and so MIOpen, counts work-group processors of two compute units each.
+    ///
+    /// Source: ROCm/clr, rocsettings.cpp, `enableWgpMode_`, on from gfx10 by default.
+    pub fn counts_pairs(&self) -> bool {
+        let digits = self.processor.trim_start_matches("gfx");
+        let major = digits.len().checked_sub(2).and_then(|length| digits.get(..length));
+        major.and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major >= 10)
+    }
+
     /// SRAM ECC: on, off, or any.
     pub fn sramecc(&self) -> Option<bool> {
         self.sramecc
@@ -237,9 +246,10 @@ impl Target {
     pub fn from_database_name(device: &str) -> Option<Self> {
         let processor = split_processor(device).ok()?;
         let digits = &device[processor.len()..];
-        if processor.starts_with("gfx1") && digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
+        let id = TargetId::new(processor);
+        if id.counts_pairs() && digits.starts_with(|c: char| c.is_ascii_hexdigit()) {
             let units = decimal_or_hex(digits, 16).filter(|units| units % 2 == 0)?;
-            return Some(Self::new(TargetId::new(processor), Some(units / 2)));
+            return Some(Self::new(id, Some(units / 2)));
         }
         device.parse().ok().filter(|target: &Self| target.db_basename() == device)
     }
@@ -248,7 +258,7 @@ impl Target {
     /// the inverse of [`from_database_name`](Self::from_database_name).
     pub fn hex_database_name(&self) -> Option<String> {
         let units = 2 * self.compute_units?;
-        self.id.processor().starts_with("gfx1").then(|| format!("{}{units:x}", self.id.db_id()))
+        self.id.counts_pairs().then(|| format!("{}{units:x}", self.id.db_id()))
     }
 
     /// The name of the installed kernel database: `gfx90a68.kdb`.

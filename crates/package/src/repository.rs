@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::{Error, Result};
-use gfxpack_process::write_atomic;
+use gfxpack_process::write_atomic_with;
 
 pub use apt::Suite;
 pub use package_info::{PackageInfo, with_dependencies};
@@ -32,6 +32,8 @@ pub struct Indexed {
     pub rpms: usize,
     /// Files with a package's name that can't be read as packages.
     pub left_out: Vec<PathBuf>,
+    /// Whether apt's index had a later date before: who has that one does not take the new one.
+    pub is_older: bool,
     /// The file for users of apt, by its name: for `/etc/apt/sources.list.d`.
     pub sources: Option<String>,
     /// That for users of dnf and zypper: for `/etc/yum.repos.d`, `/etc/zypp/repos.d`.
@@ -66,9 +68,9 @@ pub fn index(
             "give the directory that `gfxpack dist` wrote packages into",
         ));
     }
-    let (mut debs, mut rpm_files) = (BTreeSet::new(), BTreeSet::new());
+    let (mut debs, mut rpm_files, mut is_older) = (BTreeSet::new(), BTreeSet::new(), false);
     if apts || there("deb") {
-        debs = apt::index(dir, suite, signer, epoch)?;
+        (debs, is_older) = apt::index(dir, suite, signer, epoch)?;
     }
     if rpms || there("rpm") {
         rpm_files = rpm::index(dir, signer, epoch, lock.ok().as_ref())?;
@@ -96,6 +98,7 @@ pub fn index(
         debs: debs.len(),
         rpms: rpm_files.len(),
         left_out: left_out.collect(),
+        is_older,
         sources: sources.transpose()?,
         repo: repo.transpose()?,
     })
@@ -181,7 +184,7 @@ fn put(path: &Path, bytes: &[u8]) -> Result {
     if is_file && std::fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
-    write_atomic(path, &[bytes]).map_err(Error::io("write", path))
+    write_atomic_with(path, |out| out.write_all(bytes)).map_err(Error::io("write", path))
 }
 
 /// Rejects a path below `dir` with a link in it: what is written there would be

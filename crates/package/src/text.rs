@@ -1,7 +1,7 @@
 //! Formats text: wrapping, Debian's extended description, RFC 2822 dates, and
 //! text and sizes for HTML pages.
 
-use gfxpack_model::date::Date;
+use gfxpack_model::date::{Date, MONTHS};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 /// Maximum length of lines in control data.
@@ -106,6 +106,28 @@ pub fn rfc2822(seconds: u64) -> String {
     format!("{weekday}, {:02} {month} {:04} {time} +0000", date.day, date.year)
 }
 
+/// Seconds since 1970 of a date such as `Fri, 06 Nov 2026 08:08:01 UTC`.
+///
+/// Source: RFC 5322, section 3.3; archives write UTC.
+#[must_use]
+pub fn seconds_of(date: &str) -> Option<u64> {
+    let mut fields = date.split_once(',').map_or(date, |(_, rest)| rest).split_ascii_whitespace();
+    let day: u64 = fields.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
+    let month = fields.next()?;
+    let month = MONTHS.iter().position(|name| *name == month)? as u64;
+    let year: u64 = fields.next()?.parse().ok().filter(|year| (1970..10_000).contains(year))?;
+    let mut time = fields.next()?.split(':').map(|number| number.parse::<u64>().ok());
+    let (hours, minutes, rest) = (time.next()??, time.next()??, time.next()??);
+    if !matches!(fields.next()?, "UTC" | "GMT" | "+0000" | "Z") || hours > 23 || minutes > 59 {
+        return None;
+    }
+    // Count years from March, so that a leap day is the last day of a year.
+    let (year, month) = if month < 2 { (year - 1, month + 10) } else { (year, month - 2) };
+    let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
+    let days = days.checked_sub(719_468)?;
+    Some(((days * 24 + hours) * 60 + minutes) * 60 + rest)
+}
+
 /// Debian's operator of a relation in the common spelling: `<` for `<<`.
 pub(crate) fn plain_operator(operator: &str) -> &str {
     match operator {
@@ -180,6 +202,24 @@ mod tests {
         check(1_709_210_096, "Thu, 29 Feb 2024 12:34:56 +0000");
         check(1_735_689_599, "Tue, 31 Dec 2024 23:59:59 +0000");
         check(4_107_542_400, "Mon, 01 Mar 2100 00:00:00 +0000");
+    }
+
+    #[test]
+    fn dates_are_read_as_archives_write_them() {
+        let check =
+            |date: &str, expected: Option<u64>| assert_eq!(seconds_of(date), expected, "{date}");
+        check("Fri, 06 Nov 2026 08:08:01 UTC", Some(1_793_952_481));
+        check("Thu, 01 Jan 1970 00:00:00 UTC", Some(0));
+        check("Sat, 29 Feb 2020 23:59:59 +0000", Some(1_583_020_799));
+        check("Sun, 1 Mar 2020 00:00:00 GMT", Some(1_583_020_800));
+        for none in [
+            "",
+            "Fri, 06 Nov 2026",
+            "Fri, 06 Foo 2026 08:08:01 UTC",
+            "Fri, 06 Nov 2026 08:08:01 CET",
+        ] {
+            check(none, None);
+        }
     }
 
     #[test]

@@ -127,14 +127,16 @@ pub fn replace_lines(path: &Path, lines: &[impl Serialize]) -> Result<()> {
     })
 }
 
-/// Like [`replace`], for a script, which everybody may run.
+/// Like [`replace`], for a script: who may read it may run it.
 ///
 /// # Errors
 /// If it can't be written.
 pub fn replace_executable(path: &Path, text: &str) -> Result<()> {
     replace(path, text)?;
-    if path.is_file() {
-        let executable = fs::Permissions::from_mode(0o755);
+    let metadata = path.metadata().map_err(error::io("write", path))?;
+    if metadata.is_file() {
+        let mode = metadata.permissions().mode();
+        let executable = fs::Permissions::from_mode(mode | (mode & 0o444) >> 2);
         fs::set_permissions(path, executable).map_err(error::io("write", path))?;
     }
     Ok(())

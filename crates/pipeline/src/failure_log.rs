@@ -6,9 +6,9 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::write_atomic;
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::shard::Shard;
+use gfxpack_process::write_atomic_with;
 
 use crate::error::{self, Result};
 use crate::failures::FailureGroups;
@@ -57,7 +57,8 @@ impl FailureFiles {
             let removed = if is_ours { fs::remove_file(path) } else { Ok(()) };
             return removed.map_err(error::io("remove", path));
         }
-        write_atomic(path, &[text(groups, plan).as_bytes()]).map_err(error::io("write", path))
+        write_atomic_with(path, |out| out.write_all(text(groups, plan).as_bytes()))
+            .map_err(error::io("write", path))
     }
 }
 

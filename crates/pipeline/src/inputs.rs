@@ -101,15 +101,15 @@ fn check_combination(inputs: &InputOptions, is_asked: bool) -> Result<()> {
 
 /// A warning for a number of compute units that no known device of this processor
 /// has.
-fn unknown_count(target: &Target) -> Option<String> {
+pub fn unknown_count(target: &Target) -> Option<String> {
     let count = target.compute_units()?;
     let processor = processors::by_name(target.id().processor())?;
     let known = processor.compute_units;
     let is_known = known.contains(&count) || processor.partitions().contains(&count);
     let id = target.id();
-    // From RDNA on, data sheets have twice as many.
-    let is_data_sheets = processor.family.starts_with("RDNA") && known.contains(&(count / 2));
-    let half = if_any(u32::from(is_data_sheets && count % 2 == 0), |_| {
+    // Data sheets have twice as many.
+    let is_doubled = id.counts_pairs() && count % 2 == 0 && known.contains(&(count / 2));
+    let half = if_any(u32::from(is_doubled), |_| {
         format!("; MIOpen counts pairs of them: say {id}@{}", count / 2)
     });
     (!known.is_empty() && !is_known).then(|| {
@@ -153,10 +153,14 @@ impl InputCollector {
         let text = read_text(file)?;
         let manifest = manifest::parse(&file.display().to_string(), &text)?;
         let dir = file.parent().filter(|dir| *dir != Path::new("")).unwrap_or(Path::new("."));
-        let include_dirs: Vec<PathBuf> =
-            manifest.library.include_dirs.iter().map(|include| dir.join(include)).collect();
-        if let Some(missing) = include_dirs.iter().find(|dir| !dir.is_dir()) {
-            return Err(missing_path(&Location::new(&manifest.file, 1), missing));
+        let mut include_dirs = Vec::new();
+        for include in &manifest.library.include_dirs {
+            let path = dir.join(include.get_ref());
+            if !path.is_dir() {
+                let at = Location::of_offset(&manifest.file, &text, include.span().start);
+                return Err(missing_path(&at, &path));
+            }
+            include_dirs.push(path);
         }
         let mut expanded: HashMap<String, Vec<Arc<KeyRequest>>> = HashMap::new();
         for request in &self.requests {

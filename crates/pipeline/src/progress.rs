@@ -122,6 +122,8 @@ pub enum Event<'a> {
     PackageRemoved {
         /// The file.
         path: &'a Path,
+        /// Whether this run made packages.
+        replaced: bool,
     },
     /// Objects were evicted from the cache.
     Evicted {

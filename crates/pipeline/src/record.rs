@@ -88,7 +88,8 @@ pub(crate) fn write(
     let mut listing = Listing::of_run(out, kdbs, made, &outputs.records)?;
     if let Some(old) = read(out) {
         for Package { file: File { file, .. }, .. } in listing.add_earlier(out, old, made) {
-            progress.event(Event::PackageRemoved { path: &given.join(&file) });
+            let replaced = !made.packages.is_empty();
+            progress.event(Event::PackageRemoved { path: &given.join(&file), replaced });
         }
     }
     listing.add_bills(out, &made.bills, outputs)?;

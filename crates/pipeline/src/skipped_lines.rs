@@ -7,8 +7,12 @@ use crate::error::{self, Result};
 use crate::progress::Progress;
 use crate::text::if_any;
 
-/// The warning about lines of one kind.
+/// The warning about lines of one kind, with what to do.
 pub fn warning(file: &str, skipped: &Skipped) -> String {
+    format!("{}\nhint: {}", what(file, skipped), skipped.hint)
+}
+
+fn what(file: &str, skipped: &Skipped) -> String {
     let Skipped { why, lines, first, text, .. } = skipped;
     let more = if_any(lines.saturating_sub(1), |_| format!(" ({lines} such lines)"));
     format!("{file}:{first}: {why}{more}: {text}")
@@ -25,7 +29,7 @@ pub fn message(skips: &Skips) -> Vec<Value> {
 /// # Errors
 /// If there are any.
 pub fn refuse(file: &str, skips: &Skips) -> Result<()> {
-    skips.iter().next().map_or(Ok(()), |first| Err(error::usage(warning(file, first), first.hint)))
+    skips.iter().next().map_or(Ok(()), |first| Err(error::usage(what(file, first), first.hint)))
 }
 
 /// Warns about the lines.
@@ -41,9 +45,6 @@ pub(crate) fn report(
     if strict {
         refuse(file, skips)?;
     }
-    for skipped in skips.iter() {
-        progress.warning(&warning(file, skipped));
-        progress.note(&format!("hint: {}", skipped.hint));
-    }
+    skips.iter().for_each(|skipped| progress.warning(&warning(file, skipped)));
     Ok(())
 }

@@ -53,7 +53,7 @@ pub struct Library {
     pub consumer: Consumer,
     /// Include directories, relative to the manifest.
     #[serde(default)]
-    pub include_dirs: Vec<PathBuf>,
+    pub include_dirs: Vec<Spanned<PathBuf>>,
 }
 
 /// One `[[kernel]]`: a source and its variants.

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use gfxpack_model::Digest;
@@ -18,16 +18,17 @@ const SEAL: usize = 64;
 /// A finer value would cause a write for every file that is read.
 const GRAIN: Duration = Duration::from_secs(3600);
 
-/// Writes a file completely or not at all: writes a temporary file beside it, then renames it.
-/// Creates missing directories.
+/// Writes a file of a cache completely or not at all: writes a temporary file beside it, then
+/// renames it. Creates missing directories. Whoever may use the cache may read the file.
 ///
 /// # Errors
 /// The error of the file system; the file is then unchanged.
 pub fn write_atomic(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-    write_atomic_with(path, |out| parts.iter().try_for_each(|part| out.write_all(part)))
+    let file = beside(path, |out| parts.iter().try_for_each(|part| out.write_all(part)))?;
+    Ok(persist(file, path)?)
 }
 
-/// The same, with the content written by `write`.
+/// The same for an output, with the content written by `write`. The umask decides who may read it.
 ///
 /// # Errors
 /// As [`write_atomic`].
@@ -35,17 +36,27 @@ pub fn write_atomic_with(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
-    let parent: PathBuf = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent.into(),
-        _ => ".".into(),
-    };
-    fs::create_dir_all(&parent)?;
-    let mut file = BufWriter::new(NamedTempFile::new_in(&parent)?);
-    write(&mut file)?;
-    Ok(persist(file.into_inner().map_err(io::IntoInnerError::into_error)?, path)?)
+    beside(path, write)?.persist(path)?;
+    Ok(())
 }
 
-/// The same, with the temporary file in a directory on the same disk. Missing directories are
+/// A temporary file beside this one with the content that `write` writes.
+fn beside(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<NamedTempFile> {
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    let parent = parent.unwrap_or(Path::new("."));
+    fs::create_dir_all(parent)?;
+    // Reduced by the umask.
+    let usual = fs::Permissions::from_mode(0o666);
+    let file = tempfile::Builder::new().permissions(usual).tempfile_in(parent)?;
+    let mut file = BufWriter::new(file);
+    write(&mut file)?;
+    file.into_inner().map_err(io::IntoInnerError::into_error)
+}
+
+/// As [`write_atomic`], with the temporary file in a directory on the same disk. Missing directories are
 /// created as by [`create_dir_as_above`].
 ///
 /// # Errors

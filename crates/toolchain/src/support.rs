@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gfxpack_model::{Error, Language};
+use gfxpack_model::{Error, Language, processors};
 
 use crate::toolchain::Toolchain;
 
@@ -82,6 +82,10 @@ pub(crate) fn unbuildable(
             "ROCm {rocm} (LLVM {llvm}) is the first that builds for {processor}: install it from AMD's packages \
              (hip-dev, in /opt/rocm) or a newer suite of your distribution (hipcc), or give it with \
              --hipcc, --rocm-path or --clang{others}"
+        ),
+        None if processors::by_name(processor).is_none() => format!(
+            "no `{processor}` is known: `gfxpack targets` lists all processors; if it is a new one, install a \
+             newer hipcc, or give one with --hipcc{others}"
         ),
         None => format!(
             "`gfxpack targets --toolchains` lists what was found and what each builds; for {processor} install a \

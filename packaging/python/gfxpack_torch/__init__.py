@@ -97,7 +97,8 @@ class record(contextlib.ContextDecorator):
         """Says on stderr how much there is, and what can't be seen from the lines."""
         calls = self.problems.calls
         if calls or self.problems.unwritten:
-            say(f"{len(calls)} problems in {sum(calls.values())} calls")
+            count = lambda number, what: f"{number} {what}" + "s" * (number != 1)
+            say(f"{count(len(calls), 'problem')} in {count(sum(calls.values()), 'call')}")
         for note in self.problems.notes():
             say(note)
         if self.values.made_up:

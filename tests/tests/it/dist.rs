@@ -144,7 +144,12 @@ fn equal_input_gives_equal_bytes_in_any_directory_and_by_any_route() {
         .env("LC_ALL", "tr_TR.UTF-8");
     strange.env("HOME", second.path()).env("USER", "somebody").env("HOSTNAME", "elsewhere");
     finish(strange).expect_code(0);
-    assert!(bytes == second.tree("another/o"), "cold, --jobs 2, elsewhere");
+    let made = second.tree("another/o");
+    assert!(bytes == made, "cold, --jobs 2, elsewhere");
+    for (name, _) in made {
+        let file = second.path().join("another/o").join(&name);
+        assert_eq!(fs::metadata(file).unwrap().mode() & 0o077, 0, "{name}: the umask is for all");
+    }
     let warm = words(
         "--target gfx90a@104,gfx906@60 --meta gfx9 --format \
          arch,oci,wheel,tar.xz,tar.zst,tar.gz,rpm,deb --out w --json -",

@@ -320,6 +320,7 @@ fn the_nearest_keys_are_shown_with_what_differs() {
         "{name}"
     );
     assert!(name.contains("does not end in `.o`"), "{name}");
+    assert!(name.contains("the name is of no source that gfxpack compiles"), "{name}");
 }
 
 #[test]
@@ -476,6 +477,12 @@ fn kdbs_that_are_missing_name_the_package() {
     let human = human.expect_code(101);
     let hint = "hint: install the package miopen-hip-gfx906-60kdb or miopen-hip-gfx906kdb";
     assert!(human.stdout.contains(hint), "{}", human.stdout);
+    let install = ["install", "--from", "db", "--with", "apt", "--dry-run"];
+    for command in [&["doctor"][..], &["lookup", NAME, BOTH], &install] {
+        let run = machine.run(&[command, &["--target", "gfx906@120"]].concat());
+        let said = run.stdout + &run.stderr;
+        assert!(said.contains("no gfx906 with 120 compute units is known"), "{said}");
+    }
     fs::remove_dir_all(machine.path("db")).unwrap();
     machine.finds("problem", "directory", "no directory of installed kdbs is there");
 }

@@ -90,7 +90,7 @@ fn the_last_line_has_the_time_that_it_took() {
     project.run(&[&plan[..], &compiler].concat()).expect_code(0);
     let shard = ["build", "--plan", "plan", "--shard", "1/1", "--out", "s", "--via", "hipcc"];
     last(project.run(&[&shard[..], &compiler].concat()), "shard 1/1 is done: ");
-    last(project.run(&["merge", "--plan", "plan", "--out", "m", "s"]), "1 jobs merged: m in ");
+    last(project.run(&["merge", "--plan", "plan", "--out", "m", "s"]), "1 job merged: m in ");
 }
 
 /// What a terminal shows of a text, line by line: without control sequences.

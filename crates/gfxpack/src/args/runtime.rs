@@ -73,7 +73,9 @@ pub(crate) struct LookupArgs {
 fn parse_installed_miopen(text: &str) -> Result<PathBuf, String> {
     match parse_miopen(text)? {
         LibrarySource::Path(path) => Ok(path),
-        _ => Err("it is not on this machine\nhint: name a file or a directory".to_owned()),
+        _ => Err("it is not installed here\nhint: name a file or a directory with one, or torch; \
+                  `gfxpack kdb check KDB --problems FILE --miopen debian:sid` asks Debian's"
+            .to_owned()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `dist`, `build` and `package`: compile, assemble, verify, package.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use gfxpack_compile::Origin;
@@ -63,6 +63,7 @@ pub(crate) fn run(
         let mut each = |checked: &_| kdb::check::report(checked, &files, output);
         dist.check_kdbs(&finished, &reporter, &mut each)?;
     }
+    say_how_to_install(&finished.packages.packages, &build.out, output);
     Ok(())
 }
 
@@ -70,7 +71,9 @@ pub(crate) fn run(
 pub(crate) fn package(args: &PackageKdbs, context: &Context) -> Result {
     let Context { output, .. } = context;
     output.building();
-    report_packages(&args.run(&Reporter::new(context))?.packages, output);
+    let packages = args.run(&Reporter::new(context))?.packages;
+    report_packages(&packages, output);
+    say_how_to_install(&packages, &args.out, output);
     Ok(())
 }
 
@@ -126,6 +129,17 @@ fn report_packages(packages: &[MadePackage], output: &Output) {
             "version": package.version, "package_format": package.format,
             "size": written.size, "sha256": written.sha256,
         });
+    }
+}
+
+/// Prints the command that installs the packages, if there is one for their formats.
+fn say_how_to_install(packages: &[MadePackage], out: &Path, output: &Output) {
+    let has = |format| packages.iter().any(|one| one.package.format == format);
+    let out = out.display();
+    if has("deb") || has("rpm") {
+        output.info(&format!("to install: gfxpack install --from {out}"));
+    } else if has("wheel") {
+        output.info(&format!("to install: pip install {out}/*.whl"));
     }
 }
 

@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::path::Path;
 
 use clap::builder::styling::AnsiColor;
+use gfxpack_pipeline::inputs::unknown_count;
 use gfxpack_runtime::device::{Detection, Source};
 use gfxpack_runtime::{Environment, Target, database_directories, user_database_dir};
 use gfxpack_tuning::{DatabaseName, DatabaseOwner};
@@ -38,6 +39,9 @@ pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
     let targets = match &args.asked.target {
         Some(target) => {
             findings.note(DEVICE, format!("{target}, as given; the hardware is not asked"));
+            if let Some(doubt) = unknown_count(target) {
+                findings.warning(DEVICE, doubt, "`gfxpack targets` lists the counts");
+            }
             vec![target.clone()]
         }
         None => {
@@ -247,10 +251,10 @@ fn list_environment(asked: &LookupArgs, environment: &Environment, output: &Outp
             "database": kind, "layer": layer, "dir": display(&directory.dir), "names": directory.names,
             "rule": directory.rule, "files": directory.existing().iter().map(display).collect::<Vec<_>>(),
         });
-        let (dir, files) = (directory.dir.display(), directory.existing().len());
+        let (dir, files) = (directory.dir.display(), counted(directory.existing().len(), "file"));
         let names = directory.names.join(" ");
         output.text(&format!("{kind:<11} {layer:<6}  {dir}/{names}"));
-        output.text(&format!("{:<20}  {}, {files} files", "", directory.rule));
+        output.text(&format!("{:<20}  {}, {files}", "", directory.rule));
     }
     Ok(())
 }

@@ -112,6 +112,12 @@ fn keys(args: &HarvestKeys, context: &Context) -> Result {
              (`gfx90a:sramecc+:xnack-`): no later one looks them up"
         ));
     }
+    if let Some(out) = to_file(args.out.as_ref()) {
+        let out = out.display();
+        output.info(&format!(
+            "to build: gfxpack dist --keys {out} --source-dir DIR --target TARGET --out dist"
+        ));
+    }
     Ok(())
 }
 

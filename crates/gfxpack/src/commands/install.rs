@@ -12,6 +12,7 @@ use gfxpack_package::signing::Keyring;
 use gfxpack_package::sums::FILE_NAME;
 use gfxpack_package::verify::Verifier;
 use gfxpack_package::{PackageManager, PackageSource, Remedy};
+use gfxpack_pipeline::inputs::unknown_count;
 use gfxpack_pipeline::inspector::PlaceInspector;
 use gfxpack_process::SystemTool;
 use gfxpack_runtime::Environment;
@@ -28,6 +29,7 @@ use crate::output::{Output, harmless, message};
 pub(crate) fn run(args: &Install, output: &Output) -> Result {
     let mut gpus: Vec<(String, Target)> =
         args.target.concat().into_iter().map(|it| (it.to_string(), it)).collect();
+    gpus.iter().filter_map(|(_, it)| unknown_count(it)).for_each(|doubt| output.warn(&doubt));
     if gpus.is_empty() {
         gpus = detected(args, output)?;
     }

@@ -5,8 +5,9 @@ mod places;
 
 use std::path::{Path, PathBuf};
 
-use gfxpack_model::code_object;
+use gfxpack_model::{KeyError, code_object};
 use gfxpack_pipeline::destination;
+use gfxpack_pipeline::inputs::unknown_count;
 use gfxpack_pipeline::text::{elided, key_in_words};
 use gfxpack_runtime::explain::{UnaskedKdb, advice, unasked_kdbs};
 use gfxpack_runtime::{
@@ -26,8 +27,12 @@ use crate::output::{Output, display, joined, message, size};
 const NEAREST: usize = 3;
 
 /// The hint if no kdb has the key.
-const MISS_HINT: &str = "`gfxpack doctor` checks the installed kdbs; `gfxpack dist --keys FILE` \
-                         makes a package with the kernels that they lack";
+const MISS_HINT: &str = "`gfxpack doctor` checks the installed kdbs; `gfxpack dist --keys FILE \
+                         --source-dir DIR` makes a package with the kernels that they lack";
+
+/// The hint if no kdb has a key whose name is of no source file.
+const OTHER_HINT: &str = "`gfxpack doctor` checks the installed kdbs; the name is of no source that \
+                          gfxpack compiles (.cpp.o, .cl.o, .s.o)";
 
 /// The hint if a kdb that MIOpen does not open has the key.
 const HIDDEN_HINT: &str = "`gfxpack doctor` counts what the smaller kdb hides; --for runtime asks \
@@ -107,8 +112,11 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
         explain(&cache, &key, output);
     }
     let Some(found) = found else {
-        let is_hidden = args.program == Program::Miopen && hidden.is_some();
-        let hint = if is_hidden { HIDDEN_HINT } else { MISS_HINT };
+        let hint = match key.check() {
+            _ if args.program == Program::Miopen && hidden.is_some() => HIDDEN_HINT,
+            Err(KeyError::Name(_)) => OTHER_HINT,
+            _ => MISS_HINT,
+        };
         return Err(not_found(&key_in_words(&key), target, hint));
     };
     match &args.out {
@@ -224,6 +232,7 @@ pub(super) fn target_of(
     output: &Output,
 ) -> Result<Target> {
     if let Some(target) = &asked.target {
+        unknown_count(target).iter().for_each(|doubt| output.warn(doubt));
         return Ok(target.clone());
     }
     let detection = detect::detect(&asked.hardware, environment)?;

@@ -142,7 +142,6 @@ fn report_file(file: &ProblemFile, output: &Output) {
     }
     for skipped in file.skipped.iter() {
         output.show_warning(&skipped_lines::warning(&file.name, skipped));
-        output.info(&format!("hint: {}", skipped.hint));
     }
     if let Some((line, error)) = first {
         let records = counted(file.passed_over, "record");

@@ -33,6 +33,12 @@ pub(crate) fn run(args: &Repo, context: &Context) -> Result {
     for path in &indexed.left_out {
         output.warn(&left_out(path));
     }
+    if indexed.is_older {
+        output.warn(
+            "the index has an earlier date than the one before, and apt keeps the later one: set \
+             SOURCE_DATE_EPOCH to a later time",
+        );
+    }
     if let Some(why) = signer.as_ref().and_then(Signer::weakness) {
         output.warn(&why);
     }

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::dist::report_kdbs;
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, display, if_any, message};
+use crate::output::{Output, counted, display, if_any, message};
 use crate::progress::Reporter;
 
 /// Runs a shard.
@@ -78,7 +78,8 @@ fn summarise_merge(out: &Path, merged: &MergedKdbs, begun: Instant, output: &Out
     });
     let lacking = if_any(failed, |failed| format!(", {failed} without an object"));
     let time = brief(begun.elapsed());
-    output.info(&format!("{jobs} jobs merged{lacking}: {} in {time}", out.display()));
+    let jobs = counted(jobs, "job");
+    output.info(&format!("{jobs} merged{lacking}: {} in {time}", out.display()));
 }
 
 /// Prints which shards are to run; nothing if all are done.

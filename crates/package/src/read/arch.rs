@@ -20,7 +20,7 @@ pub(super) fn check(
         (".PKGINFO", Some(bytes)) => {
             let mut text = String::new();
             let read = Limited::new(bytes, TEXT_MAX).read_to_string(&mut text);
-            read.map_err(|error| damaged(path, &error))?;
+            read.map_err(|error| damaged(path, error))?;
             outcome.report.about = Some(parse_info(&text));
             Ok(())
         }

@@ -57,7 +57,7 @@ pub(super) fn by_extension<'a>(
     path: &Path,
 ) -> Result<Box<dyn Read + 'a>, Stop> {
     let codec = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    unpacked(codec, file, u64::MAX).map_err(|error| damaged("the archive", &error))
+    unpacked(codec, file, u64::MAX).map_err(|error| damaged("the archive", error))
 }
 
 /// Passes a regular file to the visitor; hard links are skipped.
@@ -77,7 +77,7 @@ pub(super) fn files(
     outcome: &mut Outcome<'_, '_>,
     mut see: impl FnMut(&str, Option<&mut dyn Read>, &mut Outcome<'_, '_>) -> Result<(), Stop>,
 ) -> Result<(), Stop> {
-    let failed = |error: io::Error| damaged(what, &error);
+    let failed = |error: io::Error| damaged(what, error);
     let left = Cell::new(u64::MAX);
     let mut archive = ::tar::Archive::new(Metered::new(stream, &left));
     let mut entries = archive.entries().map_err(failed)?;

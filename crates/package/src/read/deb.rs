@@ -22,7 +22,7 @@ type Sums = BTreeMap<String, String>;
 
 /// Source: deb(5).
 pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Result<(), Stop> {
-    let failed = |error: io::Error| damaged("the archive", &error);
+    let failed = |error: io::Error| damaged("the archive", error);
     begin(&mut file).map_err(failed)?;
     let mut sums = Sums::new();
     let mut has_files = false;
@@ -36,12 +36,12 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
             }
             _ => {}
         }
-        io::copy(&mut bytes, &mut io::sink()).map_err(|error| damaged(&name, &error))?;
+        io::copy(&mut bytes, &mut io::sink()).map_err(|error| damaged(&name, error))?;
         if bytes.limit() > 0 {
             return Err(Stop::Damaged(format!("`{name}` is cut short")));
         }
         if size % 2 == 1 {
-            file.read_exact(&mut [0]).map_err(|error| damaged(&name, &error))?;
+            file.read_exact(&mut [0]).map_err(|error| damaged(&name, error))?;
         }
     }
     if !has_files || outcome.report.about.is_none() {
@@ -117,7 +117,7 @@ fn control(
 ) -> Result<Sums, Stop> {
     let mut sums = Sums::new();
     let stream = archive::unpacked(codec, member, CONTROL_MAX);
-    let stream = stream.map_err(|error| damaged("control", &error))?;
+    let stream = stream.map_err(|error| damaged("control", error))?;
     let links = outcome.report.links.len();
     archive::files("control", stream, outcome, |path, bytes, outcome| {
         if SCRIPTS.contains(&path) {
@@ -127,7 +127,7 @@ fn control(
             return Ok(());
         };
         let mut text = String::new();
-        bytes.read_to_string(&mut text).map_err(|error| damaged(path, &error))?;
+        bytes.read_to_string(&mut text).map_err(|error| damaged(path, error))?;
         if path == "md5sums" {
             let lines = text.lines().filter_map(|line| line.split_once("  "));
             sums = lines.map(|(sum, path)| (path.to_owned(), sum.to_owned())).collect();
@@ -162,7 +162,7 @@ fn data(
     outcome: &mut Outcome<'_, '_>,
 ) -> Result<(), Stop> {
     let stream = archive::unpacked(codec, member, u64::MAX);
-    let stream = stream.map_err(|error| damaged("data", &error))?;
+    let stream = stream.map_err(|error| damaged("data", error))?;
     archive::files("data", stream, outcome, |path, bytes, outcome| {
         let promised = sums.remove(path);
         let Some(bytes) = bytes else { return Ok(()) };

@@ -25,7 +25,7 @@ pub(super) fn check(
 
 /// Reads a blob, which is JSON or a layer.
 fn blob(digest: &str, bytes: &mut dyn Read, outcome: &mut Outcome<'_, '_>) -> Result<(), Stop> {
-    let failed = |error: io::Error| damaged(digest, &error);
+    let failed = |error: io::Error| damaged(digest, error);
     let mut hashed = Hashing::new(bytes);
     let mut buffered = BufReader::new(&mut hashed);
     let codec = match *buffered.fill_buf().map_err(failed)? {

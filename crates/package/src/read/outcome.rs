@@ -98,12 +98,12 @@ impl Outcome<'_, '_> {
         let mut bytes = ErrorKeepingReader { inner: bytes, error: None };
         let visited = (self.visit)(path, &mut bytes);
         // If the visitor failed because the file is damaged, report the damage.
-        match (visited, &bytes.error) {
+        match (visited, bytes.error.take()) {
             (_, Some(error)) => return Err(damaged(path, error)),
             (Err(error), None) => return Err(Stop::Visitor(error)),
             (Ok(()), None) => {}
         }
-        io::copy(&mut bytes, &mut io::sink()).map_err(|error| damaged(path, &error))?;
+        io::copy(&mut bytes, &mut io::sink()).map_err(|error| damaged(path, error))?;
         Ok(())
     }
 }
@@ -114,21 +114,26 @@ pub(super) enum Stop {
     Visitor(gfxpack_model::Error),
 }
 
-pub(super) fn damaged(what: &str, error: &dyn std::fmt::Display) -> Stop {
-    Stop::Damaged(format!("failed to read `{what}`: {error}"))
+pub(super) fn damaged(what: &str, error: impl Into<io::Error>) -> Stop {
+    // Of the end, each library has words of its own.
+    let why = match error.into() {
+        end if end.kind() == io::ErrorKind::UnexpectedEof => "it ends early".to_owned(),
+        error => error.to_string(),
+    };
+    Stop::Damaged(format!("failed to read `{what}`: {why}"))
 }
 
 /// A reader that remembers its last error.
 struct ErrorKeepingReader<'a> {
     inner: &'a mut dyn Read,
-    error: Option<String>,
+    error: Option<io::Error>,
 }
 
 impl Read for ErrorKeepingReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.inner.read(buffer).inspect_err(|error| {
             if error.kind() != io::ErrorKind::Interrupted {
-                self.error = Some(error.to_string());
+                self.error = Some(io::Error::new(error.kind(), error.to_string()));
             }
         })
     }

@@ -68,7 +68,7 @@ struct Entry {
 
 /// Source: rpm 4.18, docs/manual/format_v4.md; cpio(5), "New ASCII Format".
 pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Result<(), Stop> {
-    let headers = headers(&mut file).map_err(|error| damaged("the header", &error))?;
+    let headers = headers(&mut file).map_err(|error| damaged("the header", error))?;
     let Some((signatures, main)) = headers else {
         return Err(Stop::Damaged("it is no .rpm".to_owned()));
     };
@@ -105,10 +105,10 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
     let read = {
         let packed = io::BufReader::with_capacity(256 << 10, &mut payload);
         let stream = archive::unpacked(&main.text(PAYLOAD_COMPRESSOR), packed, u64::MAX);
-        let stream = stream.map_err(|error| damaged("the payload", &error))?;
+        let stream = stream.map_err(|error| damaged("the payload", error))?;
         entries(stream, &listed, outcome)
     };
-    io::copy(&mut payload, &mut io::sink()).map_err(|error| damaged("the payload", &error))?;
+    io::copy(&mut payload, &mut io::sink()).map_err(|error| damaged("the payload", error))?;
     if main.text(PAYLOAD_SHA256) != payload.finish().1 {
         outcome.finding("its payload is not what the header says");
     }
@@ -172,7 +172,7 @@ fn entries(
     listed: &[Entry],
     outcome: &mut Outcome<'_, '_>,
 ) -> Result<(), Stop> {
-    let failed = |error: io::Error| damaged("the payload", &error);
+    let failed = |error: io::Error| damaged("the payload", error);
     let modes: HashMap<&str, u64> =
         listed.iter().map(|entry| (entry.path.as_str(), entry.mode)).collect();
     while let Some(entry) = next(&mut stream, listed).map_err(failed)? {

@@ -25,7 +25,7 @@ type Record = BTreeMap<String, (String, String)>;
 /// Source: PyPA, "Binary distribution format" and "Recording installed
 /// projects".
 pub(super) fn check(file: BufReader<File>, outcome: &mut Outcome<'_, '_>) -> Result<(), Stop> {
-    let failed = |error: zip::result::ZipError| damaged("the archive", &error);
+    let failed = |error: zip::result::ZipError| damaged("the archive", error);
     let mut archive = ZipArchive::new(file).map_err(failed)?;
     // Without overlaps, the size of the file limits how much can be unpacked.
     if archive.has_overlapping_files().map_err(failed)? {
@@ -38,7 +38,7 @@ pub(super) fn check(file: BufReader<File>, outcome: &mut Outcome<'_, '_>) -> Res
     };
     drop(names);
     let mut text =
-        |name: &str| wheel_text(&mut archive, name).map_err(|error| damaged(name, &error));
+        |name: &str| wheel_text(&mut archive, name).map_err(|error| damaged(name, error));
     let metadata = text(&list.replace("/RECORD", "/METADATA"))?;
     outcome.report.about = Some(about(&metadata));
     let mut record = wheel_record(&text(&list)?);

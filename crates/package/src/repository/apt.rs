@@ -12,7 +12,7 @@ use super::{no_link, put, remove};
 use crate::compress::{Compression, compressed};
 use crate::read::{self, INDEX_MAX};
 use crate::signing::Signer;
-use crate::text::rfc2822;
+use crate::text::{rfc2822, seconds_of};
 
 const FTPARCHIVE: SystemTool =
     SystemTool { program: "apt-ftparchive", provided_by: "apt-utils (on Fedora: apt)" };
@@ -38,7 +38,7 @@ pub(super) fn is_there(dir: &Path, suite: &Suite) -> bool {
 }
 
 /// Updates the index; returns the packages in it, by their paths relative to
-/// `dir`. All packages are read: apt-ftparchive's own cache of digests takes a
+/// `dir`, and whether the index before has a later date. All packages are read: apt-ftparchive's own cache of digests takes a
 /// file of the same name for the same file.
 ///
 /// Source: Debian wiki, `DebianRepository/Format`.
@@ -47,7 +47,7 @@ pub(super) fn index(
     suite: &Suite,
     signer: Option<&Signer>,
     epoch: u64,
-) -> Result<BTreeSet<PathBuf>> {
+) -> Result<(BTreeSet<PathBuf>, bool)> {
     for architecture in ARCHITECTURES {
         let Suite { suite, component, .. } = suite;
         let below = format!("dists/{suite}/{component}/binary-{architecture}/by-hash/SHA256");
@@ -92,7 +92,9 @@ pub(super) fn index(
         prune(&below.join("by-hash/SHA256"), &[&old, &release])?;
     }
     let text = String::from_utf8_lossy(&packages);
-    Ok(text.lines().filter_map(|line| line.strip_prefix("Filename: ")).map(PathBuf::from).collect())
+    let names = text.lines().filter_map(|line| line.strip_prefix("Filename: "));
+    let date = old.lines().find_map(|line| seconds_of(line.strip_prefix("Date: ")?));
+    Ok((names.map(PathBuf::from).collect(), date > Some(epoch)))
 }
 
 /// The stanzas sorted by text, which begins with the package's name. The order of

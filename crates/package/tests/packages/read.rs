@@ -129,4 +129,7 @@ fn damage_to_the_headers_of_an_rpm_is_a_finding_and_no_panic() {
         fs::write(&path, &whole[..at]).expect("written");
         assert!(!check(&path).findings.is_empty(), "{at} bytes");
     }
+    fs::write(&path, &whole[..payload + 40]).expect("written");
+    let findings = check(&path).findings.join("; ");
+    assert!(findings.contains("failed to read `the payload`: it ends early"), "{findings}");
 }

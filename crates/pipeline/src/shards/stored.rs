@@ -73,7 +73,8 @@ pub fn write(
         .collect();
     let planned: Vec<_> = stored.iter().map(|stored| stored.toolchain.clone()).collect();
     let path = dir.join(JOBS);
-    let temporary = tempfile::Builder::new().prefix(".jobs").tempfile_in(dir);
+    let usual = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    let temporary = tempfile::Builder::new().prefix(".jobs").permissions(usual).tempfile_in(dir);
     let mut temporary = temporary.map_err(error::io("create", dir))?;
     let mut out = BufWriter::with_capacity(1 << 20, temporary.as_file_mut());
     let mut write = |line: &[u8]| out.write_all(line).map_err(error::io("write", &path));
@@ -81,8 +82,6 @@ pub fn write(
         stored::write_jobs(&planned, &sources, &requests, &clock, &mut write, &RayonWorkers)?;
     out.flush().map_err(error::io("write", &path))?;
     drop(out);
-    let permissions = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    temporary.as_file().set_permissions(permissions).map_err(error::io("write", &path))?;
     let beside = write_beside(dir, &inputs.sources, &toolchains, &cache, &written.samples, cancel)?;
     let header = Header {
         format: FORMAT,

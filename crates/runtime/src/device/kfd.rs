@@ -73,8 +73,7 @@ fn device(
         return None;
     };
     let counted = simds.checked_div(number("simd_per_cu"));
-    let counted =
-        counted.map(|count| if name::counts_pairs(&target_id) { count / 2 } else { count });
+    let counted = counted.map(|count| if target_id.counts_pairs() { count / 2 } else { count });
     let compute_units = counted
         .and_then(|count| u32::try_from(count).ok())
         .filter(|count| (1..=name::MAX_COMPUTE_UNITS).contains(count));

@@ -65,16 +65,6 @@ fn from_parts(major: u64, minor: u64, stepping: u64) -> Option<TargetId> {
     format!("gfx{major}{minor:x}{stepping:x}").parse().ok()
 }
 
-/// Whether HIP counts work-group processors of two compute units on this
-/// device.
-///
-/// Source: ROCm/clr, rocsettings.cpp, `enableWgpMode_`, on from gfx10 by default.
-pub(super) fn counts_pairs(id: &TargetId) -> bool {
-    let digits = id.processor().trim_start_matches("gfx");
-    let major = digits.len().checked_sub(2).and_then(|length| digits.get(..length));
-    major.and_then(|major| major.parse::<u32>().ok()).is_some_and(|major| major >= 10)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,14 +114,5 @@ mod tests {
             let name = from_dotted_version(text).map(|id| id.to_string());
             assert_eq!(name.as_deref(), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn pairs_are_counted_from_gfx10_on() {
-        for processor in processors::PROCESSORS {
-            let id = TargetId::new(processor.name);
-            assert_eq!(counts_pairs(&id), processor.name.len() > "gfx90a".len(), "{id}");
-        }
-        assert!(!counts_pairs(&TargetId::new("gfx")));
     }
 }

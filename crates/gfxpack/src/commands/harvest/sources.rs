@@ -110,7 +110,6 @@ fn report_files(files: &[FileReport], sources: &Sources, output: &Output) -> Res
         }
         for skipped in file.skipped.iter() {
             output.show_warning(&skipped_lines::warning(&file.name, skipped));
-            output.info(&format!("hint: {}", skipped.hint));
         }
     }
     let mut errors = files.iter().filter_map(|file| file.error.as_ref());
