@@ -54,28 +54,3 @@ fn quantity(text: &str, unit: impl Fn(&str) -> Option<f64>) -> Option<f64> {
         word => Some(number * unit(word)?),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_read() {
-        let sizes = ["0", "17B", "20G", "20GB", "1.5 kB", "1KiB", "2MiB", "3 tb"].map(parse_size);
-        let bytes = [0, 17, 20_000_000_000, 20_000_000_000, 1500, 1024, 2 << 20, 3_000_000_000_000];
-        assert_eq!(sizes, bytes.map(Ok));
-        for wrong in ["", "G", "-1", "1X", "1ib", "17", "1e9", "99999999TB", "1.2.3"] {
-            assert!(parse_size(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn ages_are_read() {
-        let ages = ["0", "90s", "2 min", "1.5h", "30d", "1w"].map(parse_age);
-        let seconds = [0, 90, 120, 5400, 30 * 86_400, 7 * 86_400];
-        assert_eq!(ages, seconds.map(|seconds| Ok(Duration::from_secs(seconds))));
-        for wrong in ["", "d", "30", "1y", "-1d", "1m"] {
-            assert!(parse_age(wrong).is_err(), "{wrong}");
-        }
-    }
-}
