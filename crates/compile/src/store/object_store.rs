@@ -252,54 +252,6 @@ mod tests {
         assert!(is_corrupt(&f.store.read(f.job)));
     }
 
-    #[test]
-    fn a_read_only_store_is_read_and_never_touched() {
-        let f = fixture();
-        f.store.insert(f.job, b"below", &about_it()).unwrap();
-        let path = f.store.dir.join(object_path(f.job));
-        let above = tempfile::tempdir().unwrap();
-        let store = ObjectStore::open_above(f.dir.path(), above.path()).unwrap();
-        assert!(store.lookup(f.job).is_some());
-        assert_eq!(store.read(f.job).unwrap(), b"below");
-        let mut bytes = fs::read(&path).unwrap();
-        let at = bytes.windows(5).position(|five| five == b"below").unwrap();
-        bytes[at] ^= 1;
-        fs::write(&path, &bytes).unwrap();
-        assert!(is_corrupt(&store.read(f.job)));
-        assert_eq!(fs::read(&path).unwrap(), bytes);
-        assert_eq!(store.lookup(f.job), None, "it is compiled again");
-        store.insert(f.job, b"above", &about_it()).unwrap();
-        assert_eq!(store.read(f.job).unwrap(), b"above");
-    }
-
-    #[test]
-    fn every_damaged_object_is_found_and_removed() {
-        let whole = {
-            let f = fixture();
-            f.store.insert(f.job, b"some object", &about_it()).unwrap();
-            fs::read(f.store.dir.join(object_path(f.job))).unwrap()
-        };
-        let mut damaged: Vec<Vec<u8>> = (0..whole.len()).map(|at| whole[..at].to_vec()).collect();
-        damaged.extend((0..whole.len()).map(|at| {
-            let mut bytes = whole.clone();
-            bytes[at] ^= 0x04;
-            bytes
-        }));
-        let f = fixture();
-        f.store.insert(f.job, b"x", &about_it()).unwrap();
-        for bytes in damaged {
-            fs::write(f.store.dir.join(object_path(f.job)), &bytes).unwrap();
-            match f.store.read(f.job) {
-                // Only damage that does not change the meaning may go unnoticed.
-                Ok(read) => assert_eq!(read, b"some object"),
-                corrupt => {
-                    assert!(is_corrupt(&corrupt), "{corrupt:?}");
-                    assert!(!f.store.dir.join(object_path(f.job)).exists());
-                }
-            }
-        }
-    }
-
     /// Root may remove any file, so this shows nothing if root runs it.
     #[test]
     fn a_damaged_object_that_cannot_be_removed_is_still_reported_as_damaged() {
