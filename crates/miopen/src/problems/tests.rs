@@ -109,32 +109,6 @@ fn lines_that_cannot_be_read_are_counted_by_kind() {
 }
 
 #[test]
-fn a_list_is_read_with_what_log_tools_write_before_it() {
-    for line in [
-        format!("2026-09-01T10:11:12.3Z {A}"),
-        format!("[1,0]<stdout>:{A}"),
-        format!("[rank1]: {A} # twice"),
-        format!("\u{feff}{A}\r"),
-        format!("{{\"log\":\"{A}\\n\",\"stream\":\"stdout\"}}"),
-        format!("MIOPEN_FIND_MODE=1 MIOpenDriver {} 2>&1 | tee log", A.replace(" -k", " \\\n -k")),
-        A.replace(" -k", " \\\r\n -k"),
-        "0: 576-4-5-1x3-192-4-5-8-0x1-1x1-1x1-0-NCHW-FP32-F=S:0.5,0,a".to_owned(),
-        "> 576-4-5-1x3-192-4-5-8-0x1-1x1-1x1-0-NCHW-FP32-F=S:0.5,0,a".to_owned(),
-        "+576-4-5-1x3-192-4-5-8-0x1-1x1-1x1-0-NCHW-FP32-F=S:0.5,0,a".to_owned(),
-        "x.fdb.txt:576-4-5-1x3-192-4-5-8-0x1-1x1-1x1-0-NCHW-FP32-F=S:0.5,0,a".to_owned(),
-    ] {
-        assert_eq!(skips("x", &line), (1, vec![]), "{line}");
-    }
-    let dir = Dir::new();
-    let commented = format!("# MIOpenDriver {A} ;\\\nMIOpenDriver {A}");
-    let read = read_files(&[&dir.write("x", commented)]).expect("one");
-    assert_eq!((read.problems.len(), read.files[0].comments), (1, 1));
-    for prose in ["Epoch 1: sum", "all of conv", "the pool -"] {
-        assert!(refusal("x", prose)[0].starts_with("failed to find a problem"), "{prose}");
-    }
-}
-
-#[test]
 fn commands_in_quotes_are_read() {
     for text in [
         format!("[\n  \"{A}\",\n  \"{B}\"\n]\n"),
