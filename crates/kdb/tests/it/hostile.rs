@@ -50,10 +50,7 @@ fn assert_refused(path: &Path, statement: &str) {
 fn views_and_virtual_tables_are_rejected() {
     for select in [
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)
-         SELECT 'a.cl.o', ' -mcpu=gfx906', x'00', '', 0 FROM n WHERE x < 0",
-        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)
          SELECT 'a.cl.o', x || ' -mcpu=gfx906', x'00', '', 0 FROM n",
-        "SELECT 'a.cl.o', ' -mcpu=gfx906', zeroblob(200000000), '', 0",
         "SELECT load_extension('x'), 1, 2, 3, 4",
         "SELECT 'a.cl.o', ' -mcpu=gfx906', data, '', 0 FROM sqlite_dbpage",
     ] {
