@@ -321,3 +321,38 @@ fn split(args: &[Arc<str>]) -> (BTreeMap<&str, &str>, Vec<&str>) {
     }
     (defines, others)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args_of(text: &str) -> Vec<Arc<str>> {
+        text.split(' ').map(Arc::from).collect()
+    }
+
+    #[track_caller]
+    fn check(old: &str, new: &str, expected: &[&str]) {
+        let mut changes = arguments(&args_of(old), &args_of(new));
+        changes.sort();
+        let texts: Vec<String> = changes.iter().map(ToString::to_string).collect();
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn changed_arguments_are_listed_one_by_one() {
+        check("-O3 -DA=1 a.cl", "-O3 -DA=1 a.cl", &[]);
+        check("-DA=1 -DB", "-DA=2 -DB=1", &["define `A` changed from `1` to `2`"]);
+        check(
+            "-DA -O3",
+            "-DB -O2",
+            &[
+                "define `A` was removed",
+                "define `B` was added",
+                "argument `-O2` was added",
+                "argument `-O3` was removed",
+            ],
+        );
+        check("-Wa,-defsym,n=4", "-Wa,-defsym,n=8", &["define `n` changed from `4` to `8`"]);
+        check("-O3 -g", "-g -O3", &["argument `their order` changed"]);
+    }
+}

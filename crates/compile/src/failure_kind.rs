@@ -108,3 +108,30 @@ fn how_to_add(path: &Path) -> &'static str {
         "put the file below their directory, or into an include directory, and name it without `..`"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_to_read_outside_says_what_to_do() {
+        let reads = |path: &str| FailureKind::Reads(path.into());
+        let by_other_name =
+            FailureKind::ReadsByOtherName { path: "/x/a.h".into(), own: "inc/a.h".into() };
+        for (kind, what, todo) in [
+            (reads("/opt/a.h"), "it reads `/opt/a.h`, which is not among", "--allow-read DIR"),
+            (reads("../a.h"), "it reads `../a.h`, which is not among", "into an include directory"),
+            (FailureKind::ReadsProc("/proc/cpuinfo".into()), "below /proc", "remove that"),
+            (by_other_name, "`/x/a.h`, which is also its source `inc/a.h`", "only one of the two"),
+        ] {
+            let text = kind.to_string();
+            let (before, after) = text.split_once(": ").expect("what to do");
+            assert!(before.contains(what) && after.contains(todo), "{text}");
+            assert_eq!(kind.name(), "reads-outside");
+        }
+        // No option allows these.
+        for kind in [reads("../a.h"), FailureKind::ReadsProc("/dev/fd/9".into())] {
+            assert!(!kind.to_string().contains("--allow-read"), "{kind}");
+        }
+    }
+}

@@ -399,6 +399,62 @@ mod tests {
     }
 
     #[test]
+    fn macros_that_a_driver_leaves_out_or_changes_are_noticed() {
+        let key = |language, args: &[&str]| CommandKey {
+            toolchain: ToolchainId(0),
+            program: Program::Clang,
+            language,
+            extension: "cpp".into(),
+            args: args.iter().map(|&arg| arg.to_owned()).collect(),
+        };
+        let slot = |number: usize| format!("{DEFINES}_{number}=1");
+        let runs: Defines = vec![
+            vec![["-D".into(), "B=2".into()], ["-U".into(), "C".into()]],
+            vec![["-D".into(), "E".into()]],
+        ];
+        let asked = key(
+            Language::Hip,
+            &["-O3", &format!("-D{}", slot(0)), "-I.", &format!("-D{}", slot(1))],
+        );
+        let with = asked.with(&runs);
+        let expected =
+            ["-O3", &format!("-D{}", slot(0)), "-DB=2", "-UC", "-I.", &format!("-D{}", slot(1))];
+        assert_eq!(with, [&expected[..], &["-DE"]].concat());
+        let symbol: Defines = vec![vec![["-defsym".into(), "N=4".into()]]];
+        let asked = key(Language::Assembly, &[&format!("-Wa,-defsym,{}", slot(0))]);
+        assert_eq!(asked.with(&symbol)[1], "-Wa,-defsym,N=4");
+
+        let answer = |args: &[&str]| CommandTemplate {
+            args: args
+                .iter()
+                .map(|&arg| match arg {
+                    "0" => TemplateArg::Defines(0),
+                    "1" => TemplateArg::Defines(1),
+                    text => TemplateArg::Text(text.to_owned()),
+                })
+                .collect(),
+        };
+        let complete = answer(&["clang", "0", "-D", "B=2", "-U", "C", "-O3", "1", "-D", "E"]);
+        assert_eq!(complete.without(&runs), Some(answer(&["clang", "0", "-O3", "1"])));
+        assert_eq!(answer(&["lld", "-o"]).without(&runs), Some(answer(&["lld", "-o"])));
+        for other in [
+            &["clang", "0", "-D", "B=2", "-O3", "1", "-D", "E"][..],
+            &["clang", "0", "-U", "C", "-D", "B=2", "-O3", "1", "-D", "E"],
+            &["clang", "0", "-D", "B=3", "-U", "C", "-O3", "1", "-D", "E"],
+            &["clang", "0", "-D", "B=2", "-U", "C", "-O3", "1"],
+        ] {
+            assert_eq!(answer(other).without(&runs), None, "{other:?}");
+        }
+        let symbols = CommandTemplate {
+            args: ["as", "--defsym", "N=4"].map(|arg| TemplateArg::Text(arg.into())).into(),
+        };
+        let mut with_slot = symbols.clone();
+        with_slot.args.insert(1, TemplateArg::Symbols(0));
+        assert_eq!(with_slot.without(&symbol).unwrap().args.len(), 2);
+        assert_eq!(symbols.without(&symbol), Some(symbols));
+    }
+
+    #[test]
     fn commands_of_a_driver_that_reports_an_error_are_ignored() {
         assert!(!refuses(PRINTED));
         assert!(!refuses(" \"/bin/clang\" \"-DA=error: x\"\n"));

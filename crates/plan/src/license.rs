@@ -138,3 +138,57 @@ fn is_dfsg_free(wanted: &spdx::LicenseReq) -> bool {
         gnu || DFSG_FREE.contains(&id.name)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(licenses: &[&str]) -> Vec<SourceLicense> {
+        let own = |license: &&str| SourceLicense {
+            license: (*license).to_owned(),
+            copyright: String::new(),
+        };
+        licenses.iter().map(own).collect()
+    }
+
+    #[test]
+    fn licences_that_debian_accepts_are_free() {
+        let check = |licenses: &[&str], free: bool| {
+            let rejected = rejection(&[Allowed::Dfsg], &sources(licenses), false);
+            assert_eq!(rejected.is_none(), free, "{licenses:?}");
+        };
+        check(&["MIT"], true);
+        check(&["MIT OR Apache-2.0"], true);
+        check(&["CC-BY-NC-4.0 OR MIT"], true);
+        check(&["CC-BY-NC-4.0 AND MIT"], false);
+        check(&["MIT", "CC-BY-NC-4.0"], false);
+        check(&["GPL-2.0-or-later"], true);
+        check(&["LGPL-2.1-only"], true);
+        check(&["Apache-2.0 WITH LLVM-exception"], true);
+        check(&["LicenseRef-AMD"], false);
+        check(&["my own"], false);
+        check(&[], false);
+        let generated = rejection(&[Allowed::Dfsg], &sources(&["MIT"]), true);
+        assert!(generated.is_some_and(|why| why.contains("generated")));
+    }
+
+    #[test]
+    fn only_listed_licences_are_allowed() {
+        let allow = |text: &str| -> Vec<Allowed> {
+            text.split(',').map(|one| one.parse().unwrap()).collect()
+        };
+        let check = |list: &str, license: &str, allowed: bool| {
+            let rejected = rejection(&allow(list), &sources(&[license]), true);
+            assert_eq!(rejected.is_none(), allowed, "{list}: {license}");
+        };
+        check("MIT", "MIT", true);
+        check("MIT,BSD-3-Clause", "MIT AND BSD-3-Clause", true);
+        check("MIT", "MIT AND BSD-3-Clause", false);
+        check("MIT", "MIT OR BSD-3-Clause", true);
+        check("LicenseRef-own", "LicenseRef-own", true);
+        check("MIT", "my own", false);
+        check("dfsg,MIT", "MIT", false);
+        assert_eq!(rejection(&[], &sources(&["my own"]), true), None);
+        assert!("MIT OR ISC".parse::<Allowed>().is_err());
+    }
+}

@@ -77,3 +77,38 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.push(suffix);
     name.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_two_files_are_kept_with_their_companions() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.ukdb");
+        std::fs::write(directory.path().join("a.ukdb.corrupt-x"), "").unwrap();
+        std::fs::write(directory.path().join("b.ukdb.corrupt-7"), "").unwrap();
+        for round in 1..=4 {
+            for suffix in ["", "-journal", "-wal"] {
+                std::fs::write(with_suffix(&path, suffix), round.to_string()).unwrap();
+            }
+            let kept_as = rename(&path).unwrap();
+            assert_eq!(kept_as, with_suffix(&path, &format!(".corrupt-{round}")));
+            for suffix in ["", "-journal", "-wal"] {
+                assert!(!with_suffix(&path, suffix).exists(), "left for the new file: {suffix}");
+                let kept = std::fs::read_to_string(with_suffix(&kept_as, suffix)).unwrap();
+                assert_eq!(kept, round.to_string());
+            }
+        }
+        assert!(rename(&path).is_err(), "there is nothing to rename");
+        let mut names: Vec<_> = std::fs::read_dir(directory.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        let kept = ["3", "3-journal", "3-wal", "4", "4-journal", "4-wal", "x"];
+        let kept = kept.map(|name| format!("a.ukdb.corrupt-{name}"));
+        assert_eq!(names[..7], kept);
+        assert_eq!(names[7..], ["b.ukdb.corrupt-7"]);
+    }
+}

@@ -252,6 +252,34 @@ mod tests {
         assert!(is_corrupt(&f.store.read(f.job)));
     }
 
+    #[test]
+    fn every_damaged_object_is_found_and_removed() {
+        let whole = {
+            let f = fixture();
+            f.store.insert(f.job, b"some object", &about_it()).unwrap();
+            fs::read(f.store.dir.join(object_path(f.job))).unwrap()
+        };
+        let mut damaged: Vec<Vec<u8>> = (0..whole.len()).map(|at| whole[..at].to_vec()).collect();
+        damaged.extend((0..whole.len()).map(|at| {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x04;
+            bytes
+        }));
+        let f = fixture();
+        f.store.insert(f.job, b"x", &about_it()).unwrap();
+        for bytes in damaged {
+            fs::write(f.store.dir.join(object_path(f.job)), &bytes).unwrap();
+            match f.store.read(f.job) {
+                // Only damage that does not change the meaning may go unnoticed.
+                Ok(read) => assert_eq!(read, b"some object"),
+                corrupt => {
+                    assert!(is_corrupt(&corrupt), "{corrupt:?}");
+                    assert!(!f.store.dir.join(object_path(f.job)).exists());
+                }
+            }
+        }
+    }
+
     /// Root may remove any file, so this shows nothing if root runs it.
     #[test]
     fn a_damaged_object_that_cannot_be_removed_is_still_reported_as_damaged() {

@@ -95,3 +95,40 @@ impl PrecompiledHeader {
         Some(CommandTemplate { args })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn macros_whose_order_matters_are_not_plain() {
+        let plain = |defines: &[&str]| {
+            let define = |text: &&str| {
+                let (option, text) = text.split_at(2);
+                [option.to_owned(), text.to_owned()]
+            };
+            are_plain(&defines.iter().map(define).collect::<Vec<_>>())
+        };
+        assert!(plain(&["-DA", "-DB=1", "-UC", "-DF(x)=x / 2", "-DS=\"a\"", "-DB=1", "-D_1=\\n"]));
+        for odd in [
+            &["-D__ocml_exp_f32 =__ocml_exp2_f32"][..],
+            &["-DF(x)=1", "-UF", "-DF(x)=2"],
+            &["-DA=1", "-DA=2"],
+            &["-DA", "-DA=1"],
+            &["-DA", "-UA"],
+            &["-DF(x)=1", "-DF(y)=1"],
+            &["-Da$=1"],
+            &["-Da\u{e4}=1"],
+            &["-D1=1"],
+            &["-D=1"],
+            &["-UF(x)"],
+            &["-DA=1\n#define B"],
+            &["-DA=1\\ "],
+            &["-DA=1??/"],
+            &["-DA=/*"],
+            &["-DA=R\"("],
+        ] {
+            assert!(!plain(odd), "{odd:?}");
+        }
+    }
+}

@@ -160,3 +160,42 @@ impl Extensions {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Contents;
+    use super::*;
+
+    #[test]
+    fn layers_keep_whiteouts_and_lose_links_to_what_is_taken_out_below() {
+        let mut layer = ::tar::Builder::new(Vec::new());
+        for (name, kind, link) in [
+            (".wh.link_gfx90a.co", EntryType::Regular, "none"),
+            ("x_gfx90a.co", EntryType::Regular, "none"),
+            ("other.co", EntryType::Link, "below_gfx90a.co"),
+            ("kept.co", EntryType::Link, "below.co"),
+        ] {
+            let mut header = Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_link_name(link).expect("short");
+            header.set_size(0);
+            layer.append_data(&mut header, name, &[][..]).expect("written");
+        }
+        let layer = layer.into_inner().expect("whole");
+        let takes_out = |path: &Path| path.to_str().expect("text").ends_with("_gfx90a.co");
+        let mut out = Vec::new();
+        let mut rewriter = Rewriter {
+            takes_out: &takes_out,
+            file: &mut |path, size, _| {
+                Ok((!takes_out(path)).then(|| Contents::same(size, io::empty())))
+            },
+        };
+        rewrite(&*layer, &mut out, &mut rewriter).expect("rewritten");
+        let mut archive = ::tar::Archive::new(&*out);
+        let names = archive
+            .entries()
+            .expect("an archive")
+            .map(|entry| entry.expect("whole").path().expect("text").display().to_string());
+        assert_eq!(names.collect::<Vec<_>>(), [".wh.link_gfx90a.co", "kept.co"]);
+    }
+}

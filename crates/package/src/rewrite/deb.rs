@@ -203,3 +203,93 @@ fn changed_sums(sums: &str, changes: &Changes) -> String {
     };
     sums.lines().filter_map(line).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::rename as rename_all;
+    use super::*;
+
+    fn rename(debs: &mut [Package]) -> Result {
+        rename_all(debs, "+gfx1030", &|gpu| gpu == "gfx1030")
+    }
+
+    fn deb(name: &str, version: &str, relations: &str) -> Package {
+        let control = format!(
+            "Package: {name}\nVersion: {version}\nArchitecture: all\nInstalled-Size: 100\n{relations}Description: a\n b\n"
+        );
+        let (codec, members) = (String::new(), Vec::new());
+        package(Path::new("x.deb"), Deb { codec, members, control, mtime: 0 }).expect("whole")
+    }
+
+    fn control(package: &Package, kib: u64) -> String {
+        let Kind::Deb(deb) = &package.kind else { panic!("{package:?}") };
+        deb.changed_control(&Changes { kib, ..Changes::default() })
+    }
+
+    #[test]
+    fn what_needs_a_version_exactly_follows_it() {
+        let needs = "Depends: lib1 (= 1:2-1), libc6 (>= 2),\n lib1:any (=1:2-1) | lib2\n";
+        let mut debs = [deb("lib-dev", "1:2-1", needs), deb("lib1", "1:2-1", "")];
+        rename(&mut debs).expect("both are there");
+        assert_eq!(
+            control(&debs[0], 40),
+            "Package: lib-dev\nSource: lib-dev (1:2-1)\nVersion: 1:2-1+gfx1030\nArchitecture: all\n\
+             Installed-Size: 60\nDepends: lib1 (= 1:2-1+gfx1030), libc6 (>= 2),\n \
+             lib1:any (=1:2-1+gfx1030) | lib2\nDescription: a\n b\n"
+        );
+        let refused = |debs: &mut [Package]| match rename(debs) {
+            Err(error) => error.to_string(),
+            Ok(()) => panic!("{debs:?}"),
+        };
+        assert_eq!(
+            refused(&mut [deb("lib-dev", "1:2-1", needs)]),
+            "failed to rename `lib-dev`: it needs exactly 1:2-1 of `lib1`"
+        );
+        let other = deb("lib1", "1:2-2", "");
+        assert_eq!(
+            refused(&mut [deb("lib-dev", "1:2-1", needs), other]),
+            "failed to rename `lib-dev`: it needs exactly 1:2-1 of `lib1`"
+        );
+        // Of several versions, it follows its own.
+        let older = deb("lib1", "1:1-1", "");
+        rename(&mut [deb("lib-dev", "1:2-1", needs), older, deb("lib1", "1:2-1", "")])
+            .expect("it is there");
+        // Names that another one of them provides keep their versions.
+        let on_abi = "Depends: abi (= 1:2-1)\n";
+        assert_eq!(
+            refused(&mut [deb("lib-dev", "1:2-1", on_abi)]),
+            "failed to rename `lib-dev`: it needs exactly 1:2-1 of `abi`"
+        );
+        let provides = "Provides: other,\n abi (= 1:2-1)\n";
+        let mut both = [deb("lib-dev", "1:2-1", on_abi), deb("lib1", "1:2-1", provides)];
+        rename(&mut both).expect("it is provided");
+        assert!(control(&both[0], 0).contains(on_abi) && control(&both[1], 0).contains(provides));
+        // What has a version of its own is no part of it.
+        let mut alone = [deb(
+            "lib1",
+            "2",
+            "Depends: data (= 7)\nSuggests: lib-doc (= 2)\nX-Rocm-GPU-Architecture: gfx906 gfx1030\n",
+        )];
+        rename(&mut alone).expect("nothing follows");
+        assert!(
+            control(&alone[0], 0).contains(
+                "data (= 7)\nSuggests: lib-doc (= 2)\nX-Rocm-GPU-Architecture: gfx1030\n"
+            )
+        );
+    }
+
+    #[test]
+    fn checksums_follow_however_names_are_written() {
+        let digests = ["a", "b c"].map(|name| (PathBuf::from(name), "new".to_owned()));
+        let changes = Changes {
+            digests: digests.into(),
+            removed: [PathBuf::from("gone")].into(),
+            ..Changes::default()
+        };
+        let sums = "old  ./a\nold  b c\nold *a\nold *kept\nold  ./gone\nold *gone\nodd\n";
+        let expected = "new  ./a\nnew  b c\nnew *a\nold *kept\nodd\n";
+        assert_eq!(changed_sums(sums, &changes), expected);
+    }
+}

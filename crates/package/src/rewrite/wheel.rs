@@ -201,3 +201,28 @@ fn normalized(name: &str) -> String {
     let words = name.trim().split(['-', '_', '.']).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_and_what_needs_them_get_a_local_part() {
+        let metadata = "Name: Torch\nVersion: 2.5.1+rocm6.4\nRequires-Dist: pytorch-triton_rocm (==3.2); \
+                        x == 'a'\nRequires-Dist: pytorch-triton-rocm==3.2.1\nRequires-Dist: numpy==3.2\n\
+                        \nVersion: of the text\n";
+        let mut wheel =
+            Wheel { metadata: metadata.to_owned(), stem: "torch-2.5.1+rocm6.4".to_owned() };
+        let follows = |needed: &str, exactly: &str, _| {
+            let is_given = needed == "pytorch-triton-rocm" && exactly == "3.2";
+            Ok(is_given.then(|| "3.2+gfx1100".to_owned()))
+        };
+        wheel.rename("2.5.1+rocm6.4.gfx1100", &follows).expect("nothing must follow");
+        let expected = metadata
+            .replace("Version: 2.5.1+rocm6.4", "Version: 2.5.1+rocm6.4.gfx1100")
+            .replace("(==3.2)", "(==3.2+gfx1100)");
+        assert_eq!(wheel.metadata, expected);
+        let renamed = wheel.renamed("torch-2.5.1+rocm6.4.dist-info/WHEEL", ".gfx1100");
+        assert_eq!(renamed, "torch-2.5.1+rocm6.4.gfx1100.dist-info/WHEEL");
+    }
+}

@@ -86,3 +86,41 @@ pub(super) fn refused_by_sqv(sqv: &ToolOutput) -> Option<Finding> {
     let is_damage = why.starts_with("Error:") || why.contains("manipulated");
     Some(if is_damage { why.into() } else { Finding::unsigned(why) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_good_signature_is_enough_unless_another_one_is_bad() {
+        let status = |blocks: &[&str]| {
+            let lines = blocks.iter().map(|block| format!("[GNUPG:] NEWSIG\n{block}\n"));
+            let weak = BTreeMap::from([("5F".to_owned(), "is a DSA key".to_owned())]);
+            judged(&lines.collect::<String>(), "gpg: Can't check signature\n", &weak)
+        };
+        let weak = "[GNUPG:] GOODSIG 5 E\n[GNUPG:] VALIDSIG 5F 2026-01-01";
+        let good = "[GNUPG:] GOODSIG 1 A\n[GNUPG:] VALIDSIG 1";
+        let unknown = "[GNUPG:] ERRSIG 2 1\n[GNUPG:] NO_PUBKEY 2";
+        let expired = "[GNUPG:] EXPKEYSIG 3 C <c@d>\n[GNUPG:] VALIDSIG 3";
+        let bad = "[GNUPG:] BADSIG 4 D";
+        for accepted in
+            [&[good][..], &[good, unknown], &[unknown, good], &[expired, good], &[weak, good]]
+        {
+            assert_eq!(status(accepted), None, "{accepted:?}");
+        }
+        for (blocks, why) in [
+            (&[unknown][..], "Can't check signature"),
+            (&[expired], "the key 3 C <c@d> has expired"),
+            (&[unknown, expired], "the key 3 C <c@d> has expired"),
+            (&[good, bad], "the signature of 4 D is bad"),
+            (&[weak], "the key 5F is a DSA key: apt 3 and"),
+            (&["[GNUPG:] ERRSIG 5 1 8 00 1 4 5F"], "the key 5 is a DSA key: apt 3 and"),
+            (&["[GNUPG:] GOODSIG 1 A"], "Can't check signature"),
+            (&["[GNUPG:] VALIDSIG 1"], "Can't check signature"),
+            (&[], "Can't check signature"),
+        ] {
+            let refused = status(blocks).expect("refused").detail;
+            assert!(refused.starts_with(why), "{blocks:?}: {refused}");
+        }
+    }
+}

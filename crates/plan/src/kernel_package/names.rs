@@ -114,3 +114,53 @@ pub(super) fn instead_of(
     }
     relations
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::release;
+    use super::*;
+
+    fn texts(relations: &[Relation]) -> Vec<String> {
+        let one = |relation: &Relation| {
+            let bound = relation.version.as_ref();
+            let bound = bound.map(|(op, v)| format!(" ({op} {v})")).unwrap_or_default();
+            format!("{:?}: {}{bound}", relation.kind, relation.name)
+        };
+        relations.iter().map(one).collect()
+    }
+
+    #[test]
+    fn amds_packages_of_the_same_file_are_replaced() {
+        let target: Target = "gfx90a@110".parse().unwrap();
+        let mut release = release(&[]);
+        let readers = |more: &[&str]| {
+            let mut all: Vec<String> = Consumer::Miopen
+                .properties()
+                .packages
+                .iter()
+                .map(|r| format!("Enhances: {r}"))
+                .collect();
+            all.extend(more.iter().map(|relation| (*relation).to_owned()));
+            all
+        };
+        assert_eq!(
+            texts(&relations(&release, &target)),
+            readers(&[
+                "Enhances: miopen-hip6.4.1",
+                "Provides: miopenkernels-gfx90a-110kdb6.4.1 (= 1.0.0-1)",
+                "Conflicts: miopenkernels-gfx90a-110kdb6.4.1",
+                "Replaces: miopenkernels-gfx90a-110kdb6.4.1",
+                "Obsoletes: miopenkernels-gfx90a-110kdb6.4.1 (<< 1.0.0-1)",
+            ])
+        );
+        release.layout = InstallLayout::Fhs;
+        release.name_template = "kernels-{gfx}".to_owned();
+        assert_eq!(
+            texts(&relations(&release, &target)),
+            readers(&[
+                "Provides: miopenkernels-gfx90a-110kdb (= 1.0.0-1)",
+                "Provides: miopen-hip-gfx90a-110kdb (= 1.0.0-1)",
+            ])
+        );
+    }
+}

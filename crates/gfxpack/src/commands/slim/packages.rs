@@ -154,3 +154,23 @@ fn contents<'a>(
         Err(error) => Err(io::Error::other(error)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_name_the_gpus() {
+        let check = |targets: &[&str], expected: &str| {
+            let targets: Vec<TargetId> = targets.iter().map(|it| it.parse().unwrap()).collect();
+            assert_eq!(suffix(&targets), expected);
+        };
+        check(&["gfx1100"], "+gfx1100");
+        check(&["gfx1100", "gfx1030", "gfx1100"], "+gfx1030.gfx1100");
+        check(&["gfx90a:sramecc+:xnack-"], "+gfx90a.srameccon.xnackoff");
+        let slim = |version| is_slim(version, "+gfx1030.gfx1100");
+        assert!(slim("1.0-1+gfx1030.gfx1100") && slim("1.0+rocm6.4.gfx1030.gfx1100"));
+        assert!(!slim("1.0-1") && !slim("1.0+rocm6.4") && !slim("1.0-1+gfx1100"));
+        assert!(!is_slim("1.0-1+gfx1030.gfx1100", "+gfx1100"));
+    }
+}
