@@ -113,27 +113,6 @@ impl Shell {
 mod tests {
     use super::*;
     use crate::table::CACHES;
-    use crate::user_environment::UserEnvironment;
-
-    #[test]
-    fn the_variables_move_every_place_of_every_cache() {
-        for cache in &CACHES {
-            let set = cache
-                .location_variables
-                .iter()
-                .map(|(name, below)| (*name, format!("/to/{below}")));
-            let variables = [("HOME", "/h".to_owned()), ("USER", "ada".to_owned())];
-            let moved = UserEnvironment::new(variables.into_iter().chain(set), None);
-            let directories = cache.directories(&moved);
-            assert!(!directories.is_empty(), "{}", cache.name);
-            for directory in &directories {
-                // Locks stay in the place in which all processes of a machine
-                // look for them.
-                let locks = directory.dir.ends_with("miopen-lockfiles");
-                assert!(locks || directory.dir.starts_with("/to"), "{}: {directory:?}", cache.name);
-            }
-        }
-    }
 
     #[test]
     fn lines_are_for_the_shell() {

@@ -355,26 +355,4 @@ mod tests {
         check("-Wa,-defsym,n=4", "-Wa,-defsym,n=8", &["define `n` changed from `4` to `8`"]);
         check("-O3 -g", "-g -O3", &["argument `their order` changed"]);
     }
-
-    #[test]
-    fn changed_files_are_listed_by_name() {
-        let file = |name: &str, text: &str| (name.to_owned(), Digest::of(text.as_bytes()));
-        let old = [file("a", "1"), file("b", "1"), file("libc.so", "1"), file("libc.so", "2")];
-        let new = [file("b", "2"), file("c", "1"), file("libc.so", "1"), file("libc.so", "2")];
-        let whole = Change::new(ChangedPart::Compiler, "clang 15", ChangeKind::Changed(None));
-        let changes = files(Some(old.to_vec()), &new, |_| ChangedPart::Source, whole.clone());
-        let expected = [
-            ("a", ChangeKind::Removed),
-            ("b", ChangeKind::Changed(None)),
-            ("c", ChangeKind::Added),
-        ];
-        assert_eq!(
-            changes,
-            expected.map(|(name, how)| Change::new(ChangedPart::Source, name, how))
-        );
-        assert_eq!(files(None, &new, |_| ChangedPart::Source, whole.clone()), [whole]);
-        assert_eq!(group("clang-15"), ChangedPart::Compiler);
-        assert_eq!(group("bitcode/ocml.bc"), ChangedPart::DeviceLibrary);
-        assert_eq!(group("hip/hip_runtime.h"), ChangedPart::Header);
-    }
 }

@@ -218,29 +218,3 @@ fn file(target_id: &TargetId) -> PathBuf {
 fn kept_file(kind: &str, digest: Digest) -> PathBuf {
     Path::new(DIR).join(format!("{kind}-{digest}.json"))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn history_is_read_back_and_damaged_history_is_empty() {
-        let record = |n: u8| HistoryRecord {
-            key: Digest::of(&[n]),
-            toolchain: Digest::of(b"t"),
-            source: Digest::of(&[n % 2]),
-            inputs: Digest::of(b"i"),
-        };
-        let records: HashMap<u128, HistoryRecord> =
-            (0..5).map(|n| (u128::from(n) << 100, record(n))).collect();
-        let text = History { head: Head::default(), records: records.clone() }.text();
-        let parsed = parse(&text).unwrap();
-        assert_eq!(parsed.records, records);
-        assert_eq!(parsed.text(), text);
-        assert!(parse(&text.replace(" 0 1 0\n", " 0 2 0\n")).is_none());
-        // The last line break is no loss.
-        for length in 0..text.len() - 1 {
-            assert!(parse(&text[..length]).is_none_or(|cut| cut.records != records), "{length}");
-        }
-    }
-}

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gfxpack_fatbin::{Checker, Error, Library, slim};
+use gfxpack_fatbin::{Error, Library, slim};
 use gfxpack_model::TargetId;
 use tempfile::TempDir;
 
@@ -277,30 +277,6 @@ fn what_would_be_left_without_code_is_refused() {
     let program = File::open(built.build("program", &["-pie", "-fPIE"])).unwrap();
     let refused = slim(&program, &tempfile::tempfile().unwrap(), &targets("gfx1100"));
     assert!(matches!(refused, Err(Error::NoCode { without: 1, of: 2, .. })), "{refused:?}");
-}
-
-#[test]
-fn gaps_are_found_and_named() {
-    let gaps = |file: &Path, devices: &str| -> Vec<String> {
-        let devices = targets(devices);
-        let mut checker = Checker::new(&devices);
-        checker.file(file, &File::open(file).unwrap()).unwrap();
-        checker.finish().into_iter().map(|gap| gap.detail).collect()
-    };
-    let mut wrong = bundle(&ALL, 1);
-    // The second entry says that it is gfx1030, and is gfx1100.
-    let at = wrong.windows(4).enumerate().filter(|(_, it)| *it == b"\x7fELF").nth(1).unwrap().0;
-    wrong[at + 48] = 0x41;
-    let built = Built::new(&wrong, &bundle(&["gfx906"], 2));
-    let program = built.build("program", &["-pie", "-fPIE"]);
-    assert_eq!(gaps(&program, "gfx906"), [""; 0]);
-    let id = "its entry `hipv4-amdgcn-amd-amdhsa--gfx1030` is not that GPU's code";
-    assert_eq!(gaps(&program, "gfx1030"), [id, "no code for it in 1 of 2 offload bundles"]);
-    assert_eq!(gaps(&program, "gfx1201"), ["no code for it in 2 of 2 offload bundles"]);
-    let alone = built.path("transform.hsaco");
-    fs::copy(built.path("second"), &alone).unwrap();
-    assert_eq!(gaps(&alone, "gfx906"), [""; 0]);
-    assert_eq!(gaps(&alone, "gfx1100"), ["no code for it"]);
 }
 
 /// Every result of a damaged file is an error, or a file that can be read again.

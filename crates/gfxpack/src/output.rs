@@ -363,26 +363,3 @@ fn escaped(text: &str, is_harm: impl Fn(char) -> bool) -> Cow<'_, str> {
     let escape = |c: char| if is_harm(c) { c.escape_default().collect() } else { c.to_string() };
     text.chars().map(escape).collect::<String>().into()
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn control_characters_are_escaped() {
-        assert_eq!(super::harmless("naïve -DX"), "naïve -DX");
-        assert_eq!(super::harmless("a\u{1b}]0;x\u{7}\t"), "a\\u{1b}]0;x\\u{7}\\t");
-        assert_eq!(super::harmless_lines("1 |\ta\n\r\u{9b}1m"), "1 |\ta\n\\r\\u{9b}1m");
-    }
-
-    #[test]
-    fn no_line_is_a_command_to_a_ci_service() {
-        for (text, expected) in [
-            ("std::a\n  ::error::x\n", "std::a\n  \\::error::x\n"),
-            ("::add-mask::y", "\\::add-mask::y"),
-            ("x ##[error]y", "x #\\#[error]y"),
-            ("##vso[task.x]", "#\\#vso[task.x]"),
-            ("# ## a", "# ## a"),
-        ] {
-            assert_eq!(super::harmless_lines(text), expected, "{text}");
-        }
-    }
-}

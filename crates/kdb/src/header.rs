@@ -102,31 +102,3 @@ impl Journal {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fields_are_parsed_at_their_offsets() {
-        let mut bytes = [0; HEADER_BYTES];
-        assert_eq!(Header::parse(&bytes), None);
-        bytes[..16].copy_from_slice(MAGIC);
-        bytes[16..20].copy_from_slice(&[0x10, 0x00, 1, 1]);
-        bytes[96..].copy_from_slice(&3_045_001_u32.to_be_bytes());
-        bytes[60..64].copy_from_slice(&3_004_000_u32.to_be_bytes());
-        let miopen_version = MiopenVersion::of_text("3.4.0.d12");
-        assert_eq!(miopen_version.to_string(), "3.4.0");
-        for unknown in ["3.4", "3.4.x", "3.1000.0", ""] {
-            assert!(!MiopenVersion::of_text(unknown).is_known(), "{unknown}");
-        }
-        let (journal, sqlite_version) = (Journal::Delete, 3_045_001);
-        let expected = Header { page_size: 4096, journal, sqlite_version, miopen_version };
-        assert_eq!(Header::parse(&bytes), Some(expected));
-        bytes[16..20].copy_from_slice(&[0, 1, 2, 2]);
-        let header = Header::parse(&bytes).unwrap();
-        assert_eq!((header.page_size, header.journal), (65536, Journal::Wal));
-        bytes[18..20].copy_from_slice(&[3, 1]);
-        assert_eq!(Header::parse(&bytes).unwrap().journal, Journal::Unknown);
-    }
-}

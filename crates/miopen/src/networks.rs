@@ -164,21 +164,6 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_what_is_printed_of_them() {
-        let names: Vec<&str> = network_names().map(|network| network.name).collect();
-        assert!(names.is_sorted());
-        for (name, list) in LISTS {
-            let kept: BTreeSet<String> = list
-                .lines()
-                .filter(|line| !line.starts_with('#') && !line.ends_with(TRAINING))
-                .map(str::to_owned)
-                .collect();
-            let printed = lines(name, &selection(Directions::FORWARD));
-            assert_eq!(printed.into_iter().collect::<BTreeSet<_>>(), kept, "{name}");
-        }
-    }
-
-    #[test]
     fn lines_are_changed_as_selected() {
         let mut selection = selection(Directions::ALL);
         selection.batches = vec![32];

@@ -100,23 +100,3 @@ pub fn one_for_each<E>(
     }
     Ok(chosen)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn each_device_gets_the_exact_package_or_else_the_device_wide_one() {
-        let devices = [["a-60", "a"], ["a-64", "a"], ["a-60", "a"], ["b-40", "b"]]
-            .map(|names| names.map(str::to_owned).to_vec());
-        let mut asked = Vec::new();
-        let chosen = one_for_each(&devices, |name| {
-            asked.push(name.to_owned());
-            Ok::<_, ()>(["a", "a-60"].contains(&name))
-        });
-        let names = ["a-60", "a", "a-60"].map(|name| Some(name.to_owned()));
-        assert_eq!(chosen.unwrap(), [&names[..], &[None]].concat());
-        assert_eq!(asked, ["a-60", "a-64", "a", "b-40", "b"]);
-        assert_eq!(one_for_each(&devices, |_| Err("broken")), Err("broken"));
-    }
-}

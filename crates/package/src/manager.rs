@@ -100,18 +100,3 @@ fn shared<'a>(args: &'a [String], known: &[&str]) -> Vec<&'a str> {
     }
     taken
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_about_places_of_packages_go_to_both_programs() {
-        let args: Vec<String> = ["--no-install-recommends", "-o", "A=1", "-oB=2", "--option=C=3"]
-            .map(str::to_owned)
-            .to_vec();
-        let apt = shared(&args, PackageManager::APT.shared);
-        assert_eq!(apt, ["-o", "A=1", "-oB=2", "--option=C=3"]);
-        assert_eq!(shared(&args, PackageManager::DNF.shared).len(), args.len());
-    }
-}

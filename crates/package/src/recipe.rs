@@ -48,37 +48,3 @@ pub fn rpm_dependencies(relations: &[Relation], kind: RelationKind) -> Vec<Strin
     };
     of_kind.map(line).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn relation(kind: RelationKind, name: &str, version: Option<(&str, &str)>) -> Relation {
-        let version = version.map(|(operator, version)| (operator.into(), version.into()));
-        Relation { kind, name: name.to_owned(), version }
-    }
-
-    #[test]
-    fn each_tool_has_its_own_spelling() {
-        let relations = [
-            relation(RelationKind::Provides, "a", Some(("=", "1-1"))),
-            relation(RelationKind::Provides, "b", None),
-            relation(RelationKind::Obsoletes, "b", Some(("<<", "1-1"))),
-        ];
-        let fields = [("Modaliases".to_owned(), "amdgpu(pci:v1)".to_owned())];
-        let variables = substvars(&relations, &fields);
-        let value = |name: &str| {
-            let found = variables.iter().find(|(variable, _)| *variable == name);
-            found.map(|(_, value)| value.as_str())
-        };
-        assert_eq!(value("gfxpack:Provides"), Some("a (= 1-1), b"));
-        assert_eq!(value("gfxpack:Modaliases"), Some("amdgpu(pci:v1)"));
-        assert_eq!(
-            value("gfxpack:Conflicts"),
-            Some(""),
-            "dpkg warns of variables it does not know"
-        );
-        assert_eq!(rpm_dependencies(&relations, RelationKind::Provides), ["a = 1-1", "b"]);
-        assert_eq!(rpm_dependencies(&relations, RelationKind::Obsoletes), ["b < 1-1"]);
-    }
-}

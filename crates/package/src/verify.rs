@@ -250,39 +250,3 @@ fn checksums(
     }
     Ok(findings)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Nothing;
-
-    impl Inspector for Nothing {
-        fn is_wanted(&self, _: &str) -> bool {
-            false
-        }
-
-        fn inspect(&mut self, _: &Path) -> Inspected {
-            unreachable!("no file is wanted")
-        }
-    }
-
-    #[test]
-    fn a_file_that_is_not_a_package_is_an_error_with_a_hint() {
-        let dir = tempfile::tempdir().expect("made");
-        for (path, message, hint) in [
-            (dir.path(), "failed to find a package below `", "give a repository"),
-            (Path::new("/dev/null"), "failed to verify `/dev/null`", "write what comes"),
-            (&std::env::current_exe().expect("a file"), "failed to verify `", "give a .deb"),
-            (&dir.path().join("none"), "failed to find `", "check the path"),
-        ] {
-            let mut results = Vec::new();
-            let (inspector, report) = (&mut Nothing, &mut |result| results.push(result));
-            Verifier { keyring: None, inspector, report }.path(path);
-            let error = results.remove(0).expect_err("no package");
-            assert!(error.to_string().starts_with(message), "{error:?}");
-            assert!(error.hint().unwrap_or_default().starts_with(hint), "{error:?}");
-            assert_eq!(error.kind(), gfxpack_model::ErrorKind::Usage);
-        }
-    }
-}

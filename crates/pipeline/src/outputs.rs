@@ -180,57 +180,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_left_alone_only_where_the_same_would_be_made_again() {
-        let dir = tempfile::tempdir().unwrap();
-        let (out, cache) = (dir.path().join("o"), dir.path().join("cache"));
-        fs::create_dir_all(out.join("kdb")).unwrap();
-        let file = out.join("kdb/x.kdb");
-        fs::write(&file, "content").unwrap();
-        let digests = FileDigests::in_memory();
-        let outputs = Outputs::in_dir(&out, FileRecords::below(&cache, &digests, false)).unwrap();
-        let output = outputs.digest_of("x kdb", [&b"made of"[..], b"this"]);
-        assert!(outputs.unchanged(&output).is_none());
-        let written = outputs.records.described(&file).unwrap();
-        outputs.remember(&output, &written);
-        let again = Outputs::in_dir(&out, FileRecords::below(&cache, &digests, false)).unwrap();
-        assert_eq!(again.unchanged(&output).unwrap().sha256, written.sha256);
-
-        for other in [
-            again.digest_of("x kdb", [&b"made of"[..], b"that"]),
-            again.digest_of("x kdb", [&b"made ofthis"[..]]),
-            again.digest_of("y kdb", [&b"made of"[..], b"this"]),
-        ] {
-            assert!(again.unchanged(&other).is_none());
-        }
-        let anew = Outputs::in_dir(&out, FileRecords::below(&cache, &digests, true)).unwrap();
-        assert!(anew.unchanged(&output).is_none());
-        let program = Some(b"other".to_vec());
-        let other_program = Outputs { records: FileRecords { program, ..again.records }, ..again };
-        let same = other_program.digest_of("x kdb", [&b"made of"[..], b"this"]);
-        assert!(other_program.unchanged(&same).is_none());
-        fs::create_dir(dir.path().join("p")).unwrap();
-        fs::create_dir(dir.path().join("p/kdb")).unwrap();
-        fs::copy(&file, dir.path().join("p/kdb/x.kdb")).unwrap();
-        let elsewhere =
-            Outputs::in_dir(&dir.path().join("p"), FileRecords::below(&cache, &digests, false))
-                .unwrap();
-        assert!(elsewhere.unchanged(&output).is_none());
-
-        fs::write(&file, "Content").unwrap();
-        assert!(outputs.unchanged(&output).is_none(), "another content of the same size");
-        fs::write(&file, "content").unwrap();
-        assert!(outputs.unchanged(&output).is_some());
-        fs::rename(&file, out.join("elsewhere")).unwrap();
-        assert!(outputs.unchanged(&output).is_none());
-        std::os::unix::fs::symlink("../elsewhere", &file).unwrap();
-        assert!(outputs.unchanged(&output).is_none(), "a link is not what was made");
-        fs::remove_file(&file).unwrap();
-        fs::rename(out.join("elsewhere"), &file).unwrap();
-        fs::write(outputs.records.dir.join(outputs.place(&output).to_string()), "damaged").unwrap();
-        assert!(outputs.unchanged(&output).is_none());
-    }
-
-    #[test]
     fn verification_is_recorded_by_content_and_target() {
         let dir = tempfile::tempdir().unwrap();
         let digests = FileDigests::in_memory();

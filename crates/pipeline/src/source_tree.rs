@@ -57,33 +57,3 @@ fn arguments<'t>(text: &'t str, command: &str) -> Option<&'t str> {
         Some(rest.split(')').next().unwrap_or(rest))
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn the_version_is_that_of_the_tree_around_the_kernels() {
-        let dir = tempfile::tempdir().unwrap();
-        let kernels = dir.path().join("src/kernels");
-        fs::create_dir_all(&kernels).unwrap();
-        let version = |text: &str| {
-            fs::write(dir.path().join("CMakeLists.txt"), text).unwrap();
-            miopen_version(std::slice::from_ref(&kernels))
-        };
-        assert_eq!(
-            version("# (c)\nproject ( MIOpen C CXX )\nrocm_setup_version(VERSION 3.3.0)\n")
-                .as_deref(),
-            Some("3.3.0")
-        );
-        assert_eq!(version("project(rocBLAS)\nrocm_setup_version(VERSION 4.0.0)\n"), None);
-        assert_eq!(version("project(MIOpen)\nrocm_setup_version(VERSION ${V})\n"), None);
-        assert_eq!(version("project(MIOpen)\n"), None);
-        fs::remove_file(dir.path().join("CMakeLists.txt")).unwrap();
-        assert_eq!(miopen_version(std::slice::from_ref(&kernels)), None);
-        fs::write(kernels.join(VERSION_FILE), "3.4.0\n").unwrap();
-        assert_eq!(version("").as_deref(), Some("3.4.0"));
-    }
-}

@@ -1,4 +1,5 @@
-//! Tests the client against a service that misbehaves on request.
+//! The client's calls, its identity, and how it takes permanent errors. The integration tests show
+//! what a real service's faults cost.
 
 #![cfg(feature = "execution")]
 
@@ -12,7 +13,7 @@ use gfxpack_compile::{
 };
 use gfxpack_model::{Digest, Error};
 use gfxpack_remote::{RemoteExecution, RemoteOptions};
-use service::{Fault, MAX_BATCH, Running, Stand, object, start};
+use service::{MAX_BATCH, Running, Stand, object, start};
 
 /// Far longer than any test takes.
 const LONG: Duration = Duration::from_secs(600);
@@ -71,21 +72,6 @@ fn fatal(outcome: Result<ActionOutcome, RemoteError>) -> Error {
     }
 }
 
-/// Runs one action against a service with these faults, which must succeed. Returns how often the
-/// action was executed.
-#[track_caller]
-fn survives(faults: &[Fault]) -> usize {
-    let stand = Stand::default();
-    stand.lock().faults = faults.iter().cloned().collect();
-    let running = start(&stand, None);
-    let action = action(&["cc", "k"]);
-    let outcome = run(&client(&running), &action).unwrap();
-    assert_eq!(outcome.exit_code, 0);
-    assert_eq!(outcome.output.as_deref(), Some(&object(&action.arguments)[..]));
-    assert!(stand.lock().faults.is_empty(), "every fault came to pass");
-    stand.calls("Execute")
-}
-
 #[test]
 fn an_action_is_run_once_and_then_cached() {
     let stand = Stand::default();
@@ -110,132 +96,21 @@ fn an_action_is_run_once_and_then_cached() {
 }
 
 #[test]
-fn inputs_are_sent_once_for_all_actions() {
-    let stand = Stand::default();
-    let running = start(&stand, None);
-    let client = client(&running);
-    std::thread::scope(|scope| {
-        for number in 0..16 {
-            let client = &client;
-            scope.spawn(move || {
-                let action = action(&["cc", &format!("-D{number}")]);
-                let outcome = run(client, &action).unwrap();
-                assert_eq!(outcome.output.as_deref(), Some(&object(&action.arguments)[..]));
-            });
-        }
-    });
-    assert_eq!((stand.calls("Write"), stand.calls("FindMissingBlobs")), (1, 1));
-    assert_eq!((stand.calls("Execute"), stand.calls("GetCapabilities")), (16, 1));
-}
-
-#[test]
-fn a_lost_worker_is_replaced() {
-    // Aborted, unavailable, out of resources, internal.
-    for code in [10, 14, 8, 13] {
-        assert_eq!(survives(&[Fault::Ends(code)]), 2, "{code}");
-    }
-    assert_eq!(survives(&[Fault::Ends(14), Fault::Ends(14), Fault::Ends(10)]), 4);
-}
-
-#[test]
-fn an_execution_survives_a_broken_connection() {
-    assert_eq!(survives(&[Fault::Breaks]), 1, "it is waited for");
-    assert_eq!(survives(&[Fault::Breaks, Fault::Call("WaitExecution", 14)]), 1);
-    assert_eq!(survives(&[Fault::Breaks, Fault::Forgets]), 2, "a new server knows nothing of it");
-}
-
-#[test]
-fn failed_calls_are_repeated() {
-    for call in [
-        "GetCapabilities",
-        "GetActionResult",
-        "FindMissingBlobs",
-        "BatchUpdateBlobs",
-        "Write",
-        "BatchReadBlobs",
-    ] {
-        assert_eq!(survives(&[Fault::Call(call, 14), Fault::Call(call, 8)]), 1, "{call}");
-    }
-    assert_eq!(survives(&[Fault::Call("Execute", 14)]), 1 + 1);
-}
-
-#[test]
-fn missing_inputs_are_sent_again() {
-    let stand = Stand::default();
-    let running = start(&stand, None);
-    let client = client(&running);
-    run(&client, &action(&["cc", "first"])).unwrap();
-    stand.lock().faults.push_back(Fault::LosesInputs);
-    let outcome = run(&client, &action(&["cc", "second"])).unwrap();
-    assert_eq!((outcome.exit_code, stand.calls("Execute")), (0, 3));
-    assert_eq!(stand.calls("Write"), 2);
-}
-
-#[test]
-fn received_blobs_are_hashed() {
-    assert_eq!(survives(&[Fault::Corrupts]), 1, "another try brings the right bytes");
-    let corrupts: Vec<Fault> = vec![Fault::Corrupts; 5];
-    assert_eq!(survives(&corrupts), 2, "what stays wrong is made anew");
-}
-
-#[test]
 fn a_time_limit_or_a_permanent_error_ends_an_action() {
     let stand = Stand::default();
     let running = start(&stand, None);
-    stand.lock().faults.push_back(Fault::Ends(4));
+    stand.lock().ends.push_back(4);
     let timed_out = run(&client(&running), &action(&["cc", "k"]));
     assert!(matches!(timed_out, Err(RemoteError::TimedOut)), "{timed_out:?}");
-    stand.lock().faults.extend(vec![Fault::Ends(13); 5]);
+    stand.lock().ends.extend([13; 5]);
     let lost = run(&client(&running), &action(&["cc", "k"])).unwrap_err();
     let RemoteError::Lost(reason) = lost else { panic!("{lost:?}") };
     assert!(reason.contains("as asked for"), "{reason}");
     // An argument that the server refuses will be refused again.
     let before = stand.calls("Execute");
-    stand.lock().faults.push_back(Fault::Ends(3));
+    stand.lock().ends.push_back(3);
     assert!(matches!(run(&client(&running), &action(&["cc"])), Err(RemoteError::Lost(_))));
     assert_eq!(stand.calls("Execute"), before + 1);
-}
-
-#[test]
-fn an_absent_server_is_waited_for_up_to_the_limit() {
-    let running = start(&Stand::default(), None);
-    let impatient = RemoteOptions { wait_limit: Duration::from_millis(300), ..options(&running) };
-    let client = RemoteExecution::new(impatient).unwrap();
-    run(&client, &action(&["cc", "1"])).unwrap();
-    drop(running);
-    let error = fatal(run(&client, &action(&["cc", "2"])));
-    assert!(error.to_string().contains("grpc://127.0.0.1"), "{error}");
-}
-
-#[test]
-fn cache_only_takes_nothing_but_cached_results() {
-    let stand = Stand::default();
-    let running = start(&stand, None);
-    let cache_only =
-        || RemoteExecution::new(RemoteOptions { cache_only: true, ..options(&running) }).unwrap();
-    let action = action(&["cc", "k"]);
-    assert!(matches!(run(&cache_only(), &action), Err(RemoteError::NotCached)));
-    run(&client(&running), &action).unwrap();
-    assert!(run(&cache_only(), &action).unwrap().cached);
-    assert_eq!(stand.calls("Execute"), 1);
-}
-
-#[test]
-fn cancelling_also_cancels_the_operation() {
-    let stand = Stand::default();
-    let running = start(&stand, None);
-    stand.lock().faults.push_back(Fault::Hangs);
-    let (client, cancel) = (client(&running), Cancel::default());
-    std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| client.run(&action(&["cc", "k"]), &cancel));
-        while stand.calls("Execute") == 0 {
-            std::thread::yield_now();
-        }
-        cancel.cancel();
-        assert!(fatal(waiting.join().unwrap()).is_interrupted());
-    });
-    // The operation's name may not have arrived before it was cancelled.
-    assert!(stand.lock().cancelled.iter().all(|name| name == "operations/1"));
 }
 
 #[test]

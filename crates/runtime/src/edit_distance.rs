@@ -81,36 +81,3 @@ fn common(asked: &[&str], stored: &[&str]) -> (Vec<bool>, Vec<bool>) {
     }
     kept
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(asked: &str, stored: &str, edits: usize, left: &str, right: &str) {
-        assert_eq!(distance(asked, stored), Some(edits));
-        assert_eq!(marked(asked, stored), (left.to_owned(), right.to_owned()));
-        assert_eq!(distance(stored, asked), Some(edits), "either way round");
-        assert_eq!(marked(stored, asked), (right.to_owned(), left.to_owned()));
-    }
-
-    #[test]
-    fn differences_are_marked_on_both_sides() {
-        check("", "", 0, "", "");
-        check(" -DA=1 -DB=2", " -DA=1 -DB=2", 0, " -DA=1 -DB=2", " -DA=1 -DB=2");
-        check(" -DA=1 -DB=2", " -DA=1 -DB=3", 1, " -DA=1 {-DB=2}", " -DA=1 {-DB=3}");
-        check(" -DA=1", " -DA=1 -mcpu=gfx906", 1, " -DA=1", " -DA=1 {-mcpu=gfx906}");
-        check("-DA=1 -DB=2", " -DA=1 -DB=2", 1, "-DA=1 -DB=2", "{} -DA=1 -DB=2");
-        check(" -DA  -DB", " -DA -DB", 1, " -DA {} -DB", " -DA -DB");
-        check("-DB -DA", "-DA -DB", 2, "{-DB} {-DA}", "{-DA} {-DB}");
-        check("a b c d", "b c d e", 2, "{a} b c d", "b c d {e}");
-    }
-
-    #[test]
-    fn texts_that_are_too_long_are_not_compared() {
-        let long = "x ".repeat(MAX_WORDS);
-        assert_eq!(distance(&long, "x"), None);
-        assert_eq!(distance("x", &long), None);
-        assert_eq!(letters("conv.cl", "conv.cl.o"), Some(2));
-    }
-}

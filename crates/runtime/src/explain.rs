@@ -87,28 +87,3 @@ pub fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.map(|entry| entry.path())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(name: &str, args: &str, expected: Option<&str>) {
-        let key = KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() };
-        let advice = advice(&key, &"gfx906@60".parse().unwrap());
-        match (advice, expected) {
-            (None, None) => {}
-            (Some(advice), Some(part)) if advice.contains(part) => {}
-            (advice, _) => panic!("{advice:?}, not {expected:?}"),
-        }
-    }
-
-    #[test]
-    fn a_key_unlike_miopens_gets_advice() {
-        check("conv.cl.o", " -DA -mcpu=gfx906", None);
-        check("conv.cl.o", " -DA", Some("` -mcpu=gfx906` here"));
-        check("conv.cl.o", " -DA -mcpu=gfx90a", Some("are for gfx90a"));
-        check("conv.cl", " -DA -mcpu=gfx906", Some("does not end in `.o`"));
-        check("conv.mlir.o", " -DA", None);
-    }
-}

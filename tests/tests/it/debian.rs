@@ -5,7 +5,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::support::archive::{self, Faults, Heard, Server};
-use crate::support::project::command;
 use gfxpack_debian::{Archive, DebianError, Lock, Options, Pin};
 
 /// A test's archive and cache.
@@ -278,22 +277,6 @@ fn an_older_list_than_before_is_not_taken() {
     fs::remove_file(kept).unwrap();
     assert_eq!(suite().date, "Fri, 23 Oct 2026 08:08:01 UTC");
     assert_eq!(place.warnings(), [""; 0]);
-}
-
-#[test]
-fn a_pipe_in_a_mirror_is_not_waited_for() {
-    let place = Place::with_package();
-    let deb = place.archive.root().join("pool/sid/hello_1.0-1_amd64.deb");
-    let pin = place.open(&place.root()).suite("sid").unwrap().package("hello", None).unwrap().pin;
-    for path in [deb, place.archive.root().join("dists/sid/InRelease")] {
-        fs::remove_file(&path).unwrap();
-        assert!(command("mkfifo").arg(&path).status().unwrap().success());
-    }
-    let error = place.open(&place.root()).unpacked(&pin).unwrap_err();
-    assert!(matches!(error, DebianError::Unreachable(_)), "{error}");
-    fs::remove_dir_all(place.cache()).unwrap();
-    let error = place.open(&place.root()).suite("sid").unwrap_err();
-    assert!(matches!(error, DebianError::Unreachable(_)), "{error}");
 }
 
 #[test]

@@ -3,15 +3,11 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 use crate::support::hip_stand_in::{HipStandIn, check_layout};
 use crate::support::project::{Project, Run, binary, command, finish, tool};
 use gfxpack_runtime::device::{Detection, HipLibrary, Inputs, detect};
 use gfxpack_runtime::hip::{Hip, HipError};
-use gfxpack_runtime::{
-    Config, Environment, KdbDirectories, KernelCache, KernelKey, UserDirectory, WarningSink,
-};
 
 /// Runs `gfxpack detect` with the library where the loader looks first, and a
 /// sysfs without devices.
@@ -196,52 +192,6 @@ fn detect_with(library: &HipStandIn) -> Detection {
     let path = library.build(directory.path());
     let sysfs = directory.path().join("sys");
     detect(&Inputs { hip: HipLibrary::File(path), sysfs, ..Inputs::default() })
-}
-
-/// The warnings of a lookup for each device.
-fn warnings(detection: &Detection) -> Vec<String> {
-    let texts = Arc::new(Mutex::new(Vec::new()));
-    for device in &detection.devices {
-        let none = || UserDirectory::Disabled { why: "of the test".to_owned() };
-        let mut config =
-            Config::new(device.target(), KdbDirectories::new(["/nonexistent"], none()));
-        let sink = Arc::clone(&texts);
-        config.warnings = WarningSink::Callback(Arc::new(move |warning| {
-            sink.lock().unwrap().push(warning.text.clone());
-        }));
-        let cache = KernelCache::open(config);
-        let key = KernelKey::for_source("a.cl", "", device.target_id.processor());
-        assert!(cache.get(&key).found.is_none() && cache.get(&key).found.is_none());
-    }
-    Arc::into_inner(texts).unwrap().into_inner().unwrap()
-}
-
-#[test]
-fn a_missing_kdb_is_named_after_the_device_to_the_letter() {
-    let text = |file: &str, exact: &str, gfx: &str| {
-        format!(
-            "MIOpen(HIP): Warning [SQLiteBase] Missing system database file:{file} Performance may \
-             degrade\nhint: install the package miopen-hip-{gfx}-{exact}kdb (or \
-             miopen-hip-{gfx}kdb for all {gfx} devices)"
-        )
-    };
-    let gfx906 = text("gfx906_60.kdb", "60", "gfx906");
-    let gfx90a = text("gfx90a68.kdb", "104", "gfx90a");
-    assert_eq!(warnings(&detect_with(&HipStandIn::gfx906())), [gfx906.as_str()]);
-    assert_eq!(warnings(&detect_with(&HipStandIn::gfx90a())), [gfx90a.as_str()]);
-    let none = detect_with(&HipStandIn::without_device());
-    assert_eq!(warnings(&none), [""; 0], "{:?}", none.notes);
-    // Without library too, unless the user names a device.
-    let nowhere = || Inputs {
-        hip: HipLibrary::File("/nonexistent/libamdhip64.so.6".into()),
-        sysfs: "/nonexistent".into(),
-        ..Inputs::default()
-    };
-    assert_eq!(warnings(&detect(&nowhere())), [""; 0]);
-    let mut named = nowhere();
-    let variables = [("MIOPEN_DEVICE_ARCH", "gfx906"), ("MIOPEN_DEVICE_CU", "60")];
-    named.environment = Environment::from_pairs(variables);
-    assert_eq!(warnings(&detect(&named)), [gfx906.as_str()]);
 }
 
 #[test]

@@ -3,4 +3,3 @@
 mod clear;
 mod scan;
 mod support;
-mod versions;

@@ -59,11 +59,6 @@ impl User {
         self.directories(name).into_iter().flat_map(scan).collect()
     }
 
-    /// The paths of a cache's entries, relative to the machine's root.
-    pub(crate) fn paths(&self, name: &str) -> Vec<String> {
-        self.entries(name).iter().map(|(_, entry)| self.below(&entry.path)).collect()
-    }
-
     pub(crate) fn below(&self, path: &Path) -> String {
         path.strip_prefix(self.dir.path()).expect("below").display().to_string()
     }

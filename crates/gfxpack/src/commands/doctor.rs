@@ -258,20 +258,3 @@ fn list_environment(asked: &LookupArgs, environment: &Environment, output: &Outp
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_directory_with_users_databases_alone_is_a_users() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let dir = dir.path();
-        let is_users = || is_users(dir, Path::new("/srv/ada/.config/miopen"));
-        assert!(!is_users(), "nothing is in it");
-        std::fs::write(dir.join("gfx906_60.HIP.3_4_0_.udb.txt"), "").expect("written");
-        assert!(is_users());
-        std::fs::write(dir.join("gfx906_60.db.txt"), "").expect("written");
-        assert!(!is_users(), "a system's are there too");
-    }
-}

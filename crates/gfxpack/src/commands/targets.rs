@@ -77,13 +77,3 @@ fn table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     };
     rows.iter().map(line).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn columns_are_aligned() {
-        let rows = [["a", "OpenCL C, assembly", "x"], ["long", "-", ""]];
-        let rows = rows.map(|row| row.map(str::to_owned));
-        assert_eq!(super::table(&rows), ["a     OpenCL C, assembly  x", "long  -"]);
-    }
-}

@@ -155,38 +155,3 @@ fn builds(listed: &ToolchainReport, language: Language) -> String {
         |(gfx, supplied): &(&str, bool)| format!("{gfx}{}", if *supplied { "*" } else { "" });
     processors.iter().map(name).collect::<Vec<_>>().join(" ")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn listed(builds: Vec<(Language, Vec<(&'static str, bool)>)>) -> ToolchainReport {
-        ToolchainReport {
-            program: "/usr/bin/hipcc".into(),
-            toolchain: Err("it is no compiler".to_owned()),
-            builds,
-            refused: Vec::new(),
-            constants: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn what_one_toolchain_lacks_another_may_build() {
-        let toolchains = [
-            listed(vec![(Language::Hip, vec![("gfx906", false), ("gfx90a", true)])]),
-            listed(vec![(Language::Assembly, vec![("gfx906", false)])]),
-        ];
-        let built = |gfx| buildable(&toolchains, gfx);
-        assert_eq!(built("gfx906"), [Language::Hip, Language::Assembly]);
-        assert_eq!(built("gfx90a"), [Language::Hip]);
-        assert!(built("gfx1030").is_empty());
-    }
-
-    #[test]
-    fn a_toolchain_that_cannot_be_used_is_listed_with_the_reason() {
-        let message = message(&listed(vec![(Language::OpenclC, vec![("gfx90a", true)])]));
-        assert_eq!(message["unusable"], "it is no compiler");
-        assert_eq!(message["identity"], Value::Null);
-        assert_eq!(message["builds"]["opencl-c"][0], json!({ "gfx": "gfx90a", "supplied": true }));
-    }
-}

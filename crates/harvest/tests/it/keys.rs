@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
-use gfxpack_harvest::ContentKind;
 use gfxpack_harvest::LineError;
 use gfxpack_model::KernelKey;
-use gfxpack_model::key_record::{Counts, KeyRecord};
 
-use crate::support::{harvested, kdb, key, keys_of, line, log, packed};
+use crate::support::{harvested, kdb, key, line, log, packed};
 
 fn keys(count: u64) -> Vec<KernelKey> {
     let mut keys: Vec<KernelKey> = (0..count).map(|number| key(number, "gfx906")).collect();
@@ -20,43 +18,6 @@ fn written(name: &str, bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     let path = directory.path().join(name);
     std::fs::write(&path, bytes).unwrap();
     (directory, path)
-}
-
-#[test]
-fn a_log_and_kdbs_give_the_same_keys_alone_and_together() {
-    let directory = tempfile::tempdir().unwrap();
-    let at = |name: &str| directory.path().join(name);
-    let keys = keys(60);
-    std::fs::write(at("app.log"), log(&keys)).unwrap();
-    kdb(&at("gfx906_60.ukdb"), &keys);
-    kdb(&at("gfx906_64.kdb"), &keys);
-    let gather = |names: &[&str]| {
-        let paths: Vec<PathBuf> = names.iter().map(|name| at(name)).collect();
-        harvested(&paths)
-    };
-    let (of_log, reports) = gather(&["app.log"]);
-    assert_eq!(keys_of(&of_log), keys);
-    assert_eq!((reports[0].kind, reports[0].lines, reports[0].used), (ContentKind::Log, 300, 180));
-    let (of_user, reports) = gather(&["gfx906_60.ukdb"]);
-    assert_eq!(keys_of(&of_user), keys);
-    assert_eq!((reports[0].kind, reports[0].used), (ContentKind::Ukdb, 60));
-    let (of_all, _) = gather(&["app.log", "gfx906_60.ukdb", "gfx906_64.kdb"]);
-    assert_eq!(keys_of(&of_all), keys);
-    let counts = Counts { seen: 1, misses: 1, saved: 1, kdbs: 1, ukdbs: 1, ..Counts::default() };
-    let targets = ["gfx906", "gfx906@60", "gfx906@64"].map(str::to_owned).to_vec();
-    assert_eq!(of_all[0], KeyRecord { key: keys[0].clone(), counts, targets });
-    // A directory gives the keys of its files, and its harvest is a valid
-    // input.
-    assert_eq!(harvested(&[directory.path().into()]).0, of_all);
-    let lines = |records: &[KeyRecord]| -> String {
-        records.iter().map(|record| serde_json::to_string(record).unwrap() + "\n").collect()
-    };
-    std::fs::write(at("one.jsonl"), lines(&of_log)).unwrap();
-    std::fs::write(at("two.jsonl"), lines(&of_user)).unwrap();
-    std::fs::write(at("three.jsonl"), lines(&gather(&["gfx906_64.kdb"]).0)).unwrap();
-    let (again, reports) = gather(&["three.jsonl", "one.jsonl", "two.jsonl"]);
-    assert_eq!(again, of_all);
-    assert!(reports.iter().all(|report| report.kind == ContentKind::Keys && report.used == 60));
 }
 
 #[test]

@@ -83,7 +83,3 @@ pub(crate) fn harvested(paths: &[PathBuf]) -> Harvested {
     assert!(keys.is_sorted_by(|a, b| a.key < b.key), "in order, each once");
     (keys, files)
 }
-
-pub(crate) fn keys_of(records: &[KeyRecord]) -> Vec<KernelKey> {
-    records.iter().map(|record| record.key.clone()).collect()
-}

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use gfxpack_kdb::FindingClass::{self, *};
-use gfxpack_kdb::{KdbErrorKind, ReadError, Reader, Report, VerifyOptions, verify};
+use gfxpack_kdb::{KdbErrorKind, Reader, Report, VerifyOptions, verify};
 use gfxpack_model::{KernelKey, Target, in_full};
 
 use crate::support::{
@@ -79,20 +79,6 @@ fn every_tampered_column_is_found() {
     row("kernel_name = cast('blob.cl.o' AS BLOB)", 1, &[Column]);
     let finding = row("kernel_name = 'x.cl.o', kernel_hash = '?'", 1, &[HashForm]);
     assert_eq!(finding.key.unwrap().kernel_name, "x.cl.o", "the key is given");
-}
-
-#[test]
-fn faulty_rows_between_sound_ones_are_found() {
-    let report = check(
-        "UPDATE kern_db SET uncompressed_size = -1 WHERE id = 3;
-         UPDATE kern_db SET kernel_hash = replace(hex(zeroblob(16)), '0', 'a') WHERE id = 4;
-         UPDATE kern_db SET kernel_blob = 'text', uncompressed_size = 'many' WHERE id = 6;
-         UPDATE kern_db SET kernel_hash = '' WHERE id = 8;",
-        &[Blob, Hash, Column, Column, HashForm],
-    );
-    let rows: Vec<_> = report.findings.iter().map(|finding| finding.row.unwrap()).collect();
-    assert_eq!(rows, [3, 4, 6, 6, 8]);
-    assert_eq!(report.rows, 9);
 }
 
 #[test]
@@ -258,43 +244,6 @@ fn a_wrong_index_entry_is_an_error_and_not_another_kernel() {
     let other = format!("the index leads to `{}`", kernels()[1].0);
     assert!(in_full(&error).ends_with(&other), "{error:?}");
     assert!(report(&path).counts.contains_key(&Integrity));
-}
-
-#[test]
-fn the_reader_names_the_row_and_its_fault() {
-    let fault = |assignment: &str, row: usize| {
-        let (_directory, path) = written();
-        let connection = rusqlite::Connection::open(&path).unwrap();
-        let sql = format!("UPDATE kern_db SET {assignment} WHERE id = {row}");
-        assert_eq!(connection.execute(&sql, ()).unwrap(), 1);
-        connection.close().unwrap();
-        let reader = Reader::open(&path).unwrap();
-        let mut kernels = kernels();
-        let (key, _) = kernels.remove(row - 1);
-        for (other, object) in kernels {
-            assert_eq!(reader.get(&other).unwrap(), Some(object), "the other rows are whole");
-        }
-        let failed = reader.for_each_kernel(|_| Ok::<_, ReadError>(())).unwrap_err();
-        let error = reader.get(&key).unwrap_err();
-        assert_eq!(failed.to_string(), error.to_string());
-        assert!(
-            error.to_string().starts_with(&format!("failed to read kernel `{key}`")),
-            "{error}"
-        );
-        (error.kind(), in_full(&error))
-    };
-    let check = |assignment: &str, kind: KdbErrorKind, part: &str| {
-        let (of, text) = fault(assignment, 1);
-        assert!(of == kind && text.contains(part), "{assignment}: {of:?}: {text}");
-    };
-    let (row, limit) = (KdbErrorKind::Row, KdbErrorKind::RowLimit);
-    check("kernel_hash = upper(kernel_hash)", row, "lower-case hexadecimal");
-    check("kernel_hash = lower(hex(zeroblob(16)))", row, "the hash differs");
-    check("kernel_blob = x'00'", row, "failed to decompress the blob: ");
-    check("uncompressed_size = 65", row, "to 65 bytes");
-    check("kernel_blob = 'text'", limit, "`kernel_blob`: it holds text");
-    check("uncompressed_size = 1 << 40", limit, "the limit is");
-    check("kernel_hash = cast(x'ff' AS TEXT)", limit, "is not UTF-8");
 }
 
 #[test]

@@ -243,18 +243,3 @@ fn every_difference_is_reported_once() {
     ];
     assert_eq!(reported, expected);
 }
-
-#[test]
-fn a_merge_changes_the_form_of_blobs() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = |name: &str| directory.path().join(name);
-    write_kernels(&path("a.kdb"), &kernels(), Blob::Smaller);
-    let recode = |from: &str, to: &str, blob: Blob| {
-        let mut options = CopyOptions::default();
-        options.blob = Some(blob);
-        merge(&[path(from)], &path(to), Conflict::Error, &options).unwrap().written.raw_rows
-    };
-    assert_eq!(recode("a.kdb", "raw.kdb", Blob::Raw), 9);
-    assert_eq!(recode("raw.kdb", "b.kdb", Blob::Smaller), 5);
-    assert!(std::fs::read(path("a.kdb")).unwrap() == std::fs::read(path("b.kdb")).unwrap());
-}

@@ -9,8 +9,8 @@ use gfxpack_model::package::Content;
 use gfxpack_model::{Error, Result};
 use gfxpack_package::Written;
 
-use crate::child::{Job, KINDS, command, printed_value, write};
-use crate::support::{awkward_spec, file_names, noise, run, temp};
+use crate::child::{Job, KINDS, command, write};
+use crate::support::{awkward_spec, file_names, noise, temp};
 
 fn refused(made: Result<Written>, kind: &str) -> Error {
     let error = made.expect_err(kind);
@@ -57,23 +57,6 @@ fn a_directory_that_cannot_be_written_to_is_a_clear_error() {
     }
     let error = refused(write("deb-gz", &spec, &dir.path().join("absent"), 1), "deb-gz");
     assert!(error.hint().is_some_and(|hint| hint.contains("create the directory")), "{error:?}");
-}
-
-#[test]
-fn a_limit_on_file_sizes_leaves_nothing() {
-    let dir = temp();
-    let out = temp();
-    fs::write(dir.path().join("input"), noise(1, 2 << 20)).expect("written");
-    for kind in KINDS {
-        // In units of 512 bytes or of 1 KiB, depending on the shell.
-        let before = "trap '' XFSZ; ulimit -f 1000;";
-        let stdout = run(&mut command(before, Job::OneFile, kind, dir.path(), out.path()));
-        let failed = printed_value(&stdout, "failed").unwrap_or_else(|| panic!("{kind}: {stdout}"));
-        assert!(failed.starts_with("failed to write `"), "{kind}: {failed}");
-        let hint = printed_value(&stdout, "hint").expect("an error has a hint");
-        assert!(hint.contains("ulimit"), "{kind}: {hint}");
-        assert_eq!(file_names(out.path()), Vec::<String>::new(), "{kind}");
-    }
 }
 
 #[test]

@@ -164,30 +164,3 @@ impl MissingShards {
         Ok(Self { plan, count, missing: missing.into_iter().collect(), warnings })
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use gfxpack_compile::{Site, Usage};
-
-    use super::*;
-
-    #[test]
-    fn what_the_machine_did_is_retried_and_what_the_compiler_did_is_not() {
-        let error = "a.s:1:2: error: no such instruction\n";
-        for (kind, state) in [
-            (FailureKind::Refused(1), JobState::Refused),
-            (FailureKind::Refused(139), JobState::Failed),
-            (FailureKind::Crashed(11), JobState::Failed),
-            (FailureKind::Crashed(9), JobState::Infra),
-            (FailureKind::NoOutput, JobState::Failed),
-            (FailureKind::TooLong, JobState::Infra),
-            (FailureKind::TimedOut(Duration::from_secs(1)), JobState::Timeout),
-        ] {
-            let (output, duration, usage) = (error.to_owned(), Duration::ZERO, Usage::default());
-            let failure = Failure { kind, output, duration, usage, site: Site::Here };
-            assert_eq!(job_state(&failure), state);
-        }
-    }
-}

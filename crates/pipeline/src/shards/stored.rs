@@ -280,19 +280,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_files_that_differ_are_named() {
-        let files = |list: &[(&str, &str)]| -> Vec<(String, Digest)> {
-            list.iter().map(|(n, text)| ((*n).to_owned(), Digest::of(text.as_bytes()))).collect()
-        };
-        let wanted = files(&[("clang-15", "a"), ("lld", "b"), ("x.bc", "c")]);
-        let other = files(&[("clang-15", "a2"), ("lld", "b"), ("y.bc", "c")]);
-        assert_eq!(different(&wanted, &other), ", which differs in clang-15, x.bc, y.bc");
-        assert_eq!(different(&wanted, &wanted), " with other constants supplied");
-        let more = files(&[("1", ""), ("2", ""), ("3", ""), ("4", "")]);
-        assert_eq!(different(&[], &more), ", which differs in 4 files, among them 1, 2, 3");
-    }
-
-    #[test]
     fn a_damaged_file_of_a_plan_is_stored_again() {
         let dir = tempfile::tempdir().unwrap();
         let (main, plan) = (dir.path().join("k.cl"), dir.path().join("plan"));

@@ -167,19 +167,4 @@ mod tests {
         let first = &modaliases(&"gfx942".parse().unwrap())[0];
         assert_eq!(first, "pci:v00001002d000074A0sv*sd*bc*sc*i*");
     }
-
-    #[test]
-    fn each_package_format_declares_devices_in_its_own_way() {
-        let aliases = ["pci:v1".to_owned(), "pci:v2".to_owned()];
-        assert_eq!(
-            deb_fields(["gfx90a"], &aliases),
-            [
-                ("X-ROCm-GPU-Architecture".to_owned(), "gfx90a".to_owned()),
-                ("Modaliases".to_owned(), "amdgpu(pci:v1, pci:v2)".to_owned())
-            ]
-        );
-        let names: Vec<String> =
-            supplements(Consumer::Miopen, &aliases[..1]).into_iter().map(|r| r.name).collect();
-        assert_eq!(names, ["modalias(miopen-hip:pci:v1)", "modalias(miopen:pci:v1)"]);
-    }
 }

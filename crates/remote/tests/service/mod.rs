@@ -1,5 +1,5 @@
-//! A remote-execution service in memory that misbehaves on request. Its
-//! "compiler" writes an object that names its arguments.
+//! A remote-execution service in memory, whose "compiler" writes an object that
+//! names its arguments.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::pin::Pin;
@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use bazel_remote_apis::build::bazel::remote::execution::v2::{self as api, *};
 use bazel_remote_apis::google::bytestream::byte_stream_server::{ByteStream, ByteStreamServer};
 use bazel_remote_apis::google::bytestream::*;
-use bazel_remote_apis::google::longrunning::operations_server::{Operations, OperationsServer};
 use bazel_remote_apis::google::longrunning::*;
 use bazel_remote_apis::google::{protobuf, rpc};
 use gfxpack_model::Digest as Sha256;
@@ -23,30 +22,12 @@ use tonic::{Request, Response, Status, Streaming};
 type Answer<T> = Result<Response<T>, Status>;
 type Reply<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// A fault that happens once, at the next call that it applies to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// An execution ends with this status in its answer.
-    Ends(i32),
-    /// An execution's stream breaks after its first message.
-    Breaks,
-    /// A query about an execution finds nothing.
-    Forgets,
-    /// An execution never ends.
-    Hangs,
-    /// Uploaded blobs are missing when an execution starts.
-    LosesInputs,
-    /// A blob is returned with other bytes.
-    Corrupts,
-    /// A call of this name ends with this code.
-    Call(&'static str, i32),
-}
-
 #[derive(Debug, Default)]
 pub(crate) struct State {
     pub(crate) blobs: HashMap<String, Vec<u8>>,
     pub(crate) results: HashMap<String, ActionResult>,
-    pub(crate) faults: VecDeque<Fault>,
+    /// Executions end with these statuses in their answers.
+    pub(crate) ends: VecDeque<i32>,
     /// How often each call was made.
     pub(crate) calls: BTreeMap<&'static str, usize>,
     /// Largest batch of blobs, in bytes.
@@ -57,8 +38,6 @@ pub(crate) struct State {
     /// Commands that were run, and the last one's platform.
     pub(crate) runs: Vec<Command>,
     pub(crate) no_sha256: bool,
-    operations: HashMap<String, ExecuteResponse>,
-    pub(crate) cancelled: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -90,8 +69,7 @@ pub(crate) fn start(stand: &Stand, tls: Option<ServerTlsConfig>) -> Running {
             stand.clone(),
         ))
         .add_service(execution_server::ExecutionServer::new(stand.clone()))
-        .add_service(ByteStreamServer::new(stand.clone()))
-        .add_service(OperationsServer::new(stand.clone()));
+        .add_service(ByteStreamServer::new(stand.clone()));
     runtime.spawn(router.serve_with_incoming(TcpListenerStream::new(listener)));
     Running { stand: stand.clone(), port, _runtime: runtime }
 }
@@ -105,7 +83,7 @@ impl Stand {
         self.lock().calls.get(name).copied().unwrap_or(0)
     }
 
-    /// Counts a call, which fails if a fault is set or its header is missing.
+    /// Counts a call, which fails if its header is missing.
     fn called<T>(
         &self,
         name: &'static str,
@@ -124,39 +102,19 @@ impl Stand {
         if instance.is_some_and(|instance| instance != state.instance) {
             return Err(Status::invalid_argument("no such instance"));
         }
-        if let Some(Fault::Call(call, code)) = state.faults.front()
-            && *call == name
-        {
-            let code = *code;
-            state.faults.pop_front();
-            return Err(Status::new(code.into(), "as asked for"));
-        }
         Ok(state)
     }
 }
 
 impl State {
-    fn fails(&mut self, fault: &Fault) -> bool {
-        let fails = self.faults.front() == Some(fault);
-        if fails {
-            self.faults.pop_front();
-        }
-        fails
-    }
-
     pub(crate) fn put(&mut self, bytes: Vec<u8>) -> api::Digest {
         let digest = digest(&bytes);
         self.blobs.insert(digest.hash.clone(), bytes);
         digest
     }
 
-    fn read(&mut self, hash: &str) -> Result<Vec<u8>, Status> {
-        let corrupts = self.fails(&Fault::Corrupts);
-        let mut bytes = self.blobs.get(hash).cloned().ok_or_else(|| Status::not_found("gone"))?;
-        if corrupts {
-            bytes[0] ^= 1;
-        }
-        Ok(bytes)
+    fn read(&self, hash: &str) -> Result<Vec<u8>, Status> {
+        self.blobs.get(hash).cloned().ok_or_else(|| Status::not_found("gone"))
     }
 
     fn message<T: Message + Default>(&self, digest: Option<&api::Digest>) -> Option<T> {
@@ -189,12 +147,7 @@ impl State {
             let result = Some(result.clone());
             return ExecuteResponse { result, cached_result: true, ..Default::default() };
         }
-        if self.fails(&Fault::LosesInputs) {
-            self.blobs.clear();
-        }
-        if let Some(Fault::Ends(code)) = self.faults.front() {
-            let code = *code;
-            self.faults.pop_front();
+        if let Some(code) = self.ends.pop_front() {
             return failed(code);
         }
         let action: Option<Action> = self.message(request.action_digest.as_ref());
@@ -310,7 +263,7 @@ impl content_addressable_storage_server::ContentAddressableStorage for Stand {
         &self,
         request: Request<BatchReadBlobsRequest>,
     ) -> Answer<BatchReadBlobsResponse> {
-        let mut state = self.called("BatchReadBlobs", None, &request)?;
+        let state = self.called("BatchReadBlobs", None, &request)?;
         let mut responses = Vec::new();
         for digest in request.into_inner().digests {
             let data = state.read(&digest.hash);
@@ -366,35 +319,17 @@ impl execution_server::Execution for Stand {
         let request = request.into_inner();
         let name = format!("operations/{}", state.calls["Execute"]);
         let begun = Operation { name: name.clone(), ..Default::default() };
-        if state.fails(&Fault::Hangs) {
-            let forever = tokio_stream::StreamExt::chain(
-                tokio_stream::iter([Ok(begun)]),
-                tokio_stream::pending(),
-            );
-            return Ok(Response::new(Box::pin(forever)));
-        }
-        let breaks = state.fails(&Fault::Breaks);
         let response = state.execute(&request);
-        state.operations.insert(name.clone(), response.clone());
-        let last =
-            if breaks { Err(Status::unavailable("broken")) } else { Ok(done(name, &response)) };
-        Ok(Response::new(stream(vec![Ok(begun), last])))
+        Ok(Response::new(stream(vec![Ok(begun), Ok(done(name, &response))])))
     }
 
     type WaitExecutionStream = Reply<Operation>;
 
     async fn wait_execution(
         &self,
-        request: Request<WaitExecutionRequest>,
+        _: Request<WaitExecutionRequest>,
     ) -> Answer<Self::WaitExecutionStream> {
-        let mut state = self.called("WaitExecution", None, &request)?;
-        let name = request.into_inner().name;
-        if state.fails(&Fault::Forgets) {
-            return Err(Status::not_found("no such operation"));
-        }
-        let known = state.operations.get(&name).ok_or_else(|| Status::not_found("unknown"))?;
-        let last = done(name, known);
-        Ok(Response::new(stream(vec![Ok(last)])))
+        Err(Status::unimplemented(""))
     }
 }
 
@@ -412,7 +347,7 @@ impl ByteStream for Stand {
     type ReadStream = Reply<ReadResponse>;
 
     async fn read(&self, request: Request<ReadRequest>) -> Answer<Self::ReadStream> {
-        let mut state = self.called("Read", None, &request)?;
+        let state = self.called("Read", None, &request)?;
         let name = request.into_inner().resource_name;
         let instance = state.instance.clone();
         let rest = name.strip_prefix(&instance).unwrap().trim_start_matches('/');
@@ -451,39 +386,6 @@ impl ByteStream for Stand {
         &self,
         _: Request<QueryWriteStatusRequest>,
     ) -> Answer<QueryWriteStatusResponse> {
-        Err(Status::unimplemented(""))
-    }
-}
-
-#[tonic::async_trait]
-impl Operations for Stand {
-    async fn cancel_operation(
-        &self,
-        request: Request<CancelOperationRequest>,
-    ) -> Answer<protobuf::Empty> {
-        self.lock().cancelled.push(request.into_inner().name);
-        Ok(Response::new(protobuf::Empty {}))
-    }
-
-    async fn list_operations(
-        &self,
-        _: Request<ListOperationsRequest>,
-    ) -> Answer<ListOperationsResponse> {
-        Err(Status::unimplemented(""))
-    }
-
-    async fn get_operation(&self, _: Request<GetOperationRequest>) -> Answer<Operation> {
-        Err(Status::unimplemented(""))
-    }
-
-    async fn delete_operation(
-        &self,
-        _: Request<DeleteOperationRequest>,
-    ) -> Answer<protobuf::Empty> {
-        Err(Status::unimplemented(""))
-    }
-
-    async fn wait_operation(&self, _: Request<WaitOperationRequest>) -> Answer<Operation> {
         Err(Status::unimplemented(""))
     }
 }

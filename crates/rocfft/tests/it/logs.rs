@@ -2,18 +2,6 @@ use std::io::{BufReader, Read, repeat};
 
 use gfxpack_rocfft::{LoggedPlans, read_rtc_log, read_trace};
 
-#[test]
-fn found_and_compiled_kernels_are_read_from_a_log() {
-    let log = "rocfft_version 1.0.32\n\
-        // ROCFFT_RTC_BEGIN fft_a\nvoid fft_a() {}\n// cache hit is a comment\n\
-        // ROCFFT_RTC_END fft_a\n// fft_a compile duration: 7 ms\n\n\
-        // cache hit for fft_c\n// cache hit for fft_c\n// cache hit for \n\
-        // cache hit for a b\n// ROCFFT_RTC_BEGIN fft_b\n";
-    let kernels = read_rtc_log("log", log.as_bytes()).unwrap();
-    assert_eq!(kernels.compiled.iter().collect::<Vec<_>>(), ["fft_a", "fft_b"]);
-    assert_eq!(kernels.found.iter().collect::<Vec<_>>(), ["fft_c"]);
-}
-
 #[track_caller]
 fn trace(log: &str) -> (Vec<String>, [u64; 2]) {
     let LoggedPlans { plans, unsupported, skipped, .. } =
@@ -42,23 +30,6 @@ fn layout(arrays: [&str; 2], strides: [&str; 2], distances: [u32; 2]) -> String 
 }
 
 const COMPLEX: [&str; 2] = ["complex_interleaved"; 2];
-
-#[test]
-fn plans_are_read_from_a_log_of_calls() {
-    let log = [
-        "rocfft_setup,1.0.32.7b43d4a-dirty\n",
-        &create(["inplace", "complex_forward", "single", "1"], "64", 1, "0"),
-        "rocfft_plan_get_work_buffer_size,plan,0x5555936079e0,size_in_bytes ptr,0x7ffd,val,0\n",
-        "rocfft_execute,plan,0x55,in_buffer,0x7f,out_buffer,0,info,0x5\n",
-        &create(["notinplace", "real_inverse", "double", "3"], "20,16,12", 5, "0"),
-        "rocfft_plan_destroy,plan,0x5555936079e0\n",
-        &create(["inplace", "complex_forward", "single", "1"], "64", 1, "0"),
-        &create(["inplace", "complex_inverse", "half", "1"], "64", 1, "0"),
-    ];
-    let (plans, others) = trace(&log.concat());
-    let expected = ["c2c sp ip 64 fwd", "c2r dp op 12x16x20 batch 5", "c2c half ip 64 inv"];
-    assert_eq!((plans, others), (expected.map(str::to_owned).to_vec(), [0, 0]));
-}
 
 #[test]
 fn plans_are_read_whatever_is_written_before_the_calls() {

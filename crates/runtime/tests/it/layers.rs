@@ -173,24 +173,6 @@ fn directories_are_searched_in_order() {
 }
 
 #[test]
-fn xnack_has_its_own_files() {
-    let files = |target: &str| -> Vec<String> {
-        let directories = KdbDirectories::new(["/db"], UserDirectory::Dir("/u".into()));
-        let cache = KernelCache::open(Config::new(target.parse().unwrap(), directories));
-        cache.files().iter().map(|(_, file)| file.display().to_string()).collect()
-    };
-    assert_eq!(
-        files("gfx90a:xnack+@104"),
-        ["/db/gfx90a_xnack68.kdb", "/db/gfx90a_xnack.kdb", "/u/gfx90a_xnack68.ukdb"]
-    );
-    assert_eq!(
-        files("gfx90a:xnack-@104"),
-        ["/db/gfx90a68.kdb", "/db/gfx90a.kdb", "/u/gfx90a68.ukdb"]
-    );
-    assert_eq!(files("gfx1030"), ["/db/gfx1030.kdb", "/u/gfx1030.ukdb"]);
-}
-
-#[test]
 fn a_device_newer_than_the_table_is_served() {
     let machine = Machine::new(0);
     let key = key(" -DX -mcpu=gfx1999");

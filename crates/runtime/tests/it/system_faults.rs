@@ -74,9 +74,7 @@ fn a_fault_of_the_file_is_a_miss_and_one_warning() {
         check(&damage, class, part);
     };
     changed(&|bytes| bytes[100..].fill(0xa5), Corrupt, "");
-    for cut in [600, 4096, 5000, 8192] {
-        changed(&|bytes| bytes.truncate(cut), Corrupt, "");
-    }
+    changed(&|bytes| bytes.truncate(5000), Corrupt, "");
     // Its rows would be computed by an arbitrary statement.
     let view = "DROP TABLE kern_db; CREATE VIEW kern_db
         (kernel_name, kernel_args, kernel_blob, kernel_hash, uncompressed_size) AS

@@ -61,12 +61,10 @@ fn a_file_that_is_not_a_kdb_is_moved_aside() {
     moved_aside(write(&[7; 5000]));
     moved_aside(write(b"version https://git-lfs.github.com/spec/v1\n"));
     moved_aside(|path| sql(path, "ALTER TABLE kern_db RENAME COLUMN kernel_hash TO hash"));
-    for cut in [600, 4096, 5000, 8192] {
-        moved_aside(|path| {
-            let bytes = std::fs::read(path).unwrap();
-            std::fs::write(path, &bytes[..cut]).unwrap();
-        });
-    }
+    moved_aside(|path| {
+        let bytes = std::fs::read(path).unwrap();
+        std::fs::write(path, &bytes[..5000]).unwrap();
+    });
 }
 
 #[test]

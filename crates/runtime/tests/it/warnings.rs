@@ -108,18 +108,6 @@ fn a_device_wide_kdb_gives_no_missing_kdb_warning() {
 }
 
 #[test]
-fn each_callback_gets_each_warning_once() {
-    let machine = Machine::new(0);
-    for _ in 0..2 {
-        let cache = machine.open();
-        for number in 0..3 {
-            assert_eq!(cache.layer(number), None);
-        }
-        assert_eq!(cache.warnings.texts().len(), 1);
-    }
-}
-
-#[test]
 fn file_names_cannot_break_lines() {
     let machine = Machine::new(0);
     let system = machine.root.join("two\nlines\u{1b}[31m");

@@ -80,27 +80,6 @@ fn files_may_be_replaced_by_equal_ones() {
 }
 
 #[test]
-fn the_file_that_changed_is_named() {
-    let check = |name: &str, act: &dyn Fn(&Path)| {
-        let dir = headers(&[("a.h", "1"), ("b.h", "1"), ("../bin/clang", "c")]);
-        let toolchain = toolchain(dir.path());
-        let name = name.replace("DIR", dir.path().to_str().unwrap());
-        let error = unchanged_by(&toolchain, &|| act(dir.path())).unwrap_err().to_string();
-        assert!(error.contains(&format!("`{name}` changed meanwhile")), "{error}: {name}");
-    };
-    let write = |path: PathBuf| fs::write(path, "3").unwrap();
-    check("include/b.h", &|dir| write(dir.join("include/b.h")));
-    check("include/c.h", &|dir| write(dir.join("include/c.h")));
-    check("include/a.h", &|dir| fs::remove_file(dir.join("include/a.h")).unwrap());
-    check("DIR/bin/clang", &|dir| write(dir.join("bin/clang")));
-    check("DIR/bin/clang", &|dir| fs::remove_file(dir.join("bin/clang")).unwrap());
-    check("include/", &|dir| {
-        fs::remove_file(dir.join("include/b.h")).unwrap();
-        fs::hard_link(dir.join("include/a.h"), dir.join("include/b.h")).unwrap();
-    });
-}
-
-#[test]
 fn which_names_are_one_file_or_directory_is_part_of_the_digest() {
     let files = [
         ("a.h", "#pragma once\n"),

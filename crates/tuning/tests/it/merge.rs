@@ -36,16 +36,6 @@ const FIND: &str = "gfx906_60.HIP.fdb.txt";
 const USER_FIND: &str = "gfx906_60.HIP.3_3_0_.ufdb.txt";
 
 #[test]
-fn performance_databases_are_merged_solver_by_solver() {
-    let dir = Dir::new(&[(PERF, "k=A:1;B:1\nl=A:1\n"), (USER_PERF, "m=C:3\nk=B:2;C:2\n")]);
-    let merged = dir.merge(&[PERF, USER_PERF], "out").expect("merged");
-    assert_eq!(dir.text("out"), "k=A:1;B:2;C:2\nl=A:1\nm=C:3\n");
-    assert_eq!(merged.records, 3);
-    let done = merged.overlaid;
-    assert_eq!((done.added, done.changed, done.same), (1, 1, 0));
-}
-
-#[test]
 fn find_databases_are_merged_record_by_record() {
     let dir = Dir::new(&[
         (FIND, "k=A:1,0,miopenX;B:2,0,miopenX\nl=A:1,0,miopenX\n"),
@@ -53,13 +43,6 @@ fn find_databases_are_merged_record_by_record() {
     ]);
     dir.merge(&[FIND, USER_FIND], FIND).expect("merged over one of the inputs");
     assert_eq!(dir.text(FIND), "k=C:3,0,miopenX\nl=A:1,0,miopenX\n");
-}
-
-#[test]
-fn the_first_of_two_records_with_one_key_in_a_file_counts() {
-    let dir = Dir::new(&[(PERF, "k=A:1\nk=A:2;B:2\n")]);
-    dir.merge(&[PERF], "out").expect("merged");
-    assert_eq!(dir.text("out"), "k=A:1\n");
 }
 
 #[test]

@@ -151,12 +151,3 @@ fn only_directories_of_its_own_belong_to_the_package() {
     check("/srv/x.kdb", &[]);
     check("/srv/kernels/x.kdb", &["/srv/kernels"]);
 }
-
-#[test]
-fn the_time_stamp_is_the_specs_even_in_the_future() {
-    let dir = temp();
-    let mut spec = plain_spec(vec![1]);
-    spec.source_date_epoch = 4_000_000_000;
-    let written = Format::RPM.write(&spec, dir.path(), 1, None).expect("written");
-    assert_eq!(query(&written.path, "%{BUILDTIME} %{FILEMTIMES}"), "4000000000 4000000000");
-}

@@ -2,7 +2,6 @@
 //! exactly its statements.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -178,33 +177,6 @@ fn a_read_only_lookup_changes_nothing_in_any_state_of_the_file() {
     sql(&machine.ukdb(), "SELECT * FROM kern_db");
     assert_eq!(listing(&machine.user), [USER_NAME], "the log is written back");
     is_seen(&machine);
-}
-
-#[test]
-fn a_read_only_lookup_sees_new_kernels_and_keeps_the_write_ahead_log() {
-    let machine = Machine::new(1);
-    std::fs::create_dir(&machine.user).unwrap();
-    miopen_stores(&machine, &machine.ukdb(), "wal", &[10]);
-    let script = "import sqlite3, sys
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
-db.execute('UPDATE kern_db SET kernel_args = ?', (sys.argv[2],))
-print('stored', flush=True)
-sys.stdin.readline()
-db.close()
-print('closed', flush=True)";
-    let args = numbered(11).kernel_args;
-    let mut program = command("python3");
-    let mut program = spawn(program.arg("-c").arg(script).arg(machine.ukdb()).arg(args));
-    let mut lines = BufReader::new(program.stdout.take().unwrap()).lines();
-    assert_eq!(lines.next().unwrap().unwrap(), "stored");
-    let cache = look_only(&machine);
-    let lookup = cache.cache.get(&numbered(11));
-    assert!(lookup.found.unwrap().code_object[..] == object(10)[..], "it has kernel 10's code");
-    assert_eq!(cache.layer(10), None, "that is what it was");
-    program.stdin.take().unwrap().write_all(b"\n").unwrap();
-    assert_eq!(lines.next().unwrap().unwrap(), "closed");
-    program.wait().unwrap();
-    assert_eq!(listing(&machine.user), [USER_NAME], "the log was cleared up");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Kernels in all languages, and how they are compiled.
 
 use std::fs;
-use std::path::Path;
 
 use tempfile::TempDir;
 
@@ -81,10 +80,4 @@ pub(crate) fn args(number: &str, source: &str) -> Vec<String> {
     args.extend(more.iter().map(|&arg| arg.to_owned()));
     args.extend(["-O1", "-Iinc", source, "-o", "k.o"].map(str::to_owned));
     args
-}
-
-/// Runs a command line in a directory. It must succeed.
-pub(crate) fn run(directory: &Path, args: &[&str]) {
-    let output = command(args[0]).args(&args[1..]).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
 }

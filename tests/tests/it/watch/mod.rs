@@ -1,5 +1,5 @@
-//! Watched programs, among them compilers: their records agree with strace, and they work as
-//! without a record, except that they can't do more than they may.
+//! Watched programs, among them compilers: their records agree with strace, and they can't do more
+//! than they may. That compilers make the same objects without a record, the battery shows.
 
 mod bounds;
 mod compilers;

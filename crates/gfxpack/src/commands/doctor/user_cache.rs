@@ -201,26 +201,3 @@ fn not_installed(mut compilers: Compilers, installed: &[String]) -> Compilers {
     compilers.retain(|names, _| !names.iter().any(|name| is_installed(name)));
     compilers
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn compilers_are_matched_by_their_versions() {
-        let names = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect();
-        let compilers = Compilers::from([
-            (names(&["AMD clang version 17.0.0 (https://github.com/x roc-6.0.0 1)"]), 3),
-            (names(&["Debian clang version 15.0.5", "Debian clang version 15.0.6"]), 2),
-        ]);
-        let others = |installed: &[&str]| {
-            let installed: Vec<String> = installed.iter().map(|one| (*one).to_owned()).collect();
-            not_installed(compilers.clone(), &installed).into_values().collect::<Vec<u64>>()
-        };
-        assert_eq!(others(&["15.0.6"]), [3]);
-        assert_eq!(others(&["15.0.6", "17.0.0"]), [0; 0]);
-        assert_eq!(others(&["15.0.5"]), [3]);
-        assert_eq!(others(&["17.0.0-1"]), [3, 2]);
-        assert_eq!(others(&[]), [3, 2]);
-    }
-}
