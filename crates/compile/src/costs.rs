@@ -307,6 +307,47 @@ mod tests {
     }
 
     #[test]
+    fn damage_loses_only_the_damaged_records() {
+        let plan = small_plan();
+        let dir = tempfile::tempdir().unwrap();
+        let file = CostFile::in_dir(dir.path());
+        file.add(&[record(&plan, 0, 40, 1 << 20), record(&plan, 1, 50, 1 << 20)]).unwrap();
+        let whole = fs::read(&file.file).unwrap();
+        // A file cut anywhere, then added to: the new record always counts.
+        for length in 0..whole.len() {
+            fs::write(&file.file, &whole[..length]).unwrap();
+            file.add(&[record(&plan, 4, 33, 1 << 20)]).unwrap();
+            assert_eq!(times(&file.read(), &plan)[4], 33, "cut to {length}");
+        }
+        fs::write(&file.file, b"\xff\0[\"x\"]\n[\"a\",\"b\",99999999999999,1]\n").unwrap();
+        assert_eq!(times(&file.read(), &plan), times(&nothing(), &plan));
+        fs::remove_file(&file.file).unwrap();
+        fs::create_dir(&file.file).unwrap();
+        assert_eq!(times(&file.read(), &plan), times(&nothing(), &plan));
+        assert!(file.add(&[record(&plan, 0, 1, 1)]).is_err());
+    }
+
+    #[test]
+    fn concurrent_builds_lose_no_costs() {
+        let plan = small_plan();
+        let dir = tempfile::tempdir().unwrap();
+        let one = |job: usize| record(&plan, job, 1000 + job as u64, 1 << 20);
+        std::thread::scope(|scope| {
+            for job in 0..5 {
+                let file = CostFile::in_dir(dir.path());
+                let record = one(job);
+                scope.spawn(move || {
+                    (0..50).for_each(|_| file.add(std::slice::from_ref(&record)).unwrap())
+                });
+            }
+        });
+        let file = CostFile::in_dir(dir.path());
+        let lines = file.bytes();
+        assert_eq!(lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).count(), 250);
+        assert_eq!(times(&file.read(), &plan), [1000, 1001, 1002, 1003, 1004]);
+    }
+
+    #[test]
     fn the_cost_file_is_bounded_and_keeps_the_newest() {
         let plan = small_plan();
         let dir = tempfile::tempdir().unwrap();

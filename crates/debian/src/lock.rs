@@ -87,3 +87,36 @@ fn unreadable(path: &Path, reason: &str) -> DebianError {
         "give a file that `gfxpack miopen --lock` wrote",
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_read_as_it_was_written() {
+        let pin = Pin {
+            name: "libmiopen1".to_owned(),
+            version: "6.4.3+dfsg-1+b1".to_owned(),
+            file: "pool/main/m/miopen/libmiopen1_6.4.3+dfsg-1+b1_amd64.deb".to_owned(),
+            size: 4_507_800,
+            sha256: Digest::of(b"x"),
+        };
+        let lock = Lock {
+            suite: "sid".to_owned(),
+            architecture: "amd64".to_owned(),
+            packages: vec![pin.clone(), Pin { name: "libc6".to_owned(), ..pin }],
+        };
+        let text = lock.text("Written by a machine.\nTwice.").unwrap();
+        assert!(text.starts_with("# Written by a machine.\n# Twice.\nsuite = \"sid\"\n"), "{text}");
+        assert_eq!(Lock::parse(&text).unwrap(), lock);
+        for broken in [
+            text.replace("pool/main", "../pool"),
+            text.replace("pool/main", "/pool"),
+            text.replace("sha256 = \"", "sha256 = \"0"),
+            text.replace("suite", "suit"),
+            text[..text.find("[[").unwrap()].to_owned() + "package = []\n",
+        ] {
+            assert!(Lock::parse(&broken).is_err(), "{broken}");
+        }
+    }
+}

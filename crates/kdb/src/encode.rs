@@ -101,3 +101,45 @@ pub(crate) fn compress(bytes: &[u8], limit: usize) -> Option<Vec<u8>> {
     *block_size = b'0' + BLOCK_SIZE as u8;
     Some(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noise(len: usize) -> Vec<u8> {
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let step = |_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        };
+        (0..len).map(step).collect()
+    }
+
+    #[test]
+    fn a_smaller_block_size_gives_the_same_stream() {
+        let whole_area = |bytes: &[u8]| {
+            let mut stream = Compress::new(Compression::new(BLOCK_SIZE), WORK_FACTOR);
+            let mut out = Vec::with_capacity(2 * bytes.len() + 1000);
+            let status = stream.compress_vec(bytes, &mut out, Action::Finish).unwrap();
+            assert_eq!(status, Status::StreamEnd);
+            out
+        };
+        // The longest input for each size, and that plus one byte.
+        let fits = |len: usize, size: usize| len + len / 4 + 20 < size * 100_000;
+        let bounds = [1, 2, 4].map(|size| (0..).find(|len| !fits(len + 1, size)).unwrap());
+        assert_eq!(bounds.map(one_block), [1, 2, 4]);
+        assert_eq!(bounds.map(|len| one_block(len + 1)), [2, 3, 5]);
+        let lens = [1, 4, 9_990, 30_000].into_iter().chain(bounds.iter().flat_map(|n| [*n, n + 1]));
+        for len in lens {
+            // Runs of four bytes grow the most in bzip2's first step.
+            let runs = (0..len).map(|at| (at / 4) as u8).collect();
+            let steps = (0..len).map(|at| (at / 700 % 5 * (at % 3)) as u8).collect();
+            for bytes in [noise(len), runs, steps, vec![0; len]] {
+                let stream = compress(&bytes, 2 * len + 1000).unwrap();
+                assert!(stream == whole_area(&bytes), "{len} bytes");
+            }
+        }
+    }
+}

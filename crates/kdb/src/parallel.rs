@@ -57,3 +57,84 @@ pub(crate) fn in_order<I: Send, R: Send, E>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+
+    fn pool(threads: usize) -> rayon::ThreadPool {
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
+    }
+
+    fn squares(window: u64, cost: u64) -> Vec<u64> {
+        let (mut at, mut out) = (0, Vec::new());
+        let held = AtomicU64::new(0);
+        let next = || -> Result<_, ()> {
+            assert!(held.load(Ordering::Relaxed) <= window.max(cost), "the window holds");
+            at += 1;
+            Ok((at <= 500).then(|| {
+                held.fetch_add(cost, Ordering::Relaxed);
+                (at, cost)
+            }))
+        };
+        let finish = |square| {
+            held.fetch_sub(cost, Ordering::Relaxed);
+            out.push(square);
+            Ok(())
+        };
+        in_order(window, next, |n: u64| n * n, finish).unwrap();
+        out
+    }
+
+    #[test]
+    fn results_come_in_order_for_every_window_and_pool() {
+        let expected: Vec<u64> = (1..=500).map(|n| n * n).collect();
+        for threads in [1, 4] {
+            for window in [0, 4096, 1 << 20, u64::MAX] {
+                // From outside the pool, and on one of its own threads.
+                let squares = || squares(window, 5000);
+                assert_eq!(squares(), expected);
+                assert_eq!(pool(threads).install(squares), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn two_pipelines_share_one_thread() {
+        let (a, b) = pool(1).install(|| rayon::join(|| squares(1 << 20, 9), || squares(0, 9)));
+        assert_eq!(a, b);
+    }
+
+    #[test]
+    fn the_first_error_stops_the_work() {
+        let mut seen = Vec::new();
+        let next = || Ok(Some((1, 1)));
+        let finish = |n| {
+            seen.push(n);
+            if seen.len() == 7 { Err("finish") } else { Ok(()) }
+        };
+        assert_eq!(in_order(1 << 20, next, |n| n, finish), Err("finish"));
+        assert_eq!(seen.len(), 7);
+
+        let mut at = 0;
+        let next = || {
+            at += 1;
+            if at == 40 { Err("next") } else { Ok(Some((at, 1))) }
+        };
+        assert_eq!(in_order(1 << 20, next, |n| n, |_| Ok(())), Err("next"));
+    }
+
+    #[test]
+    #[should_panic(expected = "worker")]
+    fn a_panic_of_a_worker_is_propagated() {
+        let mut left = 10;
+        let next = || -> Result<_, ()> {
+            left -= 1;
+            Ok((left > 0).then_some((left, 1)))
+        };
+        let work = |n| if n == 5 { panic!("worker") } else { n };
+        let _ = in_order(1 << 20, next, work, |_| Ok(()));
+    }
+}

@@ -455,6 +455,33 @@ mod tests {
     }
 
     #[test]
+    fn symbols_that_a_driver_refuses_are_left_to_it() {
+        let taken =
+            |value: &str| define(&format!("-Wa,-defsym,N={value}"), Language::Assembly).is_some();
+        for value in ["0", "1", "-5", "0x1F", "-0x5", "0b11", "017", "0o17", "00", "9999999999"] {
+            assert!(taken(value), "{value}");
+        }
+        for value in [
+            "1e3",
+            "",
+            "+5",
+            "0xg",
+            "0x+1",
+            "1=2",
+            " 1",
+            "08",
+            "0x",
+            "-",
+            "--1",
+            "99999999999999999999",
+        ] {
+            assert!(!taken(value), "{value}");
+        }
+        assert!(define("-Wa,-defsym,N", Language::Assembly).is_none());
+        assert!(define("-Wa,-defsym,=1", Language::Assembly).is_none());
+    }
+
+    #[test]
     fn commands_of_a_driver_that_reports_an_error_are_ignored() {
         assert!(!refuses(PRINTED));
         assert!(!refuses(" \"/bin/clang\" \"-DA=error: x\"\n"));

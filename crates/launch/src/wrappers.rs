@@ -97,3 +97,21 @@ pub(crate) fn reads_arg(arg: &str) -> bool {
     const ENDS: [&str; 2] = [".a", ".lo"];
     WITHIN.iter().any(|part| arg.contains(part)) || ENDS.iter().any(|end| arg.ends_with(end))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_that_look_like_options_are_left_to_hipcc() {
+        for arg in ["-DX=--genco", "-DX=\"-fopenmp-targets=x\"", "-DX=lib.a", "-DX=a\nb", "-UX.lo"]
+        {
+            assert!(reads_arg(arg), "{arg}");
+        }
+        assert!(reads_arg("a--genco.cpp"));
+        for arg in ["-DX", "-DX=1", "-DX=-1", "-DX=\"a.h\"", "-DX=(float)1.5", "-DX=a+b", "a-b.cpp"]
+        {
+            assert!(!reads_arg(arg), "{arg}");
+        }
+    }
+}

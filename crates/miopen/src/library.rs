@@ -96,3 +96,26 @@ pub(crate) fn header_version(root: &Path) -> Option<String> {
         ["MAJOR", "MINOR", "PATCH"].map(|part| number(&format!("MIOPEN_VERSION_{part} ")));
     Some(format!("{}.{}.{}", major?, minor?, patch?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_the_one_that_the_library_logs() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(version(text.as_bytes()).as_deref(), expected, "{text:?}");
+        };
+        check("\0, HIP version 6.4.0, MIOpen version 3.4.0.\0x", Some("3.4.0"));
+        check(", MIOpen version 3.3.0.2d1fd997a-dirty\0", Some("3.3.0"));
+        check(", MIOpen version 3.10.21", Some("3.10.21"));
+        check(", MIOpen version 3.4\0", None);
+        check(", MIOpen version \0", None);
+        check("MIOpen", None);
+        let full = |text: &str| full_version(text.as_bytes());
+        assert_eq!(full(", MIOpen version 3.4.0.\0x").as_deref(), Some("3.4.0."));
+        let dirty = ", MIOpen version 3.3.0.2d1fd997a-dirty\0";
+        assert_eq!(full(dirty).as_deref(), Some("3.3.0.2d1fd997a-dirty"));
+        assert_eq!(full(", MIOpen version 3.4.0./../x\0"), None);
+    }
+}

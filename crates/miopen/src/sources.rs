@@ -279,6 +279,27 @@ mod tests {
     }
 
     #[test]
+    fn names_are_found_among_the_strings_of_the_library() {
+        let constants = b"\0fp8_naive_conv.cpp\0src/solver/conv_direct.cpp\0math.hpp\0math.h\0\
+            static_kernel_Config.hpp\0config.hpp\0Gemm.cl\0x: gemm.s\0no.txt\0#include \"a.hpp\"\0";
+        let names = FileNames::among(constants);
+        let check = |stem: &str, expected: &[&str]| {
+            let found = names.for_symbol(stem);
+            assert_eq!(found, expected, "{stem}");
+        };
+        check("NAIVE_CONV", &["naive_conv.cpp"]);
+        check("FP8_NAIVE_CONV", &["fp8_naive_conv.cpp"]);
+        check("CONV_DIRECT", &["conv_direct.cpp"]);
+        check("CONFIG_INCLUDE", &["config.hpp"]);
+        check("STATIC_KERNEL_CONFIG_INCLUDE", &["static_kernel_Config.hpp"]);
+        check("MATH_INCLUDE", &["math.h", "math.hpp"]);
+        check("GEMM", &["Gemm.cl", "gemm.s"]);
+        check("A_INCLUDE", &[]);
+        check("NO", &[]);
+        check("", &[]);
+    }
+
+    #[test]
     fn includes_of_a_cl_file_are_expanded() {
         let tree = BTreeMap::from([
             ("a.cl", "\n#include \"types.h\"\n#include <math.h>\nkernel void a();\n"),

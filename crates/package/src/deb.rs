@@ -130,3 +130,20 @@ fn member_header(name: &str, size: u64, mtime: u64, path: &Path) -> io::Result<S
     assert_eq!(header.len(), MEMBER_HEADER, "every field keeps its width");
     Ok(header)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_header_has_sixty_bytes_and_ten_digits_for_the_size() {
+        let path = Path::new("x.deb");
+        let header = member_header("data.tar.xz", MEMBER_MAX, 1_700_000_000, path);
+        assert_eq!(
+            header.expect("ten digits fit"),
+            "data.tar.xz     1700000000  0     0     100644  9999999999`\n"
+        );
+        let error = member_header("data.tar.xz", MEMBER_MAX + 1, 0, path).expect_err("eleven");
+        assert!(error.to_string().ends_with("data.tar.xz has 10000000000 bytes"), "{error}");
+    }
+}

@@ -63,3 +63,21 @@ fn write_hint(path: &Path, source: &io::Error) -> String {
         _ => format!("check the disk that holds `{dir}`"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_fits_the_cause() {
+        let check = |kind: io::ErrorKind, expected: &str| {
+            let error = writing(Path::new("/dist/x.deb"))(kind.into());
+            assert!(error.hint().unwrap_or_default().starts_with(expected), "{kind:?}: {error:?}");
+        };
+        check(io::ErrorKind::StorageFull, "free space in `/dist`");
+        check(io::ErrorKind::QuotaExceeded, "free space in `/dist`");
+        check(io::ErrorKind::FileTooLarge, "raise the limit");
+        check(io::ErrorKind::NotFound, "create the directory `/dist`");
+        check(io::ErrorKind::ReadOnlyFilesystem, "make `/dist` writable");
+    }
+}

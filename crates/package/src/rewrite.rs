@@ -243,3 +243,70 @@ fn plain(name: &[u8]) -> PathBuf {
     }
     plain
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::FileExt as _;
+
+    use gfxpack_model::package::{Content, PackageFile};
+
+    use super::*;
+    use crate::format::Format;
+    use crate::test_support::empty_spec;
+
+    /// How many damaged packages of each kind are tried; more by hand.
+    const ROUNDS: u64 = 40;
+
+    #[test]
+    fn damaged_packages_are_refused_or_rewritten() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let mut spec = empty_spec();
+        "thing".clone_into(&mut spec.name);
+        for name in ["a", "b", "taken"] {
+            let bytes = Content::Bytes(name.repeat(700).into_bytes());
+            spec.files.push(PackageFile::readable(format!("/usr/lib/{name}"), bytes));
+        }
+        let mut state = 1_u64;
+        let mut next = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        for format in [Format::DEB, Format::RPM, Format::Wheel, Format::Oci] {
+            let written = format.write(&spec, dir.path(), 1, None).expect("written");
+            let whole = std::fs::read(&written.path).expect("read");
+            assert!(rewritten(&written.path, dir.path()).is_ok(), "{format:?}");
+            let file = File::options().write(true).open(&written.path).expect("opened");
+            let mut refused = 0;
+            for _ in 0..ROUNDS {
+                let at = next(whole.len() as u64);
+                let old = whole[at as usize];
+                let new = [0, 0xff, old ^ 1 << next(8), next(256) as u8][next(4) as usize];
+                file.write_all_at(&[new], at).expect("written");
+                refused += u64::from(rewritten(&written.path, dir.path()).is_err());
+                file.write_all_at(&[old], at).expect("written");
+            }
+            assert!(refused > ROUNDS / 20, "{format:?}: {refused}");
+        }
+    }
+
+    fn rewritten(path: &Path, dir: &Path) -> Result {
+        let mut package = [Package::open(path)?.expect("a kind that is rewritten")];
+        rename(&mut package, "+gfx1030", &|_| true)?;
+        let takes_out = |path: &Path| path.ends_with("taken");
+        let out = dir.join("out");
+        std::fs::create_dir_all(&out).expect("made");
+        let [package] = &package;
+        let mut rewriter = Rewriter {
+            takes_out: &takes_out,
+            file: &mut |path, _, bytes| {
+                if takes_out(path) {
+                    return Ok(None);
+                }
+                let mut smaller = tempfile::tempfile()?;
+                io::copy(&mut bytes.take(1), &mut smaller)?;
+                Contents::smaller(smaller).map(Some)
+            },
+        };
+        package.write(Some(&out), 1, &mut rewriter).map(drop)
+    }
+}

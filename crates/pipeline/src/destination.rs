@@ -141,3 +141,41 @@ pub fn replace_executable(path: &Path, text: &str) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn links_are_followed_and_devices_are_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(directory.path()).unwrap();
+        let path = |name: &str| root.join(name);
+        fs::write(path("file"), "").unwrap();
+        fs::create_dir(path("sub")).unwrap();
+        for (link, to) in [("a", "file"), ("b", "a"), ("sub/c", "../new"), ("loop", "loop")] {
+            symlink(to, path(link)).unwrap();
+        }
+        symlink("/dev/null", path("null")).unwrap();
+        let file = |name: &str| match Destination::follow(&path(name)) {
+            Ok(Destination::File(path)) => path,
+            _ => panic!("{name} is a file"),
+        };
+        assert_eq!((file("file"), file("b")), (path("file"), path("file")));
+        assert_eq!(file("none"), path("none"));
+        assert_eq!(file("sub/c"), path("sub/../new"));
+        for stream in [Path::new("/dev/null"), &path("null")] {
+            assert!(matches!(Destination::follow(stream), Ok(Destination::Stream(_))));
+            assert!(database(stream).is_err());
+        }
+        assert!(database(Path::new("new.kdb")).is_ok());
+        for none in [path("none/x.kdb"), path("none/"), path("file/x.kdb")] {
+            assert!(database(&none).is_err(), "{none:?}");
+        }
+        for none in [path("sub"), path("loop")] {
+            assert!(Destination::follow(&none).is_err() && database(&none).is_err(), "{none:?}");
+        }
+    }
+}

@@ -81,3 +81,33 @@ fn text(groups: &FailureGroups, plan: &Plan) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_is_removed_and_no_other_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = FailureFiles::new(dir.path(), None, None);
+        let log = dir.path().join("refused.log");
+        let (toolchains, sources, jobs, kdbs) = Default::default();
+        let plan = Plan { toolchains, sources, jobs, kdbs };
+        files.write_log(&FailureGroups::default(), &plan).unwrap();
+        fs::write(&log, "somebody's notes").unwrap();
+        files.write_log(&FailureGroups::default(), &plan).unwrap();
+        assert!(log.exists());
+        fs::write(&log, format!("{HEAD}and more")).unwrap();
+        files.write_log(&FailureGroups::default(), &plan).unwrap();
+        assert!(!log.exists());
+    }
+
+    #[test]
+    fn the_page_is_named_where_it_holds_all() {
+        let shard = "2/3".parse().unwrap();
+        let files = FailureFiles::new(Path::new("o"), Some(shard), Some(Path::new("r.html")));
+        assert_eq!(files.holding("short"), Some(Path::new("r.html")));
+        let long = "x".repeat(OUTPUT_LIMIT + 1);
+        assert_eq!(files.holding(&long), Some(Path::new("o/refused-2-of-3.log")));
+    }
+}

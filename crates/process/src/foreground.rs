@@ -150,3 +150,52 @@ impl Drop for Signals {
         self.before.thread_set_mask().ok();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::time::Instant;
+
+    use super::*;
+
+    fn run(script: &str) -> (ExitStatus, String) {
+        let args = ["sh", "-c", script].map(OsString::from);
+        let variables = [("GIVEN", "6".to_owned())];
+        let program = Foreground { args: &args, variables: &variables, output_to_stderr: true };
+        let mut read = Vec::new();
+        let end = program.run(|piece| read.extend_from_slice(piece)).expect("it starts");
+        (end, String::from_utf8(read).expect("text"))
+    }
+
+    #[test]
+    fn standard_error_is_read_and_the_exit_code_returned() {
+        let (status, read) = run("echo $GIVEN >&2; exit 7");
+        assert_eq!((status.code(), read.as_str()), (Some(7), "6\n"));
+        let (status, read) = run("exec 2>&-; sleep 0.2; exit 3");
+        assert_eq!((status.code(), read.as_str()), (Some(3), ""));
+        let (_, read) = run("for i in $(seq 20000); do echo $i; done >&2");
+        assert!(read.ends_with("\n20000\n") && read.lines().count() == 20_000);
+    }
+
+    #[test]
+    fn processes_left_behind_are_not_waited_for() {
+        let begun = Instant::now();
+        assert_eq!(run("sleep 30 & echo x >&2").1, "x\n");
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn a_signal_that_ends_the_program_is_reported() {
+        assert_eq!(run("kill -KILL $$").0.signal(), Some(9));
+        // The program does not inherit the blocked signals of its parent.
+        assert_eq!(run("kill -TERM $$").0.signal(), Some(15));
+    }
+
+    #[test]
+    fn a_missing_program_is_an_error() {
+        let args = ["/no/such/program".into()];
+        let program = Foreground { args: &args, variables: &[], output_to_stderr: false };
+        let error = program.run(|_| ()).expect_err("there is none");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+}

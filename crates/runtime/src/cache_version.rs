@@ -77,3 +77,28 @@ fn cached_versions(cache: &Path) -> Vec<String> {
     versions.sort_by_cached_key(|name| std::cmp::Reverse(version::numbers(name)));
     versions
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_given_the_newest_or_the_installed_version_is_chosen_but_never_our_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let choose = |named: Option<&str>, installed: Option<&str>| {
+            let chosen = CacheVersion::choose(dir.path(), named, || installed.map(str::to_owned));
+            chosen.directory().map(str::to_owned)
+        };
+        assert_eq!(choose(None, None), None);
+        assert_eq!(choose(None, Some("3.4.0.")).as_deref(), Some("3.4.0."));
+        assert_eq!(choose(Some("3.3.0"), Some("3.4.0.")).as_deref(), Some("3.3.0"));
+        for version in ["3.3.0.", "3.10.0.d12", "0.1.0"] {
+            fs::create_dir(dir.path().join(version)).unwrap();
+            fs::write(dir.path().join(version).join("gfx906_60.ukdb"), "").unwrap();
+        }
+        assert_eq!(choose(None, Some("3.4.0.")).as_deref(), Some("3.10.0.d12"));
+        assert_eq!(choose(Some("3.3.0"), None).as_deref(), Some("3.3.0."));
+    }
+}

@@ -143,8 +143,28 @@ fn outcome(lookup: &Lookup) -> MiopenOutcome {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
 
     use super::*;
+
+    #[test]
+    fn an_exact_kdb_that_exists_hides_the_device_wide_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str| dir.path().join(name);
+        let check = |device: &str, opened: &str, hidden: Option<&str>| {
+            let kdb = MiopenKdb::in_dir(dir.path(), &device.parse().unwrap());
+            assert_eq!((kdb.file, kdb.hidden), (file(opened), hidden.map(file)), "{device}");
+        };
+        check("gfx906@60", "gfx906_60.kdb", None);
+        fs::write(file("gfx906.kdb"), "").unwrap();
+        check("gfx906@60", "gfx906.kdb", None);
+        check("gfx906", "gfx906.kdb", None);
+        // The content of the file does not matter.
+        fs::write(file("gfx906_60.kdb"), "").unwrap();
+        check("gfx906@60", "gfx906_60.kdb", Some("gfx906.kdb"));
+        check("gfx906@64", "gfx906.kdb", None);
+        check("gfx906:xnack+@60", "gfx906_xnack_60.kdb", None);
+    }
 
     #[test]
     fn only_one_directory_is_searched() {

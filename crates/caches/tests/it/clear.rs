@@ -14,6 +14,34 @@ use crate::support::User;
 const UKDB: &str = "home/.cache/miopen/3.3.0./gfx906_60.ukdb";
 
 #[test]
+fn only_recognised_entries_are_removed() {
+    let user = User::new();
+    let sentinels = [
+        "home/.cache/pocl/kcache/notes.txt",
+        "home/.cache/pocl/kcache/ZZ/mine",
+        "home/.cache/pocl/other",
+        "home/.cache/pytools/mine.sqlite",
+        "home/x",
+    ];
+    for path in sentinels {
+        user.write(path, "mine");
+    }
+    user.write("home/.cache/pocl/kcache/PP/DJEAGBLMOIIOADMIFCKGEJKJIDEBJPKNPCBOA/program.bc", "x");
+    user.write("home/.cache/pocl/kcache/tempfile_mm0IbA", "x");
+    let dictionary = user.write("home/.cache/pytools/pdict-v5-x-3.11.sqlite", "x");
+    user.write("home/.cache/pytools/pdict-v5-x-3.11.sqlite-wal", "x");
+    for cache in &gfxpack_caches::CACHES {
+        assert!(user.clear(cache.name, &user.cleaner()).is_empty(), "{}", cache.name);
+    }
+    assert!(!user.at("home/.cache/pocl/kcache/PP").exists() && !dictionary.exists());
+    let left = fs::read_dir(user.at("home/.cache/pytools")).expect("there").count();
+    assert_eq!(left, 1, "the log went with its database");
+    for path in sentinels {
+        assert!(user.at(path).exists(), "{path}");
+    }
+}
+
+#[test]
 fn results_of_tuning_are_kept_unless_requested() {
     let user = User::new();
     let path = user.write("home/.config/miopen/gfx906_60.HIP.3_3_0_.udb.txt", "k=A:1\n");
@@ -199,6 +227,25 @@ impl Drop for Holder {
     fn drop(&mut self) {
         self.0.kill().ok();
         self.0.wait().ok();
+    }
+}
+
+#[test]
+fn databases_are_kept_as_long_as_they_are_in_use() {
+    let open_only = "CREATE TABLE t (x)";
+    let logged = "PRAGMA journal_mode=WAL;CREATE TABLE t (x);INSERT INTO t VALUES (1)";
+    let locked = "CREATE TABLE t (x);BEGIN IMMEDIATE";
+    for statements in [open_only, logged, locked] {
+        let user = User::new();
+        let path = user.at(UKDB);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+        let holder = Holder::new(&path, statements);
+        let kept = user.clear("miopen", &user.cleaner());
+        assert_eq!(kept, ["home/.cache/miopen/3.3.0.: live"], "{statements}");
+        assert!(path.exists());
+        drop(holder);
+        assert!(user.clear("miopen", &user.cleaner()).is_empty(), "{statements}");
+        assert!(!path.exists());
     }
 }
 

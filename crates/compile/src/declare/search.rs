@@ -164,3 +164,62 @@ impl Search {
 pub(super) fn joined(dir: &Path, name: &Path) -> PathBuf {
     dir.join(name).components().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::tests::write;
+
+    fn search(root: &Path, dirs: &[&str]) -> Search {
+        let dirs = dirs.iter().map(|dir| root.join(dir)).collect();
+        Search { dirs, covered: [].into(), found: Mutex::default() }
+    }
+
+    /// The files that can be reached from a name, below `root`.
+    fn reached(search: &Search, root: &Path, name: &str) -> Vec<String> {
+        let name = Include { path: name.to_owned(), quoted: false };
+        let files = search.reachable([&name].into_iter(), &[], &FileDigests::in_memory());
+        let below = files.iter().map(|file| file.path.strip_prefix(root).unwrap());
+        below.map(|path| path.display().to_string()).collect()
+    }
+
+    #[test]
+    fn headers_are_found_in_every_directory_and_beside_their_includers() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        write(
+            root,
+            &[
+                ("cxx/cmath", "#include_next <math.h>\n#  include \"bits/own.h\"\n"),
+                ("cxx/bits/own.h", "#include \"beside.h\"\n#include \"../../out.h\"\n"),
+                ("cxx/bits/beside.h", "#ifdef NEVER\n#include <cmath>\n#endif\n"),
+                ("c/math.h", ""),
+                ("wrap/math.h", "#include <absent.h>\n"),
+                ("c/unrelated.h", ""),
+                ("out.h", ""),
+            ],
+        );
+        let expected =
+            ["c/math.h", "cxx/bits/beside.h", "cxx/bits/own.h", "cxx/cmath", "wrap/math.h"];
+        assert_eq!(reached(&search(root, &["wrap", "cxx", "c"]), root, "cmath"), expected);
+        let by_parent = ["beside.h", "own.h"].map(|name| format!("cxx/bits/../bits/{name}"));
+        let own = ["cxx/bits/beside.h", "cxx/bits/own.h", "cxx/cmath"].map(str::to_owned);
+        let above = search(root, &["cxx/bits/../bits", "cxx"]);
+        assert_eq!(reached(&above, root, "own.h"), [&by_parent[..], &own].concat());
+        let absolute = root.join("c/math.h").display().to_string();
+        assert_eq!(reached(&search(root, &["c"]), root, &absolute), ["c/math.h"]);
+        assert!(reached(&search(root, &["cxx"]), root, &absolute).is_empty());
+    }
+
+    #[test]
+    fn a_file_that_was_written_meanwhile_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        write(dir.path(), &[("a.h", "1")]);
+        let search = search(dir.path(), &["."]);
+        reached(&search, dir.path(), "a.h");
+        let file = Arc::clone(&search.lock().files[0]);
+        assert!(file.is_unchanged());
+        fs::write(&file.path, "2").unwrap();
+        assert!(!file.is_unchanged());
+    }
+}

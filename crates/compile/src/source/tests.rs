@@ -47,6 +47,47 @@ fn a_manifests_closure_keeps_its_layout() {
 }
 
 #[test]
+fn no_directory_of_a_source_has_the_name_of_a_laid_out_one() {
+    let dir = tree(&[
+        ("a.cl", ""),
+        ("include/x.h", ""),
+        ("gfxpack-include-0/x.h", ""),
+        ("gfxpack-include-1/x.h", ""),
+    ]);
+    let load = |include: &[&str]| {
+        let include: Vec<PathBuf> = include.iter().map(|name| dir.path().join(name)).collect();
+        let real = dir.path().join("a.cl");
+        SourceSet::default().load(&real, "a.cl", Language::OpenclC, &include, &[], None)
+    };
+    assert!(load(&[]).is_ok() && load(&["gfxpack-include-0"]).is_ok());
+    let taken = load(&["include"]).unwrap_err().to_string();
+    assert!(taken.contains("/gfxpack-include-0` has the name that gfxpack lays"), "{taken}");
+}
+
+#[test]
+fn bare_names_are_found_below_and_staged_in_one_directory() {
+    let dir = tree(&[
+        ("x/a.cpp", "#include \"u.hpp\"\n#include <hip/hip_runtime.h>\n"),
+        ("x/inc/u.hpp", "#include \"v.hpp\""),
+        ("y/inc/v.hpp", "1"),
+        ("x/inc/deep/v.hpp", "2"),
+        (".git/u.hpp", "3"),
+    ]);
+    let dirs = SourceDirs::list(&[dir.path().to_owned()]).unwrap();
+    let real = dirs.find("a.cpp").unwrap().unwrap();
+    let mut set = SourceSet::default();
+    let index = set.load(real, "a.cpp", Language::Hip, &[], &[], Some(&dirs)).unwrap();
+    assert_eq!(paths(&set, index), ["a.cpp", "u.hpp", "v.hpp"]);
+    assert_eq!(set.sources()[index.0].include_dirs, ["."]);
+    let nearer = &set.sources()[index.0].files[2];
+    assert_eq!(nearer.digest, Digest::of(b"2"), "the nearer of two is taken");
+    assert_eq!(dirs.find("none.cl").unwrap(), None);
+    assert!(
+        matches!(dirs.find("v.hpp"), Err(fault) if fault.kind() == gfxpack_model::ErrorKind::NotFound)
+    );
+}
+
+#[test]
 fn other_include_directories_are_another_closure() {
     let dir = tree(&[("a.cl", "#include <x.h>\n"), ("one/x.h", "1"), ("two/x.h", "2")]);
     let mut set = SourceSet::default();
@@ -144,6 +185,31 @@ fn each_language_has_its_own_includes_of_one_file() {
 }
 
 #[test]
+fn a_stored_closure_equals_the_loaded_one() {
+    let dir = tree(&[("a.cl", "#include <x.h>\n"), ("i/x.h", "1")]);
+    let mut set = SourceSet::default();
+    let include = [dir.path().join("i")];
+    let real = dir.path().join("a.cl");
+    let index = set.load(&real, "a.cl", Language::OpenclC, &include, &[], None).unwrap();
+    let stored = tempfile::tempdir().unwrap();
+    let file = |dir: &Path, digest: Digest| dir.join(digest.to_string());
+    for (_, text) in set.files(index) {
+        fs::write(file(stored.path(), Digest::of(text)), text).unwrap();
+    }
+    let content = StoredContent { dir: stored.path().to_owned(), file };
+    let used = BTreeMap::from([(index, Language::OpenclC)]);
+    let beside = [stored::Beside::default()];
+    let again = SourceSet::of_stored(set.sources(), &beside, &used, &content).unwrap();
+    assert_eq!(again.files(index), set.files(index));
+    assert_eq!(again.closure_size(index), set.closure_size(index));
+    let wrong = StoredContent { file: |dir, _| dir.join("other"), ..content.clone() };
+    fs::write(stored.path().join("other"), "2").unwrap();
+    let other = SourceSet::of_stored(set.sources(), &beside, &used, &wrong);
+    let other = other.unwrap_err();
+    assert!(other.to_string().contains("not the one that the plan was made with"), "{other}");
+}
+
+#[test]
 fn all_files_count_where_a_name_is_made_by_macros() {
     let dir = tree(&[
         ("k/a.cl", "asm(\".incbin \" NAME);"),
@@ -177,6 +243,22 @@ fn a_file_that_is_written_between_being_read_under_two_names_is_two() {
     set.stage(index, None, stage.path()).unwrap();
     let laid_out = |name: &str| fs::read_to_string(stage.path().join(name)).unwrap();
     assert_eq!(["x.h", "y.h"].map(laid_out), ["1", "2"]);
+}
+
+#[test]
+fn a_missing_source_is_an_error_and_includes_leading_out_are_left_to_the_compiler() {
+    let dir = tree(&[("d/a.cl", "")]);
+    let mut set = SourceSet::default();
+    let gone = dir.path().join("gone.cl");
+    assert!(set.load(&gone, "gone.cl", Language::OpenclC, &[], &[], None).is_err());
+    let dir = tree(&[("d/a.cl", "#include \"../b.h\"\n"), ("b.h", "")]);
+    let real = dir.path().join("d/a.cl");
+    let index = set.load(&real, "a.cl", Language::OpenclC, &[], &[], None).unwrap();
+    assert_eq!(paths(&set, index), ["a.cl"]);
+    let dir = tree(&[("a.s", ".include \"/etc/passwd\"\n")]);
+    let real = dir.path().join("a.s");
+    let index = set.load(&real, "a.s", Language::Assembly, &[], &[], None).unwrap();
+    assert_eq!(paths(&set, index), ["a.s"]);
 }
 
 #[test]

@@ -253,6 +253,26 @@ mod tests {
     }
 
     #[test]
+    fn a_read_only_store_is_read_and_never_touched() {
+        let f = fixture();
+        f.store.insert(f.job, b"below", &about_it()).unwrap();
+        let path = f.store.dir.join(object_path(f.job));
+        let above = tempfile::tempdir().unwrap();
+        let store = ObjectStore::open_above(f.dir.path(), above.path()).unwrap();
+        assert!(store.lookup(f.job).is_some());
+        assert_eq!(store.read(f.job).unwrap(), b"below");
+        let mut bytes = fs::read(&path).unwrap();
+        let at = bytes.windows(5).position(|five| five == b"below").unwrap();
+        bytes[at] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        assert!(is_corrupt(&store.read(f.job)));
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+        assert_eq!(store.lookup(f.job), None, "it is compiled again");
+        store.insert(f.job, b"above", &about_it()).unwrap();
+        assert_eq!(store.read(f.job).unwrap(), b"above");
+    }
+
+    #[test]
     fn every_damaged_object_is_found_and_removed() {
         let whole = {
             let f = fixture();

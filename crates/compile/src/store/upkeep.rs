@@ -224,9 +224,10 @@ mod tests {
 
     use gfxpack_model::Digest;
 
-    use super::super::object_path;
-    use super::super::test_support::about_it;
+    use super::super::test_support::{about_it, is_corrupt};
+    use super::super::{object_path, refusal_path};
     use super::*;
+    use crate::job::{Failure, FailureKind};
 
     const HOUR: Duration = Duration::from_secs(3600);
 
@@ -315,5 +316,61 @@ mod tests {
         drop(running);
         assert_eq!(looking.evict(&everything).unwrap().unwrap().files, 1);
         assert_eq!(left(dir.path(), &jobs), [false]);
+    }
+
+    #[test]
+    fn kept_refusals_are_counted_verified_and_evicted() {
+        let dir = tempfile::tempdir().unwrap();
+        let jobs = store(dir.path(), &[1]);
+        let opened = ObjectStore::open(dir.path()).unwrap();
+        let failure = Failure::new(FailureKind::Refused(1), "k.cl:1:1: error: no\n".to_owned());
+        let refusal = || opened.refusal(jobs[0]);
+        let insert = || {
+            opened.insert_refusal(jobs[0], &failure, &about_it()).unwrap();
+            assert!(refusal().is_some());
+        };
+        insert();
+        let stats = opened.stats();
+        assert_eq!((stats.objects, stats.refusals, stats.others), (1, 1, 0));
+        assert_eq!(opened.verify(&|| true).unwrap(), (1, Vec::new()));
+        let path = opened.dir.join(refusal_path(jobs[0]));
+        fs::write(&path, "damaged").unwrap();
+        assert_eq!(refusal(), None);
+        let (objects, damaged) = opened.verify(&|| true).unwrap();
+        assert_eq!((objects, damaged.len(), path.exists()), (1, 1, false));
+        insert();
+        let everything = Limits { size: Some(0), ..Limits::default() };
+        assert_eq!(opened.evict(&everything).unwrap().unwrap().files, 2);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn every_damaged_object_is_reported_and_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let jobs = store(dir.path(), &[1, 2, 3, 4]);
+        let opened = ObjectStore::open_to_look(dir.path());
+        assert_eq!(opened.verify(&|| true).unwrap(), (4, Vec::new()));
+        let damage = |job: usize, change: &dyn Fn(&mut Vec<u8>)| {
+            let path = opened.dir.join(object_path(jobs[job]));
+            let mut bytes = fs::read(&path).unwrap();
+            change(&mut bytes);
+            fs::write(path, bytes).unwrap();
+        };
+        damage(0, &|bytes| bytes[500] ^= 1);
+        damage(2, &|bytes| bytes.truncate(500));
+        let (objects, damaged) = opened.verify(&|| true).unwrap();
+        assert_eq!((objects, damaged.len()), (4, 2));
+        assert!(damaged.iter().any(|one| one.key == Some(about_it().key)), "{damaged:?}");
+        assert_eq!(left(dir.path(), &jobs), [false, true, false, true]);
+        assert!(opened.verify(&|| false).unwrap_err().is_interrupted());
+        // Files larger than any memory.
+        let huge = |path: &Path| File::create(path).unwrap().set_len(1 << 42).unwrap();
+        let path = opened.dir.join(object_path(jobs[1]));
+        huge(&path);
+        assert_eq!(opened.about(jobs[1]), None);
+        assert!(is_corrupt(&opened.read(jobs[1])));
+        huge(&path);
+        huge(&opened.dir.join("objects/core"));
+        assert_eq!(opened.verify(&|| true).unwrap().1.len(), 2);
     }
 }

@@ -177,6 +177,10 @@ mod tests {
         }
     }
 
+    fn utf16(text: &str, bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+        text.encode_utf16().flat_map(bytes).collect()
+    }
+
     #[test]
     fn all_lines_are_found_whatever_the_pieces() {
         let text = b"a\n\n  b \r\nc";
@@ -188,6 +192,60 @@ mod tests {
         );
         // Only newlines are counted: progress bars are in one line.
         check(b" 10%\r 20%\rM x\r\r\nM y\rz\n", b"M", &[(1, "M x"), (2, "M y")]);
+    }
+
+    #[test]
+    fn encodings_are_removed() {
+        let text = "a \u{4e0a}\u{1f600}\r\nb";
+        let expected = [(1, "a \u{4e0a}\u{1f600}"), (2, "b")];
+        for mark in ["\u{feff}", ""] {
+            let marked = format!("{mark}{text}");
+            check(marked.as_bytes(), b"", &expected);
+            check(&utf16(&marked, u16::to_le_bytes), b"", &expected);
+            check(&utf16(&marked, u16::to_be_bytes), b"", &expected);
+        }
+        // A log that was emptied while a program wrote it, and files that were joined.
+        check(b"\0\0\0a\n\0\0b\n\xef\xbb\xbfc", b"", &[(1, "a"), (2, "b"), (3, "c")]);
+        check(b"a\0\0b\xff", b"", &[(1, "a\0\0b\u{fffd}")]);
+    }
+
+    #[test]
+    fn colours_and_links_are_removed() {
+        check(b"\x1b[1;33mM\x1b[0m x\x1b[K\n", b"M x", &[(1, "M x")]);
+        check(
+            b"\x1b]0;title\x07\x1b(BM \x1b]8;;http://a/\x1b\\x\x1b]8;;\x1b\\",
+            b"M",
+            &[(1, "M x")],
+        );
+        check(b"\x1b]0;no end\nM\x1b[31\nM", b"M", &[(2, "M"), (3, "M")]);
+        for written in ["#033[33mM#033[0m", "^[[33mM^[[0m", "\\x1b[1mM\\x1b[K", "\\e[mM"] {
+            check(written.as_bytes(), b"M", &[(1, "M")]);
+        }
+        check(b"[33m M [0] ^[x", b"M", &[(1, "[33m M [0] ^[x")]);
+    }
+
+    #[test]
+    fn json_and_quotes_are_removed() {
+        let text = r#"M "x"; y"#;
+        for (line, expected) in [
+            (r#"{"log":"M \"x\"; y\n","stream":"stderr","time":"2026"}"#, text),
+            (r#"{"time": "2026", "log": "\u001b[33mM \"x\"; y\u001b[0m"}"#, text),
+            (r#"{"MESSAGE":[27,91,51,51,109,77,32,120],"_PID":"7"}"#, "M x"),
+            (r#"{"jsonPayload":{"message":"M \"x\"; y"}}"#, text),
+            (r#"{"log":"{\"msg\":\"M \\\"x\\\"; y\"}\n"}"#, text),
+            (r#"2026 {"unknown":{"deep":["M \"x\"; y"]}}"#, text),
+            (r#"time=2026 level=info msg="M \"x\"; y""#, text),
+            (r#"["M \"x\"; y", "z"]"#, text),
+            (r#"2026,"M ""x""; y",7"#, text),
+            // Cut by a log service.
+            (r#"{"log":"M \"x\"; y"#, text),
+            (r#"a "b" M "x"; y"#, r#"a "b" M "x"; y"#),
+            (r#"7" M "x"; y"#, r#"7" M "x"; y"#),
+        ] {
+            check(line.as_bytes(), b"M", &[(1, expected)]);
+        }
+        check(br#"{"log":"a\r\nM b\nM c\n"}"#, b"M", &[(1, "M b"), (1, "M c")]);
+        check(b"{\"log\":\"a\"}\n{\"x\":1}", b"", &[(1, "a"), (2, "{\"x\":1}")]);
     }
 
     #[test]

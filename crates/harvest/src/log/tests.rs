@@ -90,6 +90,29 @@ fn messages_in_quotes_are_taken_and_cut_devices_are_not() {
 }
 
 #[test]
+fn any_prefix_before_a_message_is_accepted() {
+    for begin in [
+        "MIOpen(HIP): Info2",
+        "MIOpen(OpenCL): Info2",
+        "140300175522944 MIOpen(HIP): Info2",
+        "node-17 4242 140300175522944 MIOpen(HIP): Info2",
+        "   0.125 MIOpen(HIP): Info2",
+        "MIOpen(HIP)   0.125: Info2",
+        "MIOpen(HIP)(2024-10-01 12:00:00): Info2",
+        "MIOpen(HIP): (Tue Oct  1 12:00:00 2024) Info2",
+        "MIOpen(HIP): Trace",
+        "2024-10-01T12:00:00Z INFO [worker 3] - MIOpen(HIP): Info2",
+        "\u{1b}[32mMIOpen(HIP): Info2",
+    ] {
+        for end in ["", "\n", "\r\n"] {
+            let line =
+                format!("{begin} [LoadBinary] Loading binary for: \"a.cl.o\"; args: {ARGS}{end}");
+            check(&line, Event::Asked, "a.cl.o", ARGS);
+        }
+    }
+}
+
+#[test]
 fn arguments_are_kept_byte_for_byte() {
     for args in [
         " -mcpu=gfx90a",

@@ -8,6 +8,8 @@ use gfxpack_harvest::log::DriverCommand;
 use gfxpack_harvest::script::{self, Tuning};
 use gfxpack_harvest::{Options, SeenCommand, commands, list};
 
+use crate::support::packed;
+
 const LOG: &str = "\
 MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver conv -n 128 -c 3 -F 1 -t 1 -S 0
 MIOpen(HIP): Info [x] y
@@ -25,6 +27,28 @@ fn found(paths: &[PathBuf]) -> Vec<SeenCommand> {
 
 fn only(found: &[SeenCommand]) -> Vec<DriverCommand> {
     found.iter().map(|found| found.command.clone()).collect()
+}
+
+#[test]
+fn commands_are_collected_in_order_without_duplicates() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    std::fs::write(at("a.log.gz"), packed(LOG, "gzip")).unwrap();
+    std::fs::write(at("b.log"), "./bin/MIOpenDriver lrn -n 1\n".to_owned() + LOG).unwrap();
+    let both = found(&[at("a.log.gz"), at("b.log")]);
+    let counts: Vec<_> = both.iter().map(|found| (found.command.as_str(), found.seen)).collect();
+    let expected = [
+        ("conv -n 128 -c 3 -F 1 -t 1 -S 0", 4),
+        ("convfp16 -n 1 -c 3 -F 1 -t 1", 2),
+        ("pool -n 1 -M 0,1", 2),
+        ("lrn -n 1", 1),
+    ];
+    assert_eq!(counts, expected);
+    let (_, reports) = commands(&list(&[at("b.log")]).unwrap(), &Options::default()).unwrap();
+    assert_eq!(
+        (reports[0].lines, reports[0].used, reports[0].skipped.iter().next().unwrap().first),
+        (7, 5, 7)
+    );
 }
 
 /// Replaces MIOpenDriver, which needs a GPU: records its arguments and
@@ -93,4 +117,35 @@ fn a_script_resumes_where_it_stopped() {
     let stopped = run(&at("run.sh"), "convfp16", 130);
     assert_eq!((stopped.code, stopped.asked.len()), (Some(130), 2), "{}", stopped.stderr);
     assert_eq!(run(&at("run.sh"), "none", 0).asked.len(), 2);
+}
+
+#[test]
+fn tuning_scripts_set_miopens_variables() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = |name: &str| directory.path().join(name);
+    std::fs::write(at("app.log"), LOG).unwrap();
+    let commands: Vec<DriverCommand> =
+        only(&found(&[at("app.log")])).into_iter().filter(DriverCommand::is_tunable).collect();
+    assert_eq!(commands.len(), 2);
+    let expected = |enforce: &str, mode: &str, database: &str| {
+        let database = at(database).display().to_string();
+        ["conv -n 128 -c 3 -F 1 -t 1 -V 0", "convfp16 -n 1 -c 3 -F 1 -t 1 -V 0"].map(|command| {
+            format!("{command} ENFORCE={enforce} MODE={mode} DB={database} OFF= SYSTEM=/system")
+        })
+    };
+    std::fs::write(at("tune.sh"), script::tuning(&commands, Tuning::Incremental)).unwrap();
+    let first = run(&at("tune.sh"), "none", 0);
+    assert_eq!(
+        (first.code, &first.asked[..]),
+        (Some(0), &expected("3", "", "incremental-db")[..]),
+        "{}",
+        first.stderr
+    );
+    assert!(at("incremental-db").is_dir());
+    // The exhaustive commands are run even though the incremental ones are
+    // done.
+    std::fs::write(at("tune.sh"), script::tuning(&commands, Tuning::Exhaustive)).unwrap();
+    let second = run(&at("tune.sh"), "none", 0);
+    assert_eq!(second.asked[..], expected("4", "1", "exhaustive-db"), "{}", second.stderr);
+    assert_eq!(run(&at("tune.sh"), "none", 0).asked.len(), 0);
 }

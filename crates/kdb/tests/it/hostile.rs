@@ -50,7 +50,10 @@ fn assert_refused(path: &Path, statement: &str) {
 fn views_and_virtual_tables_are_rejected() {
     for select in [
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)
+         SELECT 'a.cl.o', ' -mcpu=gfx906', x'00', '', 0 FROM n WHERE x < 0",
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)
          SELECT 'a.cl.o', x || ' -mcpu=gfx906', x'00', '', 0 FROM n",
+        "SELECT 'a.cl.o', ' -mcpu=gfx906', zeroblob(200000000), '', 0",
         "SELECT load_extension('x'), 1, 2, 3, 4",
         "SELECT 'a.cl.o', ' -mcpu=gfx906', data, '', 0 FROM sqlite_dbpage",
     ] {
@@ -290,4 +293,22 @@ fn a_blob_above_the_limit_is_not_read() {
     let error = reader.get(&kernels()[0].0).unwrap_err();
     assert!(in_full(&error).contains("of 269000000 bytes: the limit is"), "{error}");
     assert!(reader.work_bytes() < 10_000, "{} bytes", reader.work_bytes());
+}
+
+#[test]
+fn a_column_cannot_claim_more_than_the_file_holds() {
+    let (_directory, path) = written();
+    let whole = std::fs::read(&path).unwrap();
+    // Every record header byte in turn becomes the start of a huge varint.
+    for at in (100..whole.len()).step_by(307) {
+        let mut bytes = whole.clone();
+        let end = (at + 9).min(bytes.len());
+        bytes[at..end].fill(0xff);
+        std::fs::write(&path, &bytes).unwrap();
+        let _ = report(&path);
+        if let Ok(reader) = Reader::open(&path) {
+            let _ = read_all(&reader);
+            let _ = reader.for_each_kernel(|_| Ok::<_, ReadError>(()));
+        }
+    }
 }

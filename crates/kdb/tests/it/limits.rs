@@ -51,6 +51,30 @@ fn child_process_fills_the_disk() {
     }
 }
 
+/// The rows are so few that SQLite writes everything during the commit, so the
+/// last operation before closing fails.
+#[test]
+fn a_disk_that_is_full_at_the_commit_leaves_the_old_file() {
+    let (directory, path) = written();
+    let before = std::fs::read(&path).unwrap();
+    run_child("limits::child_process_has_no_room_to_commit", &file_limit(8 << 10), &path);
+    assert_eq!(listing(directory.path()), ["gfx906_60.kdb"]);
+    assert!(std::fs::read(&path).unwrap() == before);
+}
+
+#[test]
+#[ignore = "the child of a_disk_that_is_full_at_the_commit_leaves_the_old_file"]
+fn child_process_has_no_room_to_commit() {
+    let path = child_path();
+    let kernels = large(1, 40_000);
+    let object = |index: usize| io::Result::Ok(kernels[index].1.clone());
+    let error = write(&path, &rows(&kernels), &WriteOptions::default(), object).unwrap_err();
+    let source = error.cause::<rusqlite::Error>().unwrap();
+    let code = source.sqlite_error().unwrap().extended_code;
+    assert_eq!(code, rusqlite::ffi::SQLITE_IOERR_WRITE, "{source}");
+    assert_eq!(listing(path.parent().unwrap()), ["gfx906_60.kdb"]);
+}
+
 /// Files as writers leave them: one of a running writer that holds its
 /// lock, one of a writer that was killed; and others that look alike.
 #[test]

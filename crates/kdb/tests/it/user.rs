@@ -1,5 +1,6 @@
 //! The type for a user's kdb: what it creates, rejects and replaces.
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -7,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use gfxpack_kdb::{
-    DamagedKdb, KdbErrorKind, ReadError, UserKdb, UserOptions, VerifyOptions, verify,
+    DamagedKdb, KdbErrorKind, KdbSnapshot, ReadError, UserKdb, UserOptions, VerifyOptions, verify,
 };
 use gfxpack_model::KernelKey;
 use rusqlite::Connection;
@@ -31,6 +32,32 @@ fn a_new_file_is_a_kdb_that_only_its_user_can_read() {
     let target = "gfx906@60".parse().unwrap();
     let report = verify(&path, Some(&target), &VerifyOptions::default()).unwrap();
     assert!(report.is_sound() && report.rows == 1, "{:?}", report.findings);
+}
+
+#[test]
+fn keys_and_objects_that_no_kdb_accepts_are_rejected() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.ukdb");
+    let mut kdb = UserKdb::open(&path, &UserOptions::default()).unwrap();
+    let mut check = |args: &str, object: &[u8], part: &str| {
+        let error = kdb.store(&key("a.cl.o", args), object, 0, &[]).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+    };
+    check(" -DX='a'", b"x", "failed to take a kernel into the kdb");
+    check(&"x".repeat(2 << 20), b"x", "its key has 2097158 bytes");
+    check(" -DX", b"", "its code object has 0 bytes");
+}
+
+#[test]
+fn look_only_creates_no_file_and_no_table() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.ukdb");
+    let mut options = UserOptions::default();
+    options.look_only = true;
+    assert_eq!(UserKdb::open(&path, &options).err().unwrap().kind(), KdbErrorKind::Absent);
+    std::fs::write(&path, "").unwrap();
+    assert_eq!(UserKdb::open(&path, &options).err().unwrap().kind(), KdbErrorKind::OtherTable);
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
 }
 
 /// A user's kdb with one kernel.
@@ -73,6 +100,10 @@ impl Stored {
     #[track_caller]
     fn assert_found(&self, found: Result<Option<Vec<u8>>, ReadError>) {
         assert!(found.unwrap().is_some_and(|found| found == self.object));
+    }
+
+    fn copy(&self) -> Result<KdbSnapshot, ReadError> {
+        KdbSnapshot::take(&self.path, self.directory.path())
     }
 }
 
@@ -141,6 +172,32 @@ fn an_idle_kdb_blocks_nobody() {
     exclusive();
     kdb.note_use(&[(stored.key.clone(), 7)]).unwrap();
     exclusive();
+}
+
+#[test]
+fn a_snapshot_contains_the_log() {
+    let stored = Stored::new();
+    let error = stored.copy().err().unwrap();
+    assert_eq!(error.kind(), KdbErrorKind::Absent, "there is no log: {error}");
+    let other = stored.in_wal_mode();
+    let before = listing(stored.directory.path());
+    let live = stored.copy().unwrap();
+    assert_eq!(listing(stored.directory.path()), before, "the copy's names are gone");
+    stored.assert_found(live.get(&stored.key));
+    stored.assert_found(live.get(&key("a.cl.o", "more")));
+    assert_eq!(live.get(&key("a.cl.o", "later")).unwrap(), None);
+    assert!(live.is_current());
+    other.execute_batch("UPDATE kern_db SET kernel_args = 'later' WHERE id = 2").unwrap();
+    assert!(!live.is_current());
+    stored.assert_found(stored.copy().unwrap().get(&key("a.cl.o", "later")));
+    // The other program does not notice.
+    let log = format!("{}-wal", stored.path.display());
+    let size = std::fs::metadata(&log).unwrap().len();
+    File::options().write(true).open(&log).unwrap().set_len(300 << 20).unwrap();
+    let error = stored.copy().err().unwrap();
+    assert_eq!(error.kind(), KdbErrorKind::Journal, "{error}");
+    File::options().write(true).open(&log).unwrap().set_len(size).unwrap();
+    other.execute_batch("PRAGMA integrity_check").unwrap();
 }
 
 #[test]

@@ -339,3 +339,85 @@ fn is_below(path: &str) -> bool {
     let path = tidy_path(Path::new(path));
     path.components().all(|part| matches!(part, Component::Normal(_)))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+    use crate::template::TemplateArg;
+
+    #[test]
+    fn nothing_but_pragma_once_may_be_refused() {
+        let report = "/s/hip/hip_runtime.h:2:2: error: gfxpack_first_include\n#error g\n ^\n";
+        let half = report.replace("hip_runtime", "hip_fp16");
+        let error = "own.h:1:2: error: attempt to use a poisoned identifier\n";
+        let after = |before: &str| {
+            reached(&format!("{half}{before}{report}x: error: y\n"), Path::new("/s"))
+        };
+        assert_eq!(after(""), [HALF, RUNTIME]);
+        assert_eq!(after(&half), [HALF, RUNTIME]);
+        assert_eq!(after(&format!("{error}#pragma once\n ^\n")), [HALF, RUNTIME]);
+        assert_eq!(after(&format!("{error}   12 | #pragma once\n      |  ^\n")), [HALF, RUNTIME]);
+        for refused in [
+            &format!("{error}#pragma GCC poison hipMemcpy\n ^\n"),
+            &format!("{error}#if N == 3\n    ^\n"),
+            "own.h:1:2: fatal error: 'limits.h' file not found\n#include <limits.h>\n",
+        ] {
+            assert_eq!(after(refused), [HALF], "{refused}");
+        }
+    }
+
+    #[test]
+    fn the_toolchains_headers_are_out_of_reach() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = |name: &str| scratch.path().join(name).into_os_string().into_string().unwrap();
+        let asked = |args: &[&str]| {
+            let mut template = vec![TemplateArg::Text("clang".into()), TemplateArg::Defines(0)];
+            template.extend(args.iter().map(|arg| TemplateArg::Text((*arg).into())));
+            template.extend([TemplateArg::Text("-o".into()), TemplateArg::Output]);
+            let command = &CommandTemplate { args: template };
+            let printed = concat!(
+                "# 1 \"<built-in>\" 1\n#define ABOVE USES(1)\n#define N(x) 2\n#define NEXT 3\n",
+                "#define USES(x) M\n# 1 \"k.cpp\" 2\nint x;\n#undef M\n",
+            );
+            let mut macros = MacroState::new(printed).unwrap();
+            macros.poison(["N".to_owned()]);
+            let (macros, scratch) = (&macros, scratch.path());
+            let question = Question { command, main: "k.cpp", macros, scratch };
+            let args = question.arguments().unwrap()?;
+            Some(args.join(OsStr::new(" ")).into_string().unwrap())
+        };
+        let line = asked(&[
+            "-I",
+            ".",
+            "-I",
+            "/opt/include",
+            "-isystem",
+            "/usr/include",
+            "-emit-obj",
+            "-include",
+            "wrapper.h",
+        ]);
+        let expected = format!(
+            "clang -I . -E -imacros {} -o {} {} -isystem {}",
+            path("macros"),
+            path("removed"),
+            PREPROCESSING.join(" "),
+            path("stand-ins"),
+        );
+        assert_eq!(line, Some(expected));
+        let macros = fs::read_to_string(path("macros")).unwrap();
+        assert!(macros.starts_with("#define NEXT 3\n#undef pragma\n"), "{macros}");
+        let poisoned = "#pragma GCC poison ABOVE M N USES _Pragma __COUNTER__ __has_embed";
+        assert!(macros.contains(poisoned), "{macros}");
+        for unclear in [
+            &["-emit-obj", "-isystem", "own"][..],
+            &["-emit-obj", "-iquote", "/usr/include"],
+            &["-emit-obj", "-I", "/usr/include", "-I", "own"],
+            &["-S"],
+        ] {
+            assert_eq!(asked(unclear), None, "{unclear:?}");
+        }
+    }
+}

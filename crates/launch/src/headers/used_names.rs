@@ -103,3 +103,32 @@ fn unused_line(warning: &str) -> Option<usize> {
     let (place, _column) = place.rsplit_once(':')?;
     place.rsplit_once(':')?.1.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(warnings: &str, text: &str, expected: &[&str]) {
+        let names = ["A", "B"].map(str::to_owned);
+        let text = format!("#define A 0\n#define B 0\n{text}");
+        let used = used_among(&names, warnings, Some(&text));
+        assert_eq!(used.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn macros_are_used_unless_the_preprocessor_warns() {
+        let warning =
+            |line: usize| format!("/a:1/k.hip:{line}:9: warning: macro is not used [-Wu]\n");
+        let both = warning(2) + &warning(1);
+        check("", "", &["A", "B"]);
+        check(&warning(2), "", &["A"]);
+        check(&both, "int A;\n#define C B\n", &[]);
+        check(&both, "#undef B\n", &["B"]);
+        check(&both, "#define A 1\n", &["A"]);
+        check(&both, "#pragma unroll A\n", &["A"]);
+        check(&both, "#define JOIN(a, b) a##b\n#pragma unroll JOIN(A, B)\n", &["A", "B"]);
+        check(&both, "#pragma GCC visibility push(default)\n", &[]);
+        assert!(used_among(&["A".to_owned()], &both, None).is_empty());
+    }
+}

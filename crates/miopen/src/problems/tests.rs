@@ -1,5 +1,6 @@
 //! Files in the forms that MIOpen, its users and gfxpack write.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::*;
@@ -52,6 +53,101 @@ fn skips(name: &str, text: impl AsRef<[u8]>) -> (usize, Vec<(u64, u64, String)>)
 
 const A: &str =
     "conv -n 1 -c 3 -H 8 -W 8 -k 4 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1 -m conv -g 1 -F 1";
+const B: &str =
+    "convfp16 -n 2 -c 3 -H 8 -W 8 -k 4 -y 3 -x 3 -p 1 -q 1 -u 1 -v 1 -l 1 -j 1 -m conv -g 1 -F 0";
+
+#[test]
+fn lists_and_logs_give_the_same_sorted_problems() {
+    let list = format!("# a list\n\n{B}\n  {A} -t 1 # twice\n{A}\npool -n 1 -c 2\n");
+    let script = format!(
+        "#!/bin/sh\nset -u\nMIOpenDriver() {{\n}}\nMIOpenDriver pool -n 1 -c 2\nMIOpenDriver {A}\nMIOpenDriver {B}\n"
+    );
+    let log = format!(
+        "Epoch 1\nx=y:z\nMIOpen(HIP): Info2 [f] a\n\
+         4242 MIOpen(HIP): Command [LogCmdConvolution] ./bin/MIOpenDriver {A} -t 1\r\n\
+         MIOpen(HIP): Command [LogCmdFindConvolution] ./bin/MIOpenDriver {B} -S 85\n\
+         MIOpen(HIP): Command [p] ./bin/MIOpenDriver pool -n 1 -c 2"
+    );
+    let expected = [A, B, "pool -n 1 -c 2"];
+    for text in [&list, &script, &log] {
+        assert_eq!(texts("x", text), expected, "{text}");
+    }
+    let dir = Dir::new();
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(log.as_bytes()).expect("packed");
+    let log = dir.write("log.gz", packed.finish().expect("packed"));
+    let list = dir.write("list", list);
+    let read = read_files(&[&log, &list]).expect("read");
+    assert_eq!(read.problems.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
+    let counts = read.files.iter().map(|file| (file.lines, file.used, file.added));
+    assert_eq!(counts.collect::<Vec<_>>(), [(6, 3, 3), (6, 4, 0)]);
+    assert_eq!(read_files(&[&list, &log]).expect("read").problems, read.problems);
+}
+
+#[test]
+fn lines_that_cannot_be_read_are_counted_by_kind() {
+    let list = format!("{A}\nconv -n 0\n{B}\nresnet50\nconv -I CHWN\nconv -O CHWN\nconv -n 0 -c 2");
+    let expected = [(2, 2, "conv -n 0"), (1, 4, "resnet50"), (2, 5, "conv -I CHWN")];
+    let expected = expected.map(|(lines, first, text)| (lines, first, text.to_owned())).to_vec();
+    assert_eq!(skips("list", &list), (2, expected));
+    // Without any problem, and if it is to be strict, the first is an error.
+    let [message, hint] = refusal("list", "conv -n 0\nconv -x\n");
+    assert_eq!(
+        message,
+        "failed to read `list:1` and 1 further line: failed to accept the problem: batchsize is 0"
+    );
+    assert!(hint.contains("from 1"), "{hint}");
+    let dir = Dir::new();
+    let strict = |path| read_problems(&[path], &Options::default(), true);
+    let error = strict(dir.write("list", &list)).expect_err("strict");
+    assert!(error.to_string().contains("list:2` and 4 further lines: "), "{error}");
+    strict(dir.write("list", A)).expect("all is read");
+    let interleaved = "MIOpen(HIP): C [L] ./bin/MIOpenDriver conv -n 1MIOpen(HIP): I [x] y";
+    let [message, hint] = refusal("log", interleaved);
+    assert!(message.starts_with("failed to read `log:1`: "), "{message}");
+    assert!(hint.contains("its own log"), "{hint}");
+}
+
+#[test]
+fn a_list_is_read_with_what_log_tools_write_before_it() {
+    for line in [
+        format!("2026-09-01T10:11:12.3Z {A}"),
+        format!("[1,0]<stdout>:{A}"),
+        format!("[rank1]: {A} # twice"),
+        format!("\u{feff}{A}\r"),
+        format!("{{\"log\":\"{A}\\n\",\"stream\":\"stdout\"}}"),
+        format!("MIOPEN_FIND_MODE=1 MIOpenDriver {} 2>&1 | tee log", A.replace(" -k", " \\\n -k")),
+        A.replace(" -k", " \\\r\n -k"),
+        "0: 576-4-5-1x3-192-4-5-8-0x1-1x1-1x1-0-NCHW-FP32-F=S:0.5,0,a".to_owned(),
+        "> 576-4-5-1x3-192-4-5-8-0x1-1x1-1x1-0-NCHW-FP32-F=S:0.5,0,a".to_owned(),
+        "+576-4-5-1x3-192-4-5-8-0x1-1x1-1x1-0-NCHW-FP32-F=S:0.5,0,a".to_owned(),
+        "x.fdb.txt:576-4-5-1x3-192-4-5-8-0x1-1x1-1x1-0-NCHW-FP32-F=S:0.5,0,a".to_owned(),
+    ] {
+        assert_eq!(skips("x", &line), (1, vec![]), "{line}");
+    }
+    let dir = Dir::new();
+    let commented = format!("# MIOpenDriver {A} ;\\\nMIOpenDriver {A}");
+    let read = read_files(&[&dir.write("x", commented)]).expect("one");
+    assert_eq!((read.problems.len(), read.files[0].comments), (1, 1));
+    for prose in ["Epoch 1: sum", "all of conv", "the pool -"] {
+        assert!(refusal("x", prose)[0].starts_with("failed to find a problem"), "{prose}");
+    }
+}
+
+#[test]
+fn commands_in_quotes_are_read() {
+    for text in [
+        format!("[\n  \"{A}\",\n  \"{B}\"\n]\n"),
+        format!("cmds = ['{A}', '{B}']\n"),
+        format!("- {A}\n- '{B}'\n"),
+        format!("| `{A}` | 2 |\n| `{B}` | 3 |\n"),
+        format!("{A} # 12=twelve\n{B}\n"),
+    ] {
+        assert_eq!(texts("x", &text), [A, B], "{text}");
+    }
+    // A torn line has no end of its quotation.
+    assert_eq!(skips("x", format!("{A}\n\"conv -n 1 -c 6")).0, 1);
+}
 
 #[test]
 fn a_damaged_database_gives_its_other_records() {

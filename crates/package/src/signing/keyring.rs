@@ -184,6 +184,29 @@ pub(crate) fn clear_signed(signed: &[u8]) -> Result<ClearSigned<'_>, String> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn text_outside_of_the_signed_text_is_refused() {
+        let signed = "-----BEGIN PGP SIGNED MESSAGE-----\nHash: SHA256\n\nSuite: a \t\r\n- -x\n- \n\n\
+                      -----BEGIN PGP SIGNATURE-----\n\nabc\n-----END PGP SIGNATURE-----\n";
+        let parts = clear_signed(signed.as_bytes()).expect("it is whole");
+        assert_eq!(parts.text, "Suite: a\n-x\n\n\n");
+        assert!(parts.signature.starts_with("-----BEGIN PGP SIGNATURE-----\n\nabc\n-----END"));
+        let after = signed.split_once('\n').expect("lines").1;
+        for wrong in [
+            format!("Suite: b\n{signed}"),
+            format!("\n{signed}"),
+            format!("{signed}Suite: b\n"),
+            format!("{signed}{signed}"),
+            format!("-----BEGIN PGP MESSAGE-----\n{after}"),
+            signed.replace("Hash: SHA256", "NotDashEscaped: yes"),
+            signed.replace("- -x", "-----BEGIN PGP SIGNATURE-----"),
+            "Suite: a\n".to_owned(),
+            String::new(),
+        ] {
+            assert!(clear_signed(wrong.as_bytes()).is_err(), "{wrong}");
+        }
+    }
+
     /// A key whose secret was thrown away.
     const PUBLIC_KEY: &str = "\
 -----BEGIN PGP PUBLIC KEY BLOCK-----

@@ -27,6 +27,10 @@ pub(crate) fn file<'a>(name: &'a str, bytes: &'a [u8]) -> TarEntry<'a> {
     TarEntry { name, kind: EntryType::Regular, mode: 0o644, target: "", bytes }
 }
 
+pub(crate) fn link<'a>(kind: EntryType, name: &'a str, target: &'a str) -> TarEntry<'a> {
+    TarEntry { name, kind, mode: 0o777, target, bytes: &[] }
+}
+
 pub(crate) fn tar(entries: &[TarEntry<'_>]) -> Vec<u8> {
     let mut archive = Vec::new();
     for entry in entries {

@@ -9,8 +9,33 @@ use gfxpack_package::Format;
 use gfxpack_package::read::{self, PackageKind};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use crate::archives::{TarEntry, both, check, deb, file, gz, tar};
+use crate::archives::{TarEntry, both, check, deb, file, gz, link, tar};
 use crate::support::{plain_spec, temp};
+
+#[test]
+fn what_is_no_plain_file_below_the_root_is_reported() {
+    let dir = temp();
+    let findings_of = |entries: &[TarEntry<'_>]| {
+        both(dir.path(), &tar(entries)).map(|path| check(&path).findings)
+    };
+    assert_eq!(findings_of(&[file("./usr/x", b"x")]), [Vec::<String>::new(), Vec::new()]);
+    let cases: [(TarEntry<'_>, &str); 8] = [
+        (file("./../../../../tmp/x", b""), "`./../../../../tmp/x` leads out of"),
+        (file("/etc/cron.d/x", b""), "`/etc/cron.d/x` leads out of"),
+        (TarEntry { mode: 0o4755, ..file("usr/x", b"") }, "`/usr/x` runs with the rights"),
+        (TarEntry { mode: 0o2755, ..file("usr/x", b"") }, "`/usr/x` runs with the rights"),
+        (TarEntry { mode: 0o666, ..file("usr/x", b"") }, "`/usr/x` may be written to"),
+        (link(EntryType::Directory, "usr/x", ""), "`/usr/x` may be written to by everybody"),
+        (link(EntryType::Fifo, "usr/x", ""), "`/usr/x` is no file: Fifo"),
+        (link(EntryType::Char, "usr/x", ""), "`/usr/x` is no file: Char"),
+    ];
+    for (entry, expected) in cases {
+        for findings in findings_of(&[entry]) {
+            let [finding] = findings.as_slice() else { panic!("{expected}: {findings:?}") };
+            assert!(finding.starts_with(expected), "{expected}: {finding}");
+        }
+    }
+}
 
 #[test]
 fn files_that_differ_from_md5sums_and_scripts_are_reported() {

@@ -71,3 +71,61 @@ fn has_tuning_beside(kdb: &str, other: &str) -> bool {
         dir == other_dir && (file.ends_with("db.txt") || file.ends_with(".db"))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{contents, release};
+    use super::super::{KdbToPackage, spec};
+    use super::*;
+
+    /// A recipe's package has the same declarations as gfxpack's own.
+    #[test]
+    fn a_recipes_package_declares_the_same_as_gfxpacks() {
+        for (layout, target) in [
+            (InstallLayout::Debian, "gfx1030"),
+            (InstallLayout::Fhs, "gfx90a@104"),
+            (InstallLayout::Rocm { version: None }, "gfx906@60"),
+            (InstallLayout::Rocm { version: Some("6.4.1".to_owned()) }, "gfx942"),
+            (InstallLayout::TheRock { version: "7.11".to_owned() }, "gfx90a:xnack+@104"),
+        ] {
+            let mut release = release(&[]);
+            release.layout = layout;
+            for tuning in [vec![], vec![("gfx906_60.HIP.fdb.txt".to_owned(), "y".into())]] {
+                let spec = spec(&release, &KdbToPackage { tuning, ..contents(target) });
+                let paths: Vec<&str> = spec.files.iter().map(|file| file.path.as_str()).collect();
+                let found = statements(&paths, &spec.name, "1.0.0-1");
+                assert_eq!(found.relations, spec.relations, "{target}");
+                assert_eq!(found.deb_fields, spec.deb_fields, "{target}");
+            }
+        }
+        let mut release = release(&[]);
+        release.consumer = Consumer::Rocfft;
+        release.name_template = Consumer::Rocfft.default_name_template("");
+        for layout in
+            [InstallLayout::Debian, InstallLayout::Rocm { version: Some("6.4.1".to_owned()) }]
+        {
+            release.layout = layout;
+            let spec = spec(&release, &contents("gfx1100"));
+            let found = statements(&[&spec.files[0].path], &spec.name, "1.0.0-1");
+            assert_eq!((found.relations, found.deb_fields), (spec.relations, spec.deb_fields));
+        }
+    }
+
+    #[test]
+    fn a_package_of_several_devices_repeats_no_declaration() {
+        let files = ["/usr/share/miopen/db/gfx1030.kdb", "/usr/share/miopen/db/gfx942.kdb"];
+        let found = statements(&files, "kernels", "1-1");
+        assert_eq!(found.deb_fields[0].1, "gfx1030, gfx942");
+        let enhanced = found.relations.iter().filter(|relation| relation.name == "miopen-hip");
+        assert_eq!(enhanced.count(), 1);
+        let provided = found.relations.iter().filter(|relation| relation.name.ends_with("kdb"));
+        assert_eq!(provided.count(), 4);
+    }
+
+    #[test]
+    fn other_files_are_ignored() {
+        for path in ["/usr/bin/x", "/usr/share/miopen/db/x.kdb", "gfx906.kdb", "/a/gfx906_60.db"] {
+            assert_eq!(statements(&[path], "kernels", "1-1"), Statements::default(), "{path}");
+        }
+    }
+}

@@ -244,4 +244,48 @@ mod tests {
             assert_eq!(serde_json::to_value(state).unwrap(), name);
         }
     }
+
+    #[test]
+    fn a_manifest_is_read_back_and_damage_is_found() {
+        let mut digests: Vec<Digest> = (0..3_u8).map(|n| Digest::of(&[n])).collect();
+        digests.sort();
+        let object = ShardObject { key: Digest::of(b"key"), sha256: digests[1], size: 7 };
+        let manifest = ShardManifest {
+            plan: Digest::of(b"plan"),
+            shard: "2/11".parse().unwrap(),
+            places: Digest::of(b"places"),
+            jobs: vec![
+                ShardEntry { job: digests[0], state: JobState::Ok, result: Ok(object) },
+                ShardEntry {
+                    job: digests[1],
+                    state: JobState::Failed,
+                    result: Err("no".to_owned()),
+                },
+                ShardEntry { job: digests[2], state: JobState::Cached, result: Ok(object) },
+            ],
+        };
+        let written = |manifest: &ShardManifest| {
+            let mut text = Vec::new();
+            manifest.write(&mut text).unwrap();
+            text
+        };
+        let text = written(&manifest);
+        assert_eq!(ShardManifest::read(&mut &text[..]).unwrap(), manifest);
+        for length in 0..text.len() {
+            ShardManifest::read(&mut &text[..length]).expect_err("cut");
+            let mut changed = text.clone();
+            changed[length] ^= 1;
+            ShardManifest::read(&mut &changed[..]).expect_err("changed");
+        }
+        ShardManifest::read(&mut &[&text[..], b"\n"].concat()[..]).expect_err("more behind it");
+        let empty = ShardManifest { jobs: Vec::new(), ..manifest.clone() };
+        assert_eq!(ShardManifest::read(&mut &written(&empty)[..]).unwrap(), empty);
+        // Content that gfxpack never writes, with a digest that fits.
+        let mut twice = manifest.clone();
+        twice.jobs[1] = twice.jobs[0].clone();
+        ShardManifest::read(&mut &written(&twice)[..]).expect_err("a job twice");
+        let mut wrong = manifest;
+        wrong.jobs[1].state = JobState::Ok;
+        ShardManifest::read(&mut &written(&wrong)[..]).expect_err("made without an object");
+    }
 }

@@ -236,6 +236,11 @@ fn the_plan_is_read_back_as_it_was_planned() {
 }
 
 #[test]
+fn the_stored_plan_does_not_depend_on_the_order_of_keys() {
+    assert_eq!(stored(false), stored(true));
+}
+
+#[test]
 fn some_jobs_are_part_of_all() {
     let (header, lines) = stored(false);
     let chosen = |digest: Digest| digest.as_ref()[0].is_multiple_of(2);

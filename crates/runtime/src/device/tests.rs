@@ -71,6 +71,15 @@ fn a_node_is_taken_for_what_its_own_variable_says() {
 }
 
 #[test]
+fn a_machine_without_gpus_is_not_an_error() {
+    let sysfs = Sysfs::new();
+    let detection = sysfs.check(&sysfs.inputs(&[]), &[]);
+    assert_eq!(detection.notes.len(), 1, "{:?}", detection.notes);
+    let gone = Inputs { sysfs: "/nonexistent".into(), ..sysfs.inputs(&[]) };
+    sysfs.check(&gone, &[]);
+}
+
+#[test]
 fn the_drivers_topology_gives_processor_compute_units_and_pci_address() {
     let sysfs = Sysfs::new();
     sysfs.node(0, CPU);
@@ -138,6 +147,16 @@ fn overrides_of_the_driver_library_work_as_in_the_runtime() {
 }
 
 #[test]
+fn xnack_is_on_if_requested_and_supported() {
+    let sysfs = Sysfs::new();
+    sysfs.node(1, MI210);
+    sysfs.node(2, RX6900XT);
+    let inputs = sysfs.inputs(&[("HSA_XNACK", "1")]);
+    let detection = sysfs.check(&inputs, &["gfx90a:xnack+@104 kfd", "gfx1030@40 kfd"]);
+    assert_eq!(detection.devices[0].target().kdb_file_name(), "gfx90a_xnack68.kdb");
+}
+
+#[test]
 fn the_pci_bus_gives_only_the_processor() {
     let sysfs = Sysfs::new();
     sysfs.pci("0000:00:01.0", "0x8086", "0x73bf", "0x030000");
@@ -171,4 +190,17 @@ fn miopens_overrides_take_precedence() {
 
     let empty = Sysfs::new();
     empty.check(&empty.inputs(&[("MIOPEN_DEVICE_ARCH", "gfx906")]), &["gfx906 environment"]);
+}
+
+#[test]
+fn a_file_that_is_not_a_library_is_a_note() {
+    let sysfs = Sysfs::new();
+    sysfs.node(1, MI210);
+    sysfs.write("libamdhip64.so.6", "no library");
+    for name in ["libamdhip64.so.6", "absent.so"] {
+        let hip = HipLibrary::File(sysfs.0.path().join(name));
+        let detection = sysfs.check(&Inputs { hip, ..sysfs.inputs(&[]) }, &["gfx90a@104 kfd"]);
+        assert!(detection.notes[0].contains(name), "{:?}", detection.notes);
+        assert_eq!(detection.hip, None);
+    }
 }

@@ -1,5 +1,7 @@
 //! The user cache's size limit.
 
+use std::time::Duration;
+
 use gfxpack_runtime::{KernelKey, NotStored, Origin};
 
 use crate::support::*;
@@ -74,6 +76,28 @@ fn a_kernel_in_use_is_kept() {
     // Used at the current time, so after all the others.
     (34..38).for_each(|number| store(&cache, number));
     assert_eq!([0, 1, 2, 3].map(|number| has(&cache, number)), [true, false, true, false]);
+}
+
+/// A failed store keeps the uses for the next one.
+#[test]
+fn a_failed_store_does_not_lose_a_use() {
+    const LIMIT: u64 = 512 << 10;
+    let machine = Machine::new(0);
+    let (mut config, warnings) = machine.config();
+    config.limits.user_cache_bytes = LIMIT;
+    config.limits.busy_wait = Duration::from_millis(20);
+    let cache = Cache::open((config, warnings));
+    (0..18).for_each(|number| store(&cache, number));
+    used(&machine, "id");
+    assert!(has(&cache, 0));
+    let other = rusqlite::Connection::open(machine.ukdb()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let (key, bytes) = bulky(29);
+    let kernel = cache.cache.get_or_compile(&key, || Ok::<_, String>(bytes)).unwrap();
+    assert!(matches!(kernel.not_stored, Some(NotStored::Failed(_))));
+    other.execute_batch("COMMIT").unwrap();
+    (30..38).for_each(|number| store(&cache, number));
+    assert_eq!([0, 1].map(|number| has(&cache, number)), [true, false]);
 }
 
 #[test]

@@ -74,6 +74,24 @@ fn a_changed_target_is_noticed_if_the_link_was_read() {
 }
 
 #[test]
+fn a_path_that_becomes_a_link_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = fs::canonicalize(dir.path()).unwrap();
+    let (path, other) = (dir.join("x"), dir.join("other"));
+    fs::create_dir(&path).unwrap();
+    let digests = FileDigests::in_memory();
+    let file_system = FileSystemCache::new(&digests);
+    let state = file_system.state(&path, PathQuery::Link).unwrap();
+    assert_eq!(state, PathState::NoLink);
+    let states = PathStates::new([(path.clone(), state)].into());
+    assert!(hold(&states));
+    fs::rename(&path, &other).unwrap();
+    assert!(!hold(&states));
+    symlink(&other, &path).unwrap();
+    assert!(!hold(&states));
+}
+
+#[test]
 fn changed_names_are_noticed_if_the_directory_was_listed() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a"), "").unwrap();

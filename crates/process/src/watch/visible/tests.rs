@@ -219,6 +219,14 @@ fn the_kernel_stops_what_goes_past_the_library() {
     }
 }
 
+#[test]
+fn what_sees_only_what_is_named_starts_no_program() {
+    let tree = tree();
+    let (printed, record) = tree.look("-cc1", ("start", None), &["/bin/true"]);
+    assert_eq!(printed, "1 /bin/true\n");
+    assert_eq!(record, Err(WatchError::NotRecordable("execve".into())));
+}
+
 /// Compiles a text with a header that is there, in a directory that `-I` names.
 #[test]
 fn clang_finds_only_declared_headers() {
