@@ -5,7 +5,7 @@
 use std::fs;
 use std::sync::LazyLock;
 
-use gfxpack_debian::{Archive, Options, Pin, Progress, Proxies};
+use gfxpack_debian::{Archive, Options, Pin, Progress};
 use gfxpack_model::Digest;
 use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
@@ -29,7 +29,6 @@ fuzz_target!(|bytes: &[u8]| {
         mirror: Some(mirror.display().to_string()),
         apt: DIR.path().join("apt"),
         keys: Vec::new(),
-        proxies: Proxies::default(),
         architecture: None,
     };
     let pin = Pin {
