@@ -153,7 +153,7 @@ impl<'a> Archive<'a> {
                 }
                 (bytes, release, url)
             }
-            Err(error) if error.is_unreachable() => {
+            Err(error) if error.is_unreachable() || matches!(error, DebianError::NoCurl(_)) => {
                 let Some(before) = before else { return Err(error) };
                 let (release, bytes): (Release, Vec<u8>) = before?;
                 let date = &release.date;
@@ -225,7 +225,7 @@ impl<'a> Archive<'a> {
             let fetched = Mirror::parse(&text).and_then(|mirror| fetch(&mirror).map(|()| mirror));
             match fetched {
                 Ok(mirror) => return Ok(self.mirror.get_or_init(|| mirror)),
-                Err(error @ DebianError::Here(_)) => return Err(error),
+                Err(error @ (DebianError::Here(_) | DebianError::NoCurl(_))) => return Err(error),
                 Err(error) if error.is_gone() => gone = gone.or(Some(error)),
                 Err(error) => tried.push((text, in_full(&error))),
             }
@@ -275,7 +275,7 @@ impl<'a> Archive<'a> {
                 Ok((fetched, _)) => {
                     tried.push((text, format!("its origin is `{}`", fetched.1.origin)));
                 }
-                Err(error @ DebianError::Here(_)) => return Err(error),
+                Err(error @ (DebianError::Here(_) | DebianError::NoCurl(_))) => return Err(error),
                 Err(error) => tried.push((text, in_full(&error))),
             }
         }

@@ -47,6 +47,8 @@ pub(crate) fn download(
     // An earlier part may be from another file. If so, the download starts again,
     // once.
     let mut fresh = before == 0;
+    // Only what was never reached before is progress.
+    let mut furthest = before;
     let mut tries = 0;
     let deadline = deadline(promise.size);
     loop {
@@ -62,7 +64,7 @@ pub(crate) fn download(
                     return Ok(());
                 }
                 empty(&mut file).map_err(DebianError::io("write", to))?;
-                before = 0;
+                (before, furthest) = (0, 0);
                 if std::mem::replace(&mut fresh, true) {
                     let _ = fs::remove_file(to);
                     return Err(DebianError::digest(&url));
@@ -71,15 +73,18 @@ pub(crate) fn download(
             }
             Ok(()) => {}
             Err(FetchFailure::Final(error)) => return Err(error),
+            // The user's interrupt ends curl, too.
+            Err(_) if progress.is_cancelled() => return Err(DebianError::interrupted()),
             Err(FetchFailure::NoPart) => {
                 now = empty(&mut file).map_err(DebianError::io("write", to))?;
             }
-            Err(FetchFailure::Failed(source)) if tries + 1 >= TRIES && now <= before => {
+            Err(FetchFailure::Failed(source)) if tries + 1 >= TRIES && now <= furthest => {
                 return Err(DebianError::unreachable(&url, source));
             }
             Err(FetchFailure::Failed(_)) => {}
         }
-        tries = if now > before { 0 } else { tries + 1 };
+        tries = if now > furthest { 0 } else { tries + 1 };
+        furthest = furthest.max(now);
         if tries >= TRIES {
             let source = io::Error::from(io::ErrorKind::UnexpectedEof);
             return Err(DebianError::unreachable(&url, source));
@@ -107,6 +112,7 @@ pub(crate) fn small(
             }
             Ok(bytes) => return Ok(bytes),
             Err(FetchFailure::Final(error)) => return Err(error),
+            Err(_) if progress.is_cancelled() => return Err(DebianError::interrupted()),
             Err(FetchFailure::Failed(source)) if tries + 1 >= TRIES => {
                 return Err(DebianError::unreachable(&url, source));
             }

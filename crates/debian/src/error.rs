@@ -17,6 +17,8 @@ pub enum DebianError {
     Unreachable(Error),
     /// It fails on this machine, whatever the mirror, or the user stopped it.
     Here(Error),
+    /// There is no curl.
+    NoCurl(Error),
     /// Anything else.
     Other(Error),
 }
@@ -95,6 +97,7 @@ impl From<DebianError> for Error {
             | DebianError::Digest(error)
             | DebianError::Unreachable(error)
             | DebianError::Here(error)
+            | DebianError::NoCurl(error)
             | DebianError::Other(error) => error,
         }
     }

@@ -32,6 +32,9 @@ const OPTIONS: &[&str] = &[
     "1",
     "--speed-time",
     "30",
+    // The URL comes by standard input: it may have a password, and others see arguments.
+    "--config",
+    "-",
     "--user-agent",
     concat!("gfxpack/", env!("CARGO_PKG_VERSION")),
     "--write-out",
@@ -59,7 +62,7 @@ pub(crate) enum FetchFailure {
 /// A file that is being received.
 pub(crate) enum Incoming {
     File(File),
-    Web { url: String, curl: Option<RunningTool> },
+    Web { url: String, from: u64, curl: Option<RunningTool> },
 }
 
 impl Mirror {
@@ -118,20 +121,22 @@ impl Mirror {
                 Ok(Incoming::File(file))
             }
             Self::Web(_) => {
-                let left = deadline.saturating_duration_since(Instant::now()).as_secs_f32();
-                if left == 0.0 {
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
                     let late = "it comes too slowly, or not at all";
                     return Err(refused(&url, io::Error::new(io::ErrorKind::TimedOut, late)));
                 }
-                let (left, from) = (left.to_string(), from.to_string());
-                let mut arguments = [OPTIONS, &["--max-time", &left, "--url", &url]].concat();
-                if from != "0" {
-                    arguments.extend(["--continue-at", &from]);
+                // Of a second at least, since 0 stands for no limit.
+                let (left, from_text) = ((left.as_secs() + 1).to_string(), from.to_string());
+                let mut arguments = [OPTIONS, &["--max-time", &left]].concat();
+                if from > 0 {
+                    arguments.extend(["--continue-at", &from_text]);
                 }
-                let started = CURL.start(&arguments);
+                let escaped = url.replace('\\', "\\\\").replace('"', "\\\"");
+                let started = CURL.start(&arguments, format!("url = \"{escaped}\"\n").as_bytes());
                 let curl =
-                    started.map_err(|error| FetchFailure::Final(DebianError::Here(error)))?;
-                Ok(Incoming::Web { url, curl: Some(curl) })
+                    started.map_err(|error| FetchFailure::Final(DebianError::NoCurl(error)))?;
+                Ok(Incoming::Web { url, from, curl: Some(curl) })
             }
         }
     }
@@ -140,33 +145,33 @@ impl Mirror {
 impl Incoming {
     /// Reads more bytes; at the file's end none.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> Result<usize, FetchFailure> {
-        let (url, running) = match self {
+        let (url, from, running) = match self {
             Self::File(file) => return file.read(buffer).map_err(FetchFailure::Failed),
-            Self::Web { url, curl } => (url, curl),
+            Self::Web { url, from, curl } => (url, *from, curl),
         };
         let Some(curl) = running else { return Ok(0) };
         let read = curl.read(buffer).map_err(FetchFailure::Failed)?;
         if let Some(curl) = running.take_if(|_| read == 0) {
-            judge(url, &curl.end().map_err(FetchFailure::Failed)?)?;
+            judge(url, from, &curl.end().map_err(FetchFailure::Failed)?)?;
         }
         Ok(read)
     }
 }
 
-/// Whether everything was received.
+/// Whether everything was received that lies behind the position `from`.
 ///
 /// Source: curl(1), "EXIT CODES".
-fn judge(url: &str, curl: &ToolOutput) -> Result<(), FetchFailure> {
+fn judge(url: &str, from: u64, curl: &ToolOutput) -> Result<(), FetchFailure> {
     let status = curl.stderr.lines().find_map(|line| line.strip_prefix("status "));
     let status: u16 = status.and_then(|status| status.parse().ok()).unwrap_or(0);
     let answer = || io::Error::other(format!("the server answers {status}"));
     match (curl.status.code(), status) {
-        (Some(0), _) => Ok(()),
+        (Some(0), 200 | 206) => Ok(()),
         (Some(22), 404 | 410) => Err(not_found(url)),
         // The part that is here may be longer than the file on the server.
-        (Some(33), _) | (Some(22), 416) => Err(FetchFailure::NoPart),
+        (Some(33), _) | (Some(0 | 22), 416) if from > 0 => Err(FetchFailure::NoPart),
         (Some(22), 408 | 425 | 429 | 500..600) => Err(FetchFailure::Failed(answer())),
-        (Some(22), _) => Err(refused(url, answer())),
+        (Some(0 | 22), _) => Err(refused(url, answer())),
         (code, _) => {
             let said = curl.stderr.lines().find(|line| line.starts_with("curl: "));
             let said = said.and_then(|line| line.split_once(") "));

@@ -56,7 +56,7 @@ impl Table {
             let key = KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() };
             let device = key.split_device().filter(|_| of_key);
             targets.extend(device.map(|(_, device)| device.to_owned()));
-            KeyRecord { key, counts, targets: targets.into_iter().collect() }
+            KeyRecord { key, counts, targets: targets.into_iter().collect(), of_build: false }
         };
         self.0.into_iter().map(record).collect()
     }

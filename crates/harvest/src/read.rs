@@ -151,7 +151,7 @@ impl Keys<'_> {
     }
 
     fn record(&mut self, (number, line): (u64, &[u8]), record: KeyRecord) {
-        let KeyRecord { key, counts, targets } = record;
+        let KeyRecord { key, counts, targets, .. } = record;
         if key.kernel_name.contains('\0') || key.kernel_args.contains('\0') {
             return self.skip(number, line, NUL);
         }

@@ -18,6 +18,9 @@ pub struct KeyRecord {
     pub counts: Counts,
     /// Where it was seen: processors, and the targets in names of kdbs; sorted.
     pub targets: Vec<String>,
+    /// Whether a build's `kernels.jsonl` has it, which repeats keys for each target.
+    #[serde(skip)]
+    pub of_build: bool,
 }
 
 /// The fields of a line that is read. Declared by hand, since serde rejects
@@ -49,8 +52,7 @@ struct Line {
     #[serde(default, rename = "uses")]
     _uses: IgnoredAny,
     /// A build's `kernels.jsonl` also has this and the following fields.
-    #[serde(default, rename = "target")]
-    _target: IgnoredAny,
+    target: Option<IgnoredAny>,
     #[serde(default, rename = "object")]
     _object: IgnoredAny,
     #[serde(default, rename = "size")]
@@ -64,10 +66,21 @@ struct Line {
 impl From<Line> for KeyRecord {
     fn from(line: Line) -> Self {
         let Line {
-            kernel_name, kernel_args, seen, hits, misses, saved, kdbs, ukdbs, targets, ..
+            kernel_name,
+            kernel_args,
+            seen,
+            hits,
+            misses,
+            saved,
+            kdbs,
+            ukdbs,
+            targets,
+            target,
+            ..
         } = line;
         let key = KernelKey { kernel_name, kernel_args };
-        Self { key, counts: Counts { seen, hits, misses, saved, kdbs, ukdbs }, targets }
+        let counts = Counts { seen, hits, misses, saved, kdbs, ukdbs };
+        Self { key, counts, targets, of_build: target.is_some() }
     }
 }
 
@@ -130,7 +143,7 @@ mod tests {
             kernel_args: "  -D\u{dc}=\u{1f300}\t -mcpu=gfx906".to_owned(),
         };
         let counts = Counts { seen: 3, hits: 1, misses: 2, ukdbs: 1, ..Counts::default() };
-        let record = KeyRecord { key, counts, targets: vec!["gfx906".to_owned()] };
+        let record = KeyRecord { key, counts, targets: vec!["gfx906".to_owned()], of_build: false };
         let line = serde_json::to_string(&record).unwrap();
         assert!(line.ends_with(r#""seen":3,"hits":1,"misses":2,"ukdbs":1,"targets":["gfx906"]}"#));
         assert_eq!(serde_json::from_str::<KeyRecord>(&line).unwrap(), record);

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::{Error, Result};
-use gfxpack_process::write_atomic_with;
+use gfxpack_process::write_output;
 
 pub use apt::Suite;
 pub use package_info::{PackageInfo, with_dependencies};
@@ -184,7 +184,7 @@ fn put(path: &Path, bytes: &[u8]) -> Result {
     if is_file && std::fs::read(path).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
-    write_atomic_with(path, |out| out.write_all(bytes)).map_err(Error::io("write", path))
+    write_output(path, |out| out.write_all(bytes)).map_err(Error::io("write", path))
 }
 
 /// Rejects a path below `dir` with a link in it: what is written there would be

@@ -39,8 +39,6 @@ pub struct Question {
     /// The problems; lists and answers refer to them by index.
     pub problems: Vec<Problem>,
     lists: Lists,
-    /// The same as manifests record it.
-    facts: Vec<ProblemsFact>,
     /// The sources that the library carries.
     pub(crate) sources: Sources,
     /// Names of the sources that kernels can be compiled from ([`AskOptions::sources`]).
@@ -67,7 +65,7 @@ pub struct MiopenAnswer {
 
 impl Question {
     /// Reads the problems, and finds the library. If it has to be downloaded, it is unpacked into
-    /// `cache`.
+    /// `cache`. Also returns what manifests record of the lists.
     ///
     /// # Errors
     /// If problems can't be read, or there is no library.
@@ -76,7 +74,7 @@ impl Question {
         jobs: usize,
         cache: &CacheDir,
         progress: &dyn Progress,
-    ) -> Result<Self> {
+    ) -> Result<(Self, Vec<ProblemsFact>)> {
         let cache = cache.directory()?;
         let ProblemOptions { problems, strict, library: options, .. } = &inputs.asking;
         let (problems, lists, facts) = read(problems, *strict, progress)?;
@@ -86,7 +84,9 @@ impl Question {
         let compilable = compilable(&sources, inputs)?;
         let databases = stock_library::databases(options, &library)?;
         let uses = options.uses.unwrap_or(Uses::ALL);
-        Ok(Self { library, problems, lists, facts, sources, compilable, databases, uses, jobs })
+        let question =
+            Self { library, problems, lists, sources, compilable, databases, uses, jobs };
+        Ok((question, facts))
     }
 
     /// The query options for a target, which must have compute units.
@@ -113,7 +113,7 @@ pub fn ask_miopen(
     cache: &CacheDir,
     progress: &dyn Progress,
 ) -> Result<MiopenAnswer> {
-    let mut question = Question::read(inputs, jobs, cache, progress)?;
+    let (question, list_facts) = Question::read(inputs, jobs, cache, progress)?;
     let Question { library, problems, .. } = &question;
     let scratch = temporary_dir()?;
     let skip_list = SkipList::read(&inputs.skip_refused)?;
@@ -170,7 +170,7 @@ pub fn ask_miopen(
             .into_iter()
             .map(|one| FileFact { file: file_name(&one.path), sha256: one.sha256 })
             .collect(),
-        problems: std::mem::take(&mut question.facts),
+        problems: list_facts,
         finds_no_assembler,
     };
     Ok(MiopenAnswer { question, facts, keys, failures, unasked })

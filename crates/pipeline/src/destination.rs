@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use gfxpack_process::write_atomic_with;
+use gfxpack_process::write_output;
 use serde::Serialize;
 
 use crate::error::{self, Result};
@@ -106,7 +106,7 @@ pub fn replace_with(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
     let put = || match Destination::follow(path)? {
-        Destination::File(path) => write_atomic_with(&path, write),
+        Destination::File(path) => write_output(&path, write),
         Destination::Stream(mut stream) => write(&mut stream),
     };
     put().map_err(error::io("write", path))

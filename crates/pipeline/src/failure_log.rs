@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_plan::plan::Plan;
 use gfxpack_plan::shard::Shard;
-use gfxpack_process::write_atomic_with;
+use gfxpack_process::write_output;
 
 use crate::error::{self, Result};
 use crate::failures::FailureGroups;
@@ -57,7 +57,7 @@ impl FailureFiles {
             let removed = if is_ours { fs::remove_file(path) } else { Ok(()) };
             return removed.map_err(error::io("remove", path));
         }
-        write_atomic_with(path, |out| out.write_all(text(groups, plan).as_bytes()))
+        write_output(path, |out| out.write_all(text(groups, plan).as_bytes()))
             .map_err(error::io("write", path))
     }
 }

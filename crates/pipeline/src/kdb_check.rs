@@ -57,7 +57,7 @@ pub fn check_kdbs(
         let target = |file: &PathBuf| Ok(kernel_files::format_and_target(file)?.1);
         targets = files.iter().map(target).collect::<Result<_>>()?;
     }
-    let question = Question::read(inputs, jobs, cache, progress)?;
+    let (question, _) = Question::read(inputs, jobs, cache, progress)?;
     question.check(files, &targets, &Absences::default(), progress, each)
 }
 

@@ -14,7 +14,7 @@ use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KernelKey, Target};
 use gfxpack_package::{Written, sums};
 use gfxpack_plan::plan::Plan;
-use gfxpack_process::write_atomic_with;
+use gfxpack_process::write_output;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -326,7 +326,7 @@ impl<'a> Ledger<'a> {
             lines.values().flatten().try_for_each(|line| writeln!(file, "{line}"))?;
             file.flush()
         };
-        write_atomic_with(&path, write).map_err(error::io("write", &path))?;
+        write_output(&path, write).map_err(error::io("write", &path))?;
         let written = sums::digest_file(&path)?;
         outputs.remember(&output, &written);
         Ok(written)

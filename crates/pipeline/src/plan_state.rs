@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_compile::{Cancel, FileSystemCache};
 use gfxpack_model::SourceId;
 use gfxpack_plan::plan::{Job, KdbPlan, Plan};
-use gfxpack_process::write_atomic_with;
+use gfxpack_process::write_output;
 use rayon::prelude::*;
 
 use crate::error::{self, Result};
@@ -71,7 +71,7 @@ fn make_empty(dir: &Path) -> Result<()> {
             "give a new or an empty directory, or one that this gfxpack laid sources out in",
         ));
     }
-    write_atomic_with(&mark, |_| Ok(())).map_err(error::io("write", &mark))?;
+    write_output(&mark, |_| Ok(())).map_err(error::io("write", &mark))?;
     for path in entries.iter().filter(|it| is_staged(&it.file_name())).map(DirEntry::path) {
         // Of a link, only remove the link itself.
         let removed =
@@ -100,8 +100,7 @@ pub fn stage(prepared: &Prepared, dir: &Path) -> Result<()> {
         lines += &format!("cd source-{source} && {command} -o ../{OBJECTS}/{digest}.o\n");
     }
     let path = dir.join(COMMANDS);
-    write_atomic_with(&path, |out| out.write_all(lines.as_bytes()))
-        .map_err(error::io("write", &path))
+    write_output(&path, |out| out.write_all(lines.as_bytes())).map_err(error::io("write", &path))
 }
 
 #[cfg(test)]

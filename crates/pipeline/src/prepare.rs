@@ -136,7 +136,9 @@ pub fn gather(
     }
     // What is wrong with these should be said before a library is asked.
     let targets = options.inputs.targets()?;
-    options.compilers.cache.dir.limit()?;
+    if options.purpose == Purpose::Build {
+        options.compilers.cache.dir.limit()?;
+    }
     let answer = stock_library::ask(options, &targets, progress)?;
     let (mut requests, mut inputs) = inputs::read(options, targets, answer.as_deref())?;
     if requests.is_empty() {

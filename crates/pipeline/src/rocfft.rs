@@ -248,6 +248,7 @@ impl LibraryAnswer for RocfftAnswer {
         to.has_input = true;
         Ok(())
     }
+
     /// Makes the library create all its plans with each of these files installed, and checks that
     /// it compiles nothing.
     fn check(

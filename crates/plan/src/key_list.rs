@@ -97,14 +97,16 @@ impl KeyReader {
                 let (number, line) = (*number, line.as_ref());
                 let request = |record: KeyRecord| {
                     let key = Arc::new(record.key);
-                    (Arc::clone(&key), KeyRequest::new(key, self.location(number)))
+                    let request = KeyRequest::new(Arc::clone(&key), self.location(number));
+                    (key, record.of_build, request)
                 };
                 let parsed = || (number, serde_json::from_str(line).map(request));
                 (!line.trim().is_empty()).then(parsed)
             });
             for (number, key) in parsed.into_iter().flatten() {
                 match key {
-                    Ok((key, request)) => self.add_key(number, key, request)?,
+                    Ok((key, true, _)) if self.seen.contains_key(&key) => {}
+                    Ok((key, _, request)) => self.add_key(number, key, request)?,
                     Err(error) => self.unread(number, &error),
                 }
             }

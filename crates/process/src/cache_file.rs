@@ -32,7 +32,7 @@ pub fn write_atomic(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
 ///
 /// # Errors
 /// As [`write_atomic`].
-pub fn write_atomic_with(
+pub fn write_output(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {

@@ -27,8 +27,8 @@ mod usage;
 pub mod watch;
 
 pub use cache_file::{
-    create_dir_as_above, note_use, read_sealed, touch, write_atomic, write_atomic_by,
-    write_atomic_with, write_sealed,
+    create_dir_as_above, note_use, read_sealed, touch, write_atomic, write_atomic_by, write_output,
+    write_sealed,
 };
 pub use file_digest::{FileDigests, Identity, Timestamp};
 pub use file_error::{is_not_found, scratch_error, temporary_dir};

@@ -1,4 +1,4 @@
-//! Starts the system's own tools: package managers, repository tools, gpg, schedulers.
+//! Starts the system's own tools: package managers, curl, repository tools, gpg, schedulers.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -79,15 +79,22 @@ impl SystemTool {
         Ok(ToolOutput { tool: self, status: done.status, stdout: done.stdout, stderr })
     }
 
-    /// Starts the tool without input. What it writes to its standard error, at most a few lines, is
-    /// read at its end.
+    /// Starts the tool, and gives it `input`, a few lines. What it writes to its standard error, a
+    /// few lines too, is read at its end.
     ///
     /// # Errors
     /// If it is not installed, or can't be started.
-    pub fn start<S: AsRef<OsStr>>(self, arguments: &[S]) -> Result<RunningTool, Error> {
+    pub fn start<S: AsRef<OsStr>>(
+        self,
+        arguments: &[S],
+        input: &[u8],
+    ) -> Result<RunningTool, Error> {
         let mut command = self.command(arguments, Path::new("."));
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let child = command.spawn().map_err(self.start_error())?;
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(self.start_error())?;
+        let mut stdin = child.stdin.take().expect("stdin is piped");
+        // A tool that ends without reading says why itself.
+        let _ = stdin.write_all(input);
         Ok(RunningTool { tool: self, child })
     }
 
@@ -207,13 +214,14 @@ mod tests {
 
     #[test]
     fn output_is_read_as_it_comes_and_a_tool_ends_with_its_reader() {
-        let mut running = SH.start(&["-c", "echo a; echo b >&2; read x; exit 3"]).expect("starts");
+        let script = "read x; echo $x; echo b >&2; exit 3";
+        let mut running = SH.start(&["-c", script], b"a\n").expect("starts");
         let mut first = [0; 2];
         running.read_exact(&mut first).expect("read");
         let ended = running.end().expect("it ends");
         assert_eq!((&first, ended.status.code(), &*ended.stderr), (b"a\n", Some(3), "b\n"));
         let began = std::time::Instant::now();
-        drop(SH.start(&["-c", "exec sleep 60"]).expect("starts"));
+        drop(SH.start(&["-c", "exec sleep 60"], b"").expect("starts"));
         assert!(began.elapsed().as_secs() < 30);
     }
 

@@ -319,10 +319,13 @@ fn an_interrupted_download_is_resumed() {
     check(Faults { no_ranges: true, ..cut(100_000, 1) }, Ok(&["", " 100000-", ""]));
     // One that never brings anything is given up, and the next run goes on.
     check(cut(0, 100), Err("failed to fetch"));
+    check(Faults { no_ranges: true, ..cut(100_000, 100) }, Err("failed to fetch"));
+    // What was there is thrown away by such a server.
+    let partial = place.cache().join("debian/partial").join(package.pin.sha256.to_string());
+    fs::remove_file(&partial).unwrap();
     check(Faults { busy: true, ..Faults::default() }, Err("failed to fetch"));
     check(cut(200_000, 1), Ok(&["", " 200000-"]));
     // What is left of something else does no harm.
-    let partial = place.cache().join("debian/partial").join(package.pin.sha256.to_string());
     fs::write(&partial, vec![0; 1000]).unwrap();
     check(Faults::default(), Ok(&[" 1000-", ""]));
     fs::write(&partial, vec![0; bytes.len() * 2]).unwrap();

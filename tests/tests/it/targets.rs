@@ -363,9 +363,9 @@ fn native_stands_for_the_gpus_of_this_machine() {
         command.args(["--target", "native"]).envs(device.iter().copied());
         finish(command)
     };
-    let planned = plan(&[("MIOPEN_DEVICE_ARCH", "gfx90a:xnack-"), ("MIOPEN_DEVICE_CU", "104")]);
+    let planned = plan(&[("MIOPEN_DEVICE_ARCH", "gfx90a:xnack+"), ("MIOPEN_DEVICE_CU", "104")]);
     let planned = planned.expect_code(0).stdout;
-    assert!(planned.contains("gfx90a68.kdb"), "{planned}");
+    assert!(planned.contains("gfx90a_xnack68.kdb"), "{planned}");
     // Test machines have no GPU.
     let none = plan(&[]);
     if none.code != Some(0) {

@@ -8,7 +8,7 @@ use std::path::Path;
 use gfxpack_model::package::RelationKind;
 use gfxpack_package::recipe::{rpm_dependencies, substvars};
 use gfxpack_plan::kernel_package::statements;
-use gfxpack_process::{SystemTool, write_atomic_with};
+use gfxpack_process::{SystemTool, write_output};
 
 use crate::args::Recipe;
 use crate::fail::{self, Result};
@@ -69,7 +69,7 @@ fn debhelper(dir: &Path, output: &Output) -> Result {
         let ours = ours.into_iter().map(|(variable, value)| format!("{variable}={value}"));
         let lines: Vec<String> = others.chain(ours).collect();
         let text = lines.join("\n") + "\n";
-        write_atomic_with(&file, |out| out.write_all(text.as_bytes()))
+        write_output(&file, |out| out.write_all(text.as_bytes()))
             .map_err(fail::io("write", &file))?;
         if declared.deb_fields.is_empty() {
             continue;

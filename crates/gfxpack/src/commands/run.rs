@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
         let record = |(key, counts): &(&KernelKey, &Counts)| {
             let device = key.split_device().map(|(_, device)| device.to_owned());
             let targets = device.into_iter().collect();
-            KeyRecord { key: KernelKey::clone(key), counts: **counts, targets }
+            KeyRecord { key: KernelKey::clone(key), counts: **counts, targets, of_build: false }
         };
         destination::replace_lines(&args.out, &missed.iter().map(record).collect::<Vec<_>>())?;
     }

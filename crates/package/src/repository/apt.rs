@@ -37,9 +37,9 @@ pub(super) fn is_there(dir: &Path, suite: &Suite) -> bool {
     dir.join("dists").join(&suite.suite).join("Release").exists()
 }
 
-/// Updates the index; returns the packages in it, by their paths relative to
-/// `dir`, and whether the index before has a later date. All packages are read: apt-ftparchive's own cache of digests takes a
-/// file of the same name for the same file.
+/// Updates the index; returns the packages in it, by their paths relative to `dir`, and whether the
+/// index before has a later date. All packages are read: apt-ftparchive's own cache of digests takes
+/// a file of the same name for the same file.
 ///
 /// Source: Debian wiki, `DebianRepository/Format`.
 pub(super) fn index(

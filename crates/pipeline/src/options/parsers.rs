@@ -115,13 +115,12 @@ pub type TargetList = std::vec::Vec<Target>;
 /// Targets with commas, semicolons or blanks between them. Names of products may have blanks.
 /// `native` stands for those of this machine's GPUs.
 pub fn parse_targets(text: &str) -> Result<TargetList, String> {
-    if text == "native" {
-        return native();
-    }
     let parts = text.split([',', ';']).filter(|part| !part.trim().is_empty());
     let is_gfx = |word: &str| word.to_ascii_lowercase().starts_with("gfx");
     let each = parts.flat_map(|part| {
-        if part.split_whitespace().all(is_gfx) {
+        if part.trim().eq_ignore_ascii_case("native") {
+            native()
+        } else if part.split_whitespace().all(is_gfx) {
             part.split_whitespace().map(parse_target).collect()
         } else {
             vec![parse_target(part)]
@@ -131,19 +130,26 @@ pub fn parse_targets(text: &str) -> Result<TargetList, String> {
     if targets.is_empty() { Err(unknown_gpu(text)) } else { Ok(targets) }
 }
 
-/// The targets of this machine's GPUs, with the features that a kdb's name has.
-fn native() -> Result<TargetList, String> {
+/// The targets of this machine's GPUs, each once, with the features that a kdb's name has.
+fn native() -> Vec<Result<Target, String>> {
     let detection = device::detect(&Inputs::from_environment(&Environment::read()));
-    let target = |device: &device::Device| {
-        Target::new(TargetId::new(device.target_id.processor()), device.compute_units)
-    };
-    let targets: TargetList = detection.devices.iter().map(target).collect();
-    if targets.is_empty() {
-        return Err("no AMD GPU was found in this machine\nhint: `gfxpack doctor` tells why; say \
-                    which GPU it is for, as gfx90a@104 or gfx1030"
-            .to_owned());
+    let mut targets = TargetList::new();
+    for device in &detection.devices {
+        let xnack = device.target_id.xnack().filter(|is_on| *is_on);
+        let id = TargetId::new(device.target_id.processor()).with_features(None, xnack);
+        let target = Target::new(id, device.compute_units);
+        if !targets.contains(&target) {
+            targets.push(target);
+        }
     }
-    Ok(targets)
+    if targets.is_empty() {
+        return vec![Err(
+            "no AMD GPU was found in this machine\nhint: `gfxpack doctor` tells why; \
+                         say which GPU it is for, as gfx90a@104 or gfx1030"
+                .to_owned(),
+        )];
+    }
+    targets.into_iter().map(Ok).collect()
 }
 
 /// A size: `20G`, `500 MB`, `1.5GiB`, `100B`; powers of ten, or of two with `i`.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_compile::{Failure, FailureKind};
 use gfxpack_model::Digest;
 use gfxpack_plan::shard::{JobState, ShardManifest};
-use gfxpack_process::write_atomic_with;
+use gfxpack_process::write_output;
 
 use super::stored::Stored;
 use crate::error::{self, Error, Result};
@@ -71,7 +71,7 @@ fn list_manifests(dir: &Path) -> Result<BTreeSet<PathBuf>> {
 /// If it can't be written.
 pub(super) fn write_manifest(manifest: &ShardManifest, dir: &Path) -> Result<PathBuf> {
     let path = dir.join(ShardManifest::file_name(manifest.shard));
-    write_atomic_with(&path, |out| manifest.write(out)).map_err(io("write", &path))?;
+    write_output(&path, |out| manifest.write(out)).map_err(io("write", &path))?;
     Ok(path)
 }
 

@@ -94,7 +94,7 @@ pub(super) fn slim(
             });
             let beside = written.path.with_extension("slim.json");
             let text = format!("{manifest:#}\n");
-            gfxpack_process::write_atomic_with(&beside, |out| out.write_all(text.as_bytes()))
+            gfxpack_process::write_output(&beside, |out| out.write_all(text.as_bytes()))
                 .map_err(io("write", &beside))?;
         }
         report(path, &slimmer, manifest, output);
