@@ -113,7 +113,7 @@ impl Dist {
             return tool(sh, &root, self.setup).map(drop);
         }
         let needs = if chooses_compiler(sh, &passed) {
-            vec![CC]
+            vec![CC, CURL]
         } else if setup::is_on_path(sh, "apt-get") && is_for_newer(&passed) {
             [NEEDS, &[NEWER_CLANG]].concat()
         } else {

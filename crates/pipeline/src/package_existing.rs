@@ -117,7 +117,7 @@ impl PackageKdbs {
                     path.display(),
                     counted(missing, "kernel")
                 ),
-                "kernels.jsonl beside it lists them; --allow-partial packages the kdb without them",
+                "kernels.jsonl in the directory above lists them; --allow-partial packages the kdb without them",
             ));
         }
         let inputs = entry.map(|entry| entry.inputs).unwrap_or_default();

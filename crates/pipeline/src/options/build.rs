@@ -45,7 +45,7 @@ pub struct BuildOptions {
     #[arg(long, help_heading = "Build", value_name = "SECONDS", default_value_t = 900, value_parser = parse_timeout)]
     pub timeout: u64,
     /// Continue and exit with 0 if kernels are missing or can't be compiled;
-    /// the manifest.json of the kdbs lists them
+    /// kernels.jsonl lists them
     #[arg(long, help_heading = "Build")]
     pub allow_partial: bool,
     /// How code objects are stored in a kdb
@@ -138,7 +138,7 @@ pub struct MergeOptions {
     /// done says]
     #[arg(long, value_name = "N", requires = "missing")]
     pub shards: Option<NonZeroU32>,
-    /// Merge even if shards or kernels are missing; the kdbs' manifest lists
+    /// Merge even if shards or kernels are missing; kernels.jsonl lists
     /// them, and `package` needs --allow-partial for these kdbs
     #[arg(long)]
     pub allow_partial: bool,
