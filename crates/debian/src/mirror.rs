@@ -132,8 +132,7 @@ impl Mirror {
                 if from > 0 {
                     arguments.extend(["--continue-at", &from_text]);
                 }
-                let escaped = url.replace('\\', "\\\\").replace('"', "\\\"");
-                let started = CURL.start(&arguments, format!("url = \"{escaped}\"\n").as_bytes());
+                let started = CURL.start(&arguments, configuration(&url).as_bytes());
                 let curl =
                     started.map_err(|error| FetchFailure::Final(DebianError::NoCurl(error)))?;
                 Ok(Incoming::Web { url, from, curl: Some(curl) })
@@ -156,6 +155,13 @@ impl Incoming {
         }
         Ok(read)
     }
+}
+
+/// The line of curl's configuration that names the URL, and nothing else: a lock file may hold any
+/// text.
+fn configuration(url: &str) -> String {
+    let escaped = url.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("url = \"{}\"\n", escaped.replace('\n', "\\n").replace('\r', "\\r"))
 }
 
 /// Whether everything was received that lies behind the position `from`.
@@ -195,6 +201,12 @@ fn refused(url: &str, source: io::Error) -> FetchFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_url_is_one_line_of_curls_configuration() {
+        let line = configuration("http://a/x\"\noutput = /etc/passwd\r\\");
+        assert_eq!(line, "url = \"http://a/x\\\"\\noutput = /etc/passwd\\r\\\\\"\n");
+    }
 
     #[test]
     fn a_mirror_is_a_url_or_a_directory() {
