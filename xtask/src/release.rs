@@ -55,7 +55,6 @@ impl Release {
         let kernels = out.join("kernels");
         cmd!(sh, "cargo xtask dist --out {kernels} --format {FORMATS} {sign...} --meta all")
             .args(["--license", "MIT", "--copyright", "Advanced Micro Devices, Inc."])
-            .args(["--maintainer", "The gfxpack developers <gfxpack@example.org>"])
             .run()?;
         let gfxpack = root.join("target/release/gfxpack");
         cmd!(sh, "{gfxpack} repo {kernels} {sign...} --origin gfxpack").run()?;

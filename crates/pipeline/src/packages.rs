@@ -28,8 +28,11 @@ use crate::{hidden_kdbs, kernel_files};
 ///
 /// Source: Debian, DEP 17.
 const ALIASES: [&str; 6] = ["/bin/", "/lib/", "/lib32/", "/lib64/", "/libx32/", "/sbin/"];
-/// Maintainer of packages if none is given.
-const UNKNOWN_MAINTAINER: &str = "Unknown <unknown@example.org>";
+/// Maintainer of packages if none is given: Debian's policy wants a mail address, and nobody ever
+/// has one at this host.
+///
+/// Source: RFC 6761, 6.4.
+const UNKNOWN_MAINTAINER: &str = "Unknown <unknown@unknown.invalid>";
 /// gfxpack's version, which packages get if that of the kernels is not known.
 const OWN_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// SPDX's expression for an unknown licence.

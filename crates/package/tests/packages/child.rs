@@ -6,34 +6,32 @@ use std::process::Command;
 
 use gfxpack_model::Result;
 use gfxpack_model::package::{Content, PackageFile, PackageSpec};
-use gfxpack_package::{Compression, Format, Written};
+use gfxpack_package::{Compression, FORMATS, Format, Written};
 
 use super::support::{awkward_spec, spec_with, tool};
 
-/// The formats and compressions that are tested.
-pub(crate) const KINDS: [&str; 12] = [
-    "deb-xz", "deb-gz", "deb-zst", "rpm-xz", "rpm-gz", "rpm-zst", "tar-xz", "tar-gz", "tar-zst",
-    "wheel-gz", "oci-gz", "arch-zst",
-];
+/// Every format that users can choose, and those whose compression can be chosen with each, as
+/// `deb-gz`.
+pub(crate) fn kinds() -> Vec<(String, Format)> {
+    let codecs = [
+        ("xz", Compression::Xz { level: 0 }),
+        ("gz", Compression::Gz { level: 1 }),
+        ("zst", Compression::Zst { level: 1 }),
+    ];
+    let mut kinds = Vec::new();
+    for (name, _, format) in FORMATS {
+        kinds.push((name.to_owned(), format));
+        let chosen =
+            codecs.map(|(codec, by)| (format!("{name}-{codec}"), format.compressed(Some(by))));
+        kinds.extend(chosen.into_iter().filter(|(_, other)| *other != format));
+    }
+    kinds
+}
 
-/// Writes a kind such as `deb-xz` with the fastest level.
+/// Writes one of [`kinds`].
 pub(crate) fn write(kind: &str, spec: &PackageSpec, dir: &Path, threads: usize) -> Result<Written> {
-    let (format, codec) = kind.split_once('-').expect("format and compression");
-    let compression = match codec {
-        "xz" => Compression::Xz { level: 0 },
-        "gz" => Compression::Gz { level: 1 },
-        "zst" => Compression::Zst { level: 1 },
-        other => panic!("no compression {other}"),
-    };
-    let format = match format {
-        "deb" => Format::Deb { compression },
-        "rpm" => Format::Rpm { compression },
-        "tar" => Format::Tar { compression },
-        "wheel" => Format::Wheel,
-        "arch" => Format::Arch,
-        "oci" => Format::Oci,
-        other => panic!("no format {other}"),
-    };
+    let kinds = kinds();
+    let (_, format) = kinds.iter().find(|(name, _)| name == kind).expect("a kind");
     format.write(spec, dir, threads, None)
 }
 

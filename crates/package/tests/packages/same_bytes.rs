@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::child::{Job, KINDS, command, printed_value, write};
+use crate::archives::check;
+use crate::child::{Job, command, kinds, printed_value, write};
 use crate::support::{NAME, awkward_spec, run, temp};
 
 #[test]
@@ -23,8 +24,11 @@ fn bytes_depend_on_the_spec_alone() {
     let other = there.path().join("another/directory");
     fs::create_dir(&out).expect("created");
     fs::create_dir_all(&other).expect("created");
-    for kind in KINDS {
+    for (kind, _) in &kinds() {
         let written = write(kind, &spec, &out, 1).expect("written");
+        let report = check(&written.path);
+        assert_eq!(report.findings, [""; 0], "{kind}");
+        assert!(report.files >= spec.files.len() as u64, "{kind}: {report:?}");
         // Another process, directory, umask, time zone, locale, order of files,
         // number of threads, and an irrelevant clock.
         let mut child = command("umask 077;", Job::Awkward, kind, there.path(), &other);

@@ -2,6 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::io::{BufRead, BufReader};
+
+use flate2::read::DeflateDecoder;
 
 use super::release::{Release, SourceLicense};
 
@@ -140,11 +143,11 @@ fn license_text(license: &str) -> String {
             "On Debian systems, the full text of this licence is in\n\
              /usr/share/common-licenses/{common}.\n"
         ),
-        Some(text) => text.to_owned(),
+        Some(text) => text,
         None => "The full text of this licence is with the sources of the kernels.\n".to_owned(),
     };
-    if let Some(exception) = exception.and_then(spdx::exception_id) {
-        text = format!("{}\n\n{}", text.trim_end(), exception.text());
+    if let Some(exception) = exception.and_then(text_of) {
+        text = format!("{}\n\n{exception}", text.trim_end());
     }
     let mut stanza = String::new();
     let lines: Vec<&str> =
@@ -184,12 +187,22 @@ fn is_item(line: &str) -> bool {
 }
 
 /// The full text of a licence, given Debian's name of it.
-fn spdx_text(name: &str) -> Option<&'static str> {
-    let id = match name {
-        "Expat" => spdx::license_id("MIT"),
-        _ => spdx::license_id(name).or_else(|| spdx::license_id(&format!("{name}.0"))),
-    };
-    id.map(spdx::LicenseId::text)
+fn spdx_text(name: &str) -> Option<String> {
+    let name = if name == "Expat" { "MIT" } else { name };
+    text_of(name).or_else(|| text_of(&format!("{name}.0")))
+}
+
+/// The text of a licence or an exception, given SPDX's identifier.
+fn text_of(id: &str) -> Option<String> {
+    let packed: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/licenses"));
+    let mut fields = BufReader::new(DeflateDecoder::new(packed)).split(0).map_while(Result::ok);
+    while let Some(name) = fields.next() {
+        let text = fields.next()?;
+        if name == id.as_bytes() {
+            return String::from_utf8(text).ok();
+        }
+    }
+    None
 }
 
 /// Whether the line is a placeholder for the holder's name, which is in the field above.

@@ -138,7 +138,7 @@ fn domain(spec: &PackageSpec) -> String {
             && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-.".contains(&b))
             && host.bytes().next().is_some_and(|b| b.is_ascii_alphabetic())
     };
-    let host = host.filter(plain).or(mail.filter(plain)).unwrap_or("example.org");
+    let host = host.filter(plain).or(mail.filter(plain)).unwrap_or("unknown.invalid");
     let host = host.strip_prefix("www.").unwrap_or(host).to_ascii_lowercase().replace('-', "_");
     host.split('.').rev().collect::<Vec<_>>().join(".")
 }
