@@ -85,22 +85,24 @@ const COMPARISONS: [Comparison; 8] = [
 const PACKAGE: &str = "gfxpack package large/gfx906_60.kdb --out packages --cache-dir cache \
     --package-version 1 --license MIT --copyright Nobody --maintainer 'Nobody <nobody@example.org>'";
 
-/// What is compiled: a network's kernels, as MIOpen asks for them, and half of the HIP kernels of two
-/// others. The other tools get the commands of gfxpack's own plan, and pack a copy of the kdb.
+/// What is compiled: README's kernels, and half of the HIP kernels of two other networks. The other
+/// tools get the commands of gfxpack's own plan, and pack a copy of the kdb.
 const PREPARE: &str = "\
 set -eu
-gfxpack problems resnet18 --batch 1 --type fp16,fp32 --quiet --out problems.txt
+forward='--type fp16,fp32 --direction forward'
+gfxpack problems resnet18 resnet50 --batch 1 $forward --quiet --out problems.txt
 rm -rf plan stage hip-plan hip-stage sources large tree rpm
 asked='--miopen lock:../../packaging/miopen.lock'
-to='--target gfx906_60 --cache-dir cache --quiet'
-gfxpack plan --problems problems.txt $asked $to --out plan
-gfxpack plan --problems problems.txt $asked $to --stage stage
+three='--target gfx906_60,gfx90a@104,gfx1030 --cache-dir cache --quiet'
+gfxpack plan --problems problems.txt $asked $three --out plan
+gfxpack plan --problems problems.txt $asked $three --stage stage
 gfxpack problems unet mobilenet-v2 --batch 1,32 --type fp16,fp32 --quiet --out hip-problems.txt
 gfxpack ask --problems hip-problems.txt $asked --target gfx906_60 --quiet --out keys.jsonl
 grep '[.]cpp[.]o\"' keys.jsonl | awk 'NR % 2' >hip.jsonl
 gfxpack miopen $asked --sources sources --quiet
-gfxpack plan --keys hip.jsonl --source-dir sources $to --out hip-plan
-gfxpack plan --keys hip.jsonl --source-dir sources $to --stage hip-stage
+one='--target gfx906_60 --cache-dir cache --quiet'
+gfxpack plan --keys hip.jsonl --source-dir sources $one --out hip-plan
+gfxpack plan --keys hip.jsonl --source-dir sources $one --stage hip-stage
 gfxpack build --plan plan --out out --cache-dir cache --quiet
 mkdir -p stage/objects hip-stage/objects large tree/DEBIAN tree/usr/share/bench rpm
 python3 kdb.py enlarge out/kdb/gfx906_60.kdb large/gfx906_60.kdb 20000
