@@ -12,13 +12,7 @@ use crate::open::{Options, read_lines};
 use crate::report::{ContentKind, FileReport};
 
 /// A command, and how often it was seen.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenCommand {
-    /// The command.
-    pub command: DriverCommand,
-    /// How often it was seen.
-    pub seen: u64,
-}
+pub type SeenCommand = (DriverCommand, u64);
 
 /// Commands in the order in which they were first seen.
 #[derive(Default)]
@@ -30,11 +24,11 @@ struct Unique {
 impl Unique {
     fn add(&mut self, command: DriverCommand, seen: u64) {
         if let Some(place) = self.places.get(&command) {
-            self.list[*place].seen += seen;
+            self.list[*place].1 += seen;
             return;
         }
         self.places.insert(command.clone(), self.list.len());
-        self.list.push(SeenCommand { command, seen });
+        self.list.push((command, seen));
     }
 }
 
@@ -60,7 +54,7 @@ pub fn commands(
         if report.error.as_ref().is_some_and(Error::is_interrupted) {
             return Err(Error::interrupted());
         }
-        for SeenCommand { command, seen } in unique.list {
+        for (command, seen) in unique.list {
             all.add(command, seen);
         }
         reports.push(report);

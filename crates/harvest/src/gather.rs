@@ -12,10 +12,9 @@ use crate::open::Options;
 use crate::read;
 use crate::report::FileReport;
 
-/// Keys by their text: the name, a NUL, the arguments. Its order is that of
-/// [`KernelKey`].
+/// The keys, and what is known of each.
 #[derive(Debug, Default)]
-pub(crate) struct Table(BTreeMap<String, Found>);
+pub(crate) struct Table(BTreeMap<KernelKey, Found>);
 
 #[derive(Debug, Default)]
 struct Found {
@@ -26,11 +25,10 @@ struct Found {
 }
 
 impl Table {
-    /// Adds counts of a key, whose text is `key`. Without targets it was seen on the
-    /// processor that it names.
-    pub(crate) fn add(&mut self, key: &str, counts: &Counts, targets: &[String]) {
+    /// Adds counts of a key. Without targets it was seen on the processor that it names.
+    pub(crate) fn add(&mut self, key: &KernelKey, counts: &Counts, targets: &[String]) {
         if !self.0.contains_key(key) {
-            self.0.insert(key.to_owned(), Found::default());
+            self.0.insert(key.clone(), Found::default());
         }
         let found = self.0.get_mut(key).expect("it was inserted");
         found.counts.add(counts);
@@ -51,9 +49,7 @@ impl Table {
     }
 
     fn into_records(self) -> Vec<KeyRecord> {
-        let record = |(text, Found { counts, of_key, mut targets }): (String, Found)| {
-            let (name, args) = text.split_once('\0').unwrap_or((&text, ""));
-            let key = KernelKey { kernel_name: name.to_owned(), kernel_args: args.to_owned() };
+        let record = |(key, Found { counts, of_key, mut targets }): (KernelKey, Found)| {
             let device = key.split_device().filter(|_| of_key);
             targets.extend(device.map(|(_, device)| device.to_owned()));
             KeyRecord { key, counts, targets: targets.into_iter().collect(), of_build: false }

@@ -37,6 +37,6 @@ pub use commands::{SeenCommand, commands};
 pub use gather::harvest;
 pub use input::{Input, list};
 pub use log::LineError;
-pub use open::{Options, packed_kdb, read_lines};
+pub use open::{Options, packed_kdb, pieces, read_lines};
 pub use read::key_begins;
 pub use report::{ContentKind, FileReport, Skipped, Skips};

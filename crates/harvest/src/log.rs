@@ -140,12 +140,8 @@ impl<'a> Message<'a> {
 
     /// The key that MIOpen looks up in its databases.
     pub fn key(&self) -> KernelKey {
-        KernelKey { kernel_name: self.name_parts().concat(), kernel_args: self.args.to_owned() }
-    }
-
-    /// The kernel's name, in two parts to be joined.
-    pub fn name_parts(&self) -> [&str; 2] {
-        [self.name, if self.without_suffix { ".o" } else { "" }]
+        let suffix = if self.without_suffix { ".o" } else { "" };
+        KernelKey { kernel_name: [self.name, suffix].concat(), kernel_args: self.args.to_owned() }
     }
 }
 

@@ -169,7 +169,7 @@ pub fn read_lines(
 }
 
 /// Passes a stream to `each` in pieces.
-pub(crate) fn pieces(
+pub fn pieces(
     mut stream: impl Read,
     failed: impl Fn(io::Error) -> Error,
     mut each: impl FnMut(&[u8]) -> Result,

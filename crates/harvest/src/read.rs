@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gfxpack_kdb::{KdbErrorKind, Reader};
 use gfxpack_model::key_record::{Counts, KeyRecord};
-use gfxpack_model::{Error, Result, Target};
+use gfxpack_model::{Error, KernelKey, Result, Target};
 use memchr::{memchr, memmem, memrchr};
 use serde_json::Deserializer;
 
@@ -30,10 +30,8 @@ const ROWS_AT_ONCE: u64 = 1024;
 /// Adds an input's keys to the table.
 pub(crate) fn keys(input: &Input, table: &mut Table, options: &Options<'_>) -> FileReport {
     let report = FileReport { name: input.name(), ..FileReport::default() };
-    let mut reader = Keys { table, options, report, buffer: String::new() };
-    if let Err(error) = reader.read(input) {
-        reader.report.error = Some(error);
-    }
+    let mut reader = Keys { table, options, report };
+    reader.report.error = reader.read(input).err();
     reader.report
 }
 
@@ -41,7 +39,6 @@ struct Keys<'a> {
     table: &'a mut Table,
     options: &'a Options<'a>,
     report: FileReport,
-    buffer: String,
 }
 
 impl Keys<'_> {
@@ -85,36 +82,37 @@ impl Keys<'_> {
 
     fn messages(&mut self, number: u64, line: &[u8], cut: bool) {
         for (text, message) in Message::in_line(line, cut) {
-            match message {
-                Ok(message) if !message.args.contains('\0') => self.message(&message),
-                Ok(_) => self.skip(number, text, NUL),
-                Err(error) => self.skip(number, text, error),
+            let message = match message {
+                Ok(message) => message,
+                Err(error) => {
+                    self.report.skipped.add(number, text, error);
+                    continue;
+                }
+            };
+            let mut counts = Counts::default();
+            match message.event {
+                Event::Asked => counts.seen = 1,
+                Event::Found => counts.hits = 1,
+                Event::Missed => counts.misses = 1,
+                Event::Saved => counts.saved = 1,
             }
+            self.add((number, text), &message.key(), &counts, &[]);
         }
     }
 
-    fn message(&mut self, message: &Message<'_>) {
+    /// Adds a key of this line, or of a row.
+    fn add(
+        &mut self,
+        (number, line): (u64, &[u8]),
+        key: &KernelKey,
+        counts: &Counts,
+        targets: &[String],
+    ) {
+        if key.kernel_name.contains('\0') || key.kernel_args.contains('\0') {
+            return self.report.skipped.add(number, line, NUL);
+        }
         self.report.used += 1;
-        let mut counts = Counts::default();
-        match message.event {
-            Event::Asked => counts.seen = 1,
-            Event::Found => counts.hits = 1,
-            Event::Missed => counts.misses = 1,
-            Event::Saved => counts.saved = 1,
-        }
-        let [name, suffix] = message.name_parts();
-        self.add([name, suffix, "\0", message.args], &counts, &[]);
-    }
-
-    fn skip(&mut self, number: u64, line: &[u8], error: LineError) {
-        self.report.skipped.add(number, line, error);
-    }
-
-    /// Adds a key, whose text is in parts: the name, a NUL, the arguments.
-    fn add<const N: usize>(&mut self, key: [&str; N], counts: &Counts, targets: &[String]) {
-        self.buffer.clear();
-        key.iter().for_each(|part| self.buffer.push_str(part));
-        self.table.add(&self.buffer, counts, targets);
+        self.table.add(key, counts, targets);
     }
 
     /// Reads a line of a harvest, or of a log that has such lines. Log tools may have written
@@ -133,12 +131,12 @@ impl Keys<'_> {
             let found = key_begins(rest).and_then(record);
             let found = found.or_else(|| record(memrchr(b'{', &rest[..name])?));
             match found {
-                Some((key, end)) => {
-                    self.record((number, line), key);
+                Some((KeyRecord { key, counts, targets, .. }, end)) => {
+                    self.add((number, line), &key, &counts, &targets);
                     rest = &rest[end..];
                 }
                 None => {
-                    self.skip(number, line, RECORD);
+                    self.report.skipped.add(number, line, RECORD);
                     rest = &rest[name + NAME.len()..];
                 }
             }
@@ -146,17 +144,8 @@ impl Keys<'_> {
         if rest.len() == line.len() && memmem::find(line, Message::MARK).is_some() {
             self.messages(number, line, cut);
         } else if rest.len() == line.len() && !line.iter().all(|b| b"[], \t".contains(b)) {
-            self.skip(number, line, RECORD);
+            self.report.skipped.add(number, line, RECORD);
         }
-    }
-
-    fn record(&mut self, (number, line): (u64, &[u8]), record: KeyRecord) {
-        let KeyRecord { key, counts, targets, .. } = record;
-        if key.kernel_name.contains('\0') || key.kernel_args.contains('\0') {
-            return self.skip(number, line, NUL);
-        }
-        self.report.used += 1;
-        self.add([&key.kernel_name, "\0", &key.kernel_args], &counts, &targets);
     }
 
     fn kdb(&mut self, input: &Input) -> Result {
@@ -177,13 +166,8 @@ impl Keys<'_> {
         let targets: Vec<String> = target.iter().map(Target::to_string).collect();
         let read = reader.for_each_key(|key| {
             self.report.lines += 1;
-            if key.kernel_name.contains('\0') || key.kernel_args.contains('\0') {
-                let name = key.kernel_name.as_bytes();
-                self.report.skipped.add(self.report.lines, name, NUL);
-                return Ok(());
-            }
-            self.report.used += 1;
-            self.add([&key.kernel_name, "\0", &key.kernel_args], &counts, &targets);
+            let row = (self.report.lines, key.kernel_name.as_bytes());
+            self.add(row, &key, &counts, &targets);
             if self.report.lines.is_multiple_of(ROWS_AT_ONCE) {
                 self.options.check()?;
             }

@@ -138,7 +138,7 @@ pub(super) fn gather_commands(sources: &Sources, context: &Context) -> Result<Ve
             ),
         ));
     }
-    for SeenCommand { command, seen, .. } in &found {
+    for (command, seen) in &found {
         message!(output, "command", {
             "command": command.as_str(), "operation": command.operation(), "seen": seen,
             "tunable": command.is_tunable(),

@@ -50,7 +50,7 @@ fn environment(args: &TuneEnv, output: &Output) -> Result {
 fn plan(args: &TunePlan, context: &Context) -> Result {
     let Context { output, .. } = context;
     let found = gather_commands(&args.sources, context)?;
-    let tunable = found.iter().map(|found| &found.command).filter(|one| one.is_tunable());
+    let tunable = found.iter().map(|(command, _)| command).filter(|one| one.is_tunable());
     let commands: Vec<DriverCommand> = tunable.cloned().collect();
     let left_out = found.len() - commands.len();
     if commands.is_empty() {

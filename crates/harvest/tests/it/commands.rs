@@ -26,7 +26,7 @@ fn found(paths: &[PathBuf]) -> Vec<SeenCommand> {
 }
 
 fn only(found: &[SeenCommand]) -> Vec<DriverCommand> {
-    found.iter().map(|found| found.command.clone()).collect()
+    found.iter().map(|(command, _)| command.clone()).collect()
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn commands_are_collected_in_order_without_duplicates() {
     std::fs::write(at("a.log.gz"), packed(LOG, "gzip")).unwrap();
     std::fs::write(at("b.log"), "./bin/MIOpenDriver lrn -n 1\n".to_owned() + LOG).unwrap();
     let both = found(&[at("a.log.gz"), at("b.log")]);
-    let counts: Vec<_> = both.iter().map(|found| (found.command.as_str(), found.seen)).collect();
+    let counts: Vec<_> = both.iter().map(|(command, seen)| (command.as_str(), *seen)).collect();
     let expected = [
         ("conv -n 128 -c 3 -F 1 -t 1 -S 0", 4),
         ("convfp16 -n 1 -c 3 -F 1 -t 1", 2),
