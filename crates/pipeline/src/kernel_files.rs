@@ -176,10 +176,9 @@ pub(crate) fn verify(
         }
         KernelFileFormat::RocfftCache => {
             let arch = target.map(|target| target.id().processor());
-            let report = gfxpack_rocfft::verify(path, arch)?;
-            let findings = report.findings.iter().map(ToString::to_string).collect();
-            let total_findings = report.total_findings;
-            Ok(Verified { rows: report.rows, findings, total_findings })
+            let gfxpack_rocfft::Report { rows, findings, total_findings } =
+                gfxpack_rocfft::verify(path, arch)?;
+            Ok(Verified { rows, findings, total_findings })
         }
     }
 }

@@ -7,8 +7,8 @@ use std::fmt;
 use gfxpack_harvest::LineError;
 
 use crate::plan::{
-    ArrayLayout, DataLayout, Direction, FftPlan, GivenLayout, Placement, Precision, Transform,
-    ended, number, size, unexpected,
+    ArrayLayout, Direction, FftPlan, GivenLayout, Placement, Precision, Transform, ended, number,
+    size, unexpected,
 };
 
 /// Options with a value that do not affect which kernels are needed.
@@ -144,7 +144,7 @@ impl Options {
 /// Writes a plan with a layout of its own in the form of rocFFT's log.
 pub(crate) fn write(
     plan: &FftPlan,
-    layout: &DataLayout,
+    layout: &[ArrayLayout; 2],
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
     let list = |numbers: &[u64]| {
@@ -161,7 +161,7 @@ pub(crate) fn write(
         f.write_str(" -o")?;
     }
     write!(f, " -t {} --precision {precision}", plan.transform_types()[0])?;
-    for (side, array) in [("i", &layout.input), ("o", &layout.output)] {
+    for (side, array) in ["i", "o"].into_iter().zip(layout) {
         let ArrayLayout { array_type, offsets, strides, distance } = array;
         write!(f, " --{side}type {array_type} --{side}stride {}", list(strides))?;
         if *distance > 0 {

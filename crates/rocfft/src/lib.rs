@@ -25,10 +25,10 @@ pub use ask::{
 pub use file::{
     read::Reader,
     row::{RowError, check_row},
-    verify::{Finding, Report, verify},
+    verify::{Report, verify},
     write::{merge, write},
 };
 pub use key::{CacheKey, CachePaths};
 pub use lines::{LoggedKernels, read_plans, read_rtc_log};
-pub use plan::{ArrayLayout, DataLayout, Direction, FftPlan, Placement, Precision, Transform};
+pub use plan::{ArrayLayout, Direction, FftPlan, Placement, Precision, Transform};
 pub use trace::{LoggedPlans, read_trace};

@@ -1,10 +1,10 @@
 //! Reads lists of plans, and rocFFT's log of compiled kernels, line by line.
 
 use std::collections::{BTreeSet, HashSet};
-use std::io::{self, BufRead};
+use std::io::Read;
 
-use gfxpack_harvest::Skips;
 use gfxpack_harvest::log::Lines;
+use gfxpack_harvest::{Skips, pieces};
 use gfxpack_model::{Error, Result};
 
 use crate::plan::FftPlan;
@@ -24,7 +24,7 @@ const HIT: &str = "// cache hit for ";
 ///
 /// # Errors
 /// If it can't be read, has no plan, or too many.
-pub fn read_plans(name: &str, from: impl BufRead) -> Result<(Vec<FftPlan>, Skips)> {
+pub fn read_plans(name: &str, from: impl Read) -> Result<(Vec<FftPlan>, Skips)> {
     let (mut seen, mut plans, mut skipped) = (HashSet::new(), Vec::new(), Skips::default());
     for_each_line(name, from, |number, line| {
         let text = String::from_utf8_lossy(line);
@@ -70,7 +70,7 @@ pub struct LoggedKernels {
 ///
 /// # Errors
 /// If it can't be read, or has too many kernels.
-pub fn read_rtc_log(name: &str, from: impl BufRead) -> Result<LoggedKernels> {
+pub fn read_rtc_log(name: &str, from: impl Read) -> Result<LoggedKernels> {
     let mut kernels = LoggedKernels::default();
     for_each_line(name, from, |_, line| {
         let line = str::from_utf8(line).unwrap_or_default();
@@ -95,7 +95,7 @@ fn is_name(text: &str) -> bool {
 /// Calls a function with each line that is not empty and its number, from 1.
 pub(crate) fn for_each_line(
     name: &str,
-    mut from: impl BufRead,
+    from: impl Read,
     mut each: impl FnMut(u64, &[u8]) -> Result,
 ) -> Result {
     let mut ended = Ok(());
@@ -105,22 +105,14 @@ pub(crate) fn for_each_line(
         }
     };
     let mut lines = Lines::all();
-    loop {
-        let piece = match from.fill_buf() {
-            Ok([]) => break,
-            Ok(piece) => piece,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(source) => {
-                let hint = "check the path and its permissions";
-                return Err(
-                    Error::usage(format!("failed to read `{name}`"), hint).caused_by(source)
-                );
-            }
-        };
+    let failed = |source| {
+        let hint = "check the path and its permissions";
+        Error::usage(format!("failed to read `{name}`"), hint).caused_by(source)
+    };
+    pieces(from, failed, |piece| {
         lines.push(piece, &mut line);
-        let read = piece.len();
-        from.consume(read);
-    }
+        Ok(())
+    })?;
     lines.finish(&mut line);
     ended
 }

@@ -33,17 +33,8 @@ pub struct FftPlan {
     pub lengths: Vec<u64>,
     /// The number of transforms; at least 1.
     pub batch: u64,
-    /// The layout of the values, if it is not rocFFT's default.
-    pub layout: Option<DataLayout>,
-}
-
-/// The layout of a plan's values in memory.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DataLayout {
-    /// The layout of the input.
-    pub input: ArrayLayout,
-    /// The layout of the result.
-    pub output: ArrayLayout,
+    /// The layouts of the input and of the result in memory, if they are not rocFFT's default.
+    pub layout: Option<[ArrayLayout; 2]>,
 }
 
 /// The layout of one array's values in memory. All counts are in values.
@@ -167,7 +158,7 @@ impl FftPlan {
     /// rocFFT's layout if [`FftPlan::layout`] is `None`.
     ///
     /// Source: rocFFT 1.0.32, `plan.cpp`, `rocfft_plan_description_t::init_defaults`.
-    pub fn default_layout(&self) -> DataLayout {
+    fn default_layout(&self) -> [ArrayLayout; 2] {
         let array = |array_type: u8| {
             let mut rows = self.lengths.clone();
             if let Some(row) = rows.last_mut() {
@@ -187,12 +178,12 @@ impl FftPlan {
             strides.reverse();
             ArrayLayout { array_type, offsets: [0, 0], strides, distance }
         };
-        let (input, output) = match self.transform {
-            Transform::C2c => (COMPLEX, COMPLEX),
-            Transform::R2c => (REAL, HALF),
-            Transform::C2r => (HALF, REAL),
+        let types = match self.transform {
+            Transform::C2c => [COMPLEX, COMPLEX],
+            Transform::R2c => [REAL, HALF],
+            Transform::C2r => [HALF, REAL],
         };
-        DataLayout { input: array(input), output: array(output) }
+        types.map(array)
     }
 
     /// Checks sizes, and drops a layout that is rocFFT's default. `given` is the known part of the
@@ -203,10 +194,9 @@ impl FftPlan {
             return Err(TOO_LARGE);
         }
         let default = self.default_layout();
-        let [input, output] = given;
-        let wanted =
-            DataLayout { input: input.over(&default.input), output: output.over(&default.output) };
-        for array in [&wanted.input, &wanted.output] {
+        let ([input, output], [own_input, own_output]) = (given, &default);
+        let wanted = [input.over(own_input), output.over(own_output)];
+        for array in &wanted {
             let counts = self.lengths.iter().zip(&array.strides);
             let extent = counts
                 .chain([(&self.batch, &array.distance)])

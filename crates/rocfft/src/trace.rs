@@ -7,7 +7,7 @@
 //! Source: rocFFT 1.0.32, `plan.cpp`, the calls of `log_trace`.
 
 use std::collections::{HashMap, HashSet};
-use std::io::BufRead;
+use std::io::Read;
 
 use gfxpack_harvest::{LineError, Skips};
 use gfxpack_model::Result;
@@ -45,7 +45,7 @@ const DAMAGED: LineError = LineError::new(
 ///
 /// # Errors
 /// If it can't be read, or has too many plans.
-pub fn read_trace(name: &str, from: impl BufRead) -> Result<LoggedPlans> {
+pub fn read_trace(name: &str, from: impl Read) -> Result<LoggedPlans> {
     let (mut found, mut seen) = (LoggedPlans::default(), HashSet::new());
     // By address, which is reused after a description is destroyed.
     let mut descriptions: HashMap<String, Description> = HashMap::new();

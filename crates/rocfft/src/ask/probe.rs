@@ -31,7 +31,6 @@ pub(super) enum ProbeEnd {
     },
 }
 
-/// The results of a probe.
 pub(super) struct FinishedProbe {
     pub(super) output: ProbeOutput,
     directory: ProbeDirectory,
@@ -43,7 +42,6 @@ impl FinishedProbe {
         self.directory.path().join("cache.db")
     }
 
-    /// The source of a program.
     pub(super) fn source(&self, number: u64) -> PathBuf {
         self.directory.path().join("sources").join(number.to_string())
     }
@@ -132,7 +130,6 @@ pub(super) fn run<'p>(
     }
 }
 
-/// The messages of a probe.
 #[derive(Default)]
 pub(super) struct ProbeOutput {
     /// The library's version; empty before it is set up.
@@ -201,13 +198,11 @@ fn worded(plan: &FftPlan, transform: u32) -> String {
     let mut numbers =
         vec![placement, u64::from(transform), precision, plan.batch, plan.lengths.len() as u64];
     numbers.extend(plan.lengths.iter().rev());
-    if let Some(layout) = &plan.layout {
-        for array in [&layout.input, &layout.output] {
-            numbers.push(u64::from(array.array_type));
-            numbers.extend(array.offsets);
-            numbers.push(array.distance);
-            numbers.extend(array.strides.iter().rev());
-        }
+    for array in plan.layout.iter().flatten() {
+        numbers.push(u64::from(array.array_type));
+        numbers.extend(array.offsets);
+        numbers.push(array.distance);
+        numbers.extend(array.strides.iter().rev());
     }
     let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
     words.join(" ")

@@ -1,6 +1,6 @@
 //! Checks everything in a file, and does not stop at the first error.
 
-use std::fmt;
+use std::fmt::Display;
 use std::path::Path;
 
 use gfxpack_model::{KernelFileFormat, Result, in_full};
@@ -12,32 +12,15 @@ use crate::key::CacheKey;
 /// The most findings that a [`Report`] lists; further ones are only counted.
 const MAX_FINDINGS: usize = 1000;
 
-/// One finding.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The class: `not-sqlite`, `schema`, `integrity`, `unreadable`, `column`, `code-object`,
-    /// `target` or `symbol`.
-    pub class: &'static str,
-    /// The row's key, if the finding is about a row whose key can be read.
-    pub key: Option<CacheKey>,
-    /// A description.
-    pub detail: String,
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.class, self.detail)?;
-        self.key.as_ref().map_or(Ok(()), |key| write!(f, " (kernel `{key}`)"))
-    }
-}
-
 /// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// The number of rows checked.
     pub rows: u64,
-    /// The findings: first about the file, then about the rows in order; at most 1000.
-    pub findings: Vec<Finding>,
+    /// The findings: first about the file, then about the rows in order; at most 1000. Each begins
+    /// with its class: `not-sqlite`, `schema`, `integrity`, `unreadable`, `column`, `code-object`,
+    /// `target` or `symbol`.
+    pub findings: Vec<String>,
     /// The number of all findings.
     pub total_findings: u64,
 }
@@ -48,10 +31,12 @@ impl Report {
         self.total_findings == 0
     }
 
-    fn add(&mut self, class: &'static str, key: Option<&CacheKey>, detail: String) {
+    /// Adds a finding; `key` is its row's, if that can be read.
+    fn add(&mut self, class: &str, key: Option<&CacheKey>, detail: impl Display) {
         self.total_findings += 1;
         if self.findings.len() < MAX_FINDINGS {
-            self.findings.push(Finding { class, key: key.cloned(), detail });
+            let of = key.map_or(String::new(), |key| format!(" (kernel `{key}`)"));
+            self.findings.push(format!("{class}: {detail}{of}"));
         }
     }
 }
@@ -74,7 +59,7 @@ pub fn verify(path: &Path, arch: Option<&str>) -> Result<Report> {
     };
     // If damage ends this check, the rows may still be readable.
     if let Err(error) = integrity(&reader, &mut report) {
-        report.add("integrity", None, error.to_string());
+        report.add("integrity", None, error);
     }
     if let Err(error) = rows(&reader, arch, &mut report) {
         report.add("unreadable", None, in_full(&error));
@@ -108,7 +93,7 @@ fn rows(reader: &Reader, arch: Option<&str>, report: &mut Report) -> Result {
             }
         };
         if previous.as_ref().is_some_and(|previous| *previous >= key) {
-            report.add("integrity", Some(&key), RowError::order().to_string());
+            report.add("integrity", Some(&key), RowError::order());
         }
         if let Some(arch) = arch.filter(|arch| *arch != key.arch) {
             let detail = format!("the row is for {}, the file for {arch}", key.arch);
@@ -129,7 +114,7 @@ fn rows(reader: &Reader, arch: Option<&str>, report: &mut Report) -> Result {
             },
         };
         if let Err(error) = checked {
-            report.add(error.class, Some(&key), error.to_string());
+            report.add(error.class, Some(&key), &error);
         }
         previous = Some(key);
         Ok(())
