@@ -151,10 +151,10 @@ impl FromStr for Uses {
     }
 }
 
-/// Asks a libMIOpen for the kernels of these problems on that target: with each directory of
-/// databases, and without any, and if it finds no assembler itself, with one and without. Problems
-/// that want kernels which nobody can compile ([`AskOptions::sources`], [`AskOptions::refused`]) are
-/// asked again without these.
+/// Asks a libMIOpen for the kernels of these problems, each of which must be one that
+/// [`str::parse`] accepts, on that target: with each directory of databases, and without any, and
+/// if it finds no assembler itself, with one and without. Problems that want kernels which nobody
+/// can compile ([`AskOptions::sources`], [`AskOptions::refused`]) are asked again without these.
 ///
 /// The result depends only on library, databases, problems, target and uses: neither on the order
 /// of problems nor on the number of workers. `show` is told how many problems are done and how many

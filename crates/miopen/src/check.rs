@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use gfxpack_model::{Error, KernelKey, Result, Target};
-use gfxpack_stock_library::{Library, sha256};
+use gfxpack_stock_library::Library;
 
 use crate::ask::plan::Phase;
 use crate::ask::session::Session;
@@ -13,7 +13,6 @@ use crate::ask::{AskOptions, Failures, ProblemFailure, Uses, completed, failures
 use crate::failure::Failure;
 use crate::probe::ProbeAnswer;
 use crate::problem::Problem;
-use crate::stage::{DatabaseFile, unreadable};
 
 /// The kernels that a library finds in kernel databases.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,12 +25,6 @@ pub struct CheckReport {
     pub outcomes: Vec<Outcome>,
     /// Other failures, sorted by problem.
     pub failures: Vec<ProblemFailure>,
-    /// The kernel databases that the library could read.
-    pub kernels: Vec<DatabaseFile>,
-    /// The other databases that were used, sorted.
-    pub databases: Vec<DatabaseFile>,
-    /// Directories of databases that contain nothing for the target.
-    pub unused_databases: Vec<PathBuf>,
 }
 
 /// The outcome of a problem.
@@ -82,23 +75,15 @@ pub fn check(
     let mut outcomes = OutcomeCollector {
         options,
         outcomes: vec![Outcome::default(); problems.len()],
-        failures: Failures::new(&problems),
+        failures: Failures::default(),
     };
     session.run_all(&problems, &phases, show, &mut |phase, task, answer| {
         outcomes.add(phase, task.problem, answer);
     })?;
-    let kernels = kernels.iter().map(|path| {
-        let sha256 = sha256(path).map_err(|source| unreadable(path, source))?;
-        Ok(DatabaseFile { path: path.clone(), sha256 })
-    });
-    let (databases, unused_databases) = session.used_databases();
     Ok(CheckReport {
         version: session.version.clone(),
         outcomes: outcomes.outcomes,
         failures: outcomes.failures.finish(&options.databases),
-        kernels: kernels.collect::<Result<_>>()?,
-        databases,
-        unused_databases,
         problems,
     })
 }

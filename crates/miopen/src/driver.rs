@@ -161,23 +161,12 @@ fn run(
     // The command keeps the other end of the socket open.
     drop(command);
     let mut output = Vec::new();
-    match read(&mut DeadlineReader::new(&ours, deadline, cancelled)?, &mut output) {
+    let mut patient = DeadlineReader::new(&ours, deadline, cancelled)?;
+    let read = patient.by_ref().take(MAX_OUTPUT as u64).read_to_end(&mut output);
+    match read.and_then(|_| io::copy(&mut patient, &mut io::sink())) {
         Err(error) if error.kind() == io::ErrorKind::TimedOut => Ok((None, output)),
         // It has closed its output, so it is about to end.
-        read => read.and_then(|()| Ok((Some(child.wait()?), output))),
-    }
-}
-
-/// Reads to the end, and keeps the beginning.
-fn read(from: &mut impl Read, output: &mut Vec<u8>) -> io::Result<()> {
-    let mut buffer = [0; 4096];
-    loop {
-        let bytes = from.read(&mut buffer)?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        let room = MAX_OUTPUT - output.len();
-        output.extend(&buffer[..bytes.min(room)]);
+        read => read.and_then(|_| Ok((Some(child.wait()?), output))),
     }
 }
 

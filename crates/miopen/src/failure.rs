@@ -5,8 +5,6 @@ use std::fmt;
 /// A failure of a problem.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Failure {
-    /// MIOpen can't compute it.
-    Invalid(String),
     /// MIOpen refused a call.
     Refused {
         /// `F`, `B`, `W`, or `-`.
@@ -41,20 +39,16 @@ pub enum Failure {
 impl Failure {
     /// What the user can do about it.
     pub fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::NoDriver => Some(
-                "install MIOpenDriver of the same version beside the library (Debian has it in \
-                 libmiopen1-tests), or let both be fetched, as --miopen debian:sid",
-            ),
-            _ => None,
-        }
+        matches!(self, Self::NoDriver).then_some(
+            "install MIOpenDriver of the same version beside the library (Debian has it in \
+             libmiopen1-tests), or let both be fetched, as --miopen debian:sid",
+        )
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Invalid(why) => f.write_str(why),
             Self::Refused { direction, call, status } => {
                 let direction = match direction.as_str() {
                     "F" => " forward",

@@ -23,7 +23,7 @@ pub use check::{CheckReport, Outcome, check};
 pub use failure::Failure;
 pub use gfxpack_stock_library::{Library, LibrarySource, installed_file, library_at, pythons};
 pub use library::{MIOPEN, cache_version, installed_cache_version};
-pub use networks::{NetworkName, Selection, network_names, network_problems};
+pub use networks::{NetworkName, network_names, network_problems};
 pub use problem::{Convolution, DataType, Directions, Layout, MAX_SIZE, Problem};
 pub use problems::{MAX_PROBLEMS, ProblemFile, Problems, read_problems};
 pub use sources::{Sources, is_left_out_by_debian};

@@ -38,20 +38,6 @@ pub struct NetworkName {
     pub source: &'static str,
 }
 
-/// How a network is run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection {
-    /// Batch sizes, each run separately.
-    pub batches: Vec<u64>,
-    /// Element types.
-    pub data_types: Vec<DataType>,
-    /// Layouts of its tensors.
-    pub layouts: Vec<Layout>,
-    /// Directions. Batch normalization is in training mode if these are more than
-    /// [`Directions::FORWARD`].
-    pub directions: Directions,
-}
-
 /// All networks, sorted by name.
 pub fn network_names() -> impl Iterator<Item = NetworkName> {
     LISTS.iter().map(|(name, list)| {
@@ -61,8 +47,16 @@ pub fn network_names() -> impl Iterator<Item = NetworkName> {
     })
 }
 
-/// The problems of a network, each once. Case, `-` and `_` in the name do not matter.
-pub fn network_problems(name: &str, selection: &Selection) -> Result<BTreeSet<Problem>> {
+/// The problems of a network, each once, for every combination of these batch sizes, element types
+/// and layouts. Case, `-` and `_` in the name do not matter. Batch normalization is in training mode
+/// if the directions are more than [`Directions::FORWARD`].
+pub fn network_problems(
+    name: &str,
+    batches: &[u64],
+    data_types: &[DataType],
+    layouts: &[Layout],
+    directions: Directions,
+) -> Result<BTreeSet<Problem>> {
     let wanted = plain(name);
     let Some((_, list)) = LISTS.iter().find(|(name, _)| plain(name) == wanted) else {
         let distance = |name: &str| strsim::levenshtein(&plain(name), &wanted);
@@ -81,63 +75,61 @@ pub fn network_problems(name: &str, selection: &Selection) -> Result<BTreeSet<Pr
     let mut problems = BTreeSet::new();
     for line in list.lines().filter(|line| !line.starts_with('#')) {
         let of_training = line.strip_suffix(TRAINING);
-        if of_training.is_none() || selection.directions != Directions::FORWARD {
-            let problem = of_training.unwrap_or(line).parse().expect("a line of a list");
-            problems.extend(selection.variants(&problem));
+        if of_training.is_some() && directions == Directions::FORWARD {
+            continue;
         }
-    }
-    Ok(problems)
-}
-
-impl Selection {
-    /// A problem of one image in fp32, in every selected way.
-    fn variants(&self, problem: &Problem) -> Vec<Problem> {
-        let mut variants = Vec::new();
-        for &batch in &self.batches {
-            for &data_type in &self.data_types {
-                for &layout in &self.layouts {
-                    let convolution = match problem {
+        let problem: Problem = of_training.unwrap_or(line).parse().expect("a line of a list");
+        for &batch in batches {
+            for &data_type in data_types {
+                for &layout in layouts {
+                    let convolution = match &problem {
                         Problem::Convolution(convolution) => convolution.clone(),
                         Problem::Driver(line) => {
-                            variants.extend(self.norms(line, batch, data_type, layout));
+                            problems.extend(norms(line, batch, data_type, layout, directions));
                             continue;
                         }
                     };
-                    variants.push(Problem::Convolution(Convolution {
+                    problems.insert(Problem::Convolution(Convolution {
                         batch,
                         data_type,
                         in_layout: layout,
                         filter_layout: layout,
                         out_layout: layout,
-                        directions: self.directions,
+                        directions,
                         ..convolution
                     }));
                 }
             }
         }
-        variants
     }
+    Ok(problems)
+}
 
-    /// A batch normalization's inference of one image, in another way. PyTorch computes those of
-    /// channels-last tensors itself.
-    fn norms(&self, line: &str, batch: u64, data_type: DataType, layout: Layout) -> Vec<Problem> {
-        // Scales and statistics of 16-bit tensors are fp32.
-        let operation = match (data_type, layout) {
-            (DataType::Fp32, Layout::ChannelsFirst) => "bnorm",
-            (DataType::Fp16, Layout::ChannelsFirst) => "bnormfp16fp32",
-            (DataType::Bf16, Layout::ChannelsFirst) => "bnormbfp16fp32",
-            _ => return Vec::new(),
-        };
-        let sizes = line.strip_prefix("bnorm -n 1").and_then(|rest| rest.split(" --forw").next());
-        let line = format!("{operation} -n {batch}{}", sizes.unwrap_or_default());
-        let Directions { forward, backward_data, backward_weights } = self.directions;
-        let ways = match (forward, backward_data || backward_weights) {
-            (true, true) => &["--forw 1 -b 0 -s 1 -r 1", "--forw 0 -b 1 -s 1"][..],
-            (true, false) => &["--forw 2 -b 0 -r 1"],
-            _ => &["--forw 0 -b 1 -s 1"],
-        };
-        ways.iter().map(|way| Problem::Driver(format!("{line} {way}"))).collect()
-    }
+/// A batch normalization's inference of one image, in another way. PyTorch computes those of
+/// channels-last tensors itself.
+fn norms(
+    line: &str,
+    batch: u64,
+    data_type: DataType,
+    layout: Layout,
+    directions: Directions,
+) -> Vec<Problem> {
+    // Scales and statistics of 16-bit tensors are fp32.
+    let operation = match (data_type, layout) {
+        (DataType::Fp32, Layout::ChannelsFirst) => "bnorm",
+        (DataType::Fp16, Layout::ChannelsFirst) => "bnormfp16fp32",
+        (DataType::Bf16, Layout::ChannelsFirst) => "bnormbfp16fp32",
+        _ => return Vec::new(),
+    };
+    let sizes = line.strip_prefix("bnorm -n 1").and_then(|rest| rest.split(" --forw").next());
+    let line = format!("{operation} -n {batch}{}", sizes.unwrap_or_default());
+    let Directions { forward, backward_data, backward_weights } = directions;
+    let ways = match (forward, backward_data || backward_weights) {
+        (true, true) => &["--forw 1 -b 0 -s 1 -r 1", "--forw 0 -b 1 -s 1"][..],
+        (true, false) => &["--forw 2 -b 0 -r 1"],
+        _ => &["--forw 0 -b 1 -s 1"],
+    };
+    ways.iter().map(|way| Problem::Driver(format!("{line} {way}"))).collect()
 }
 
 /// A name without case and punctuation.
@@ -149,26 +141,19 @@ fn plain(name: &str) -> String {
 mod tests {
     use super::*;
 
-    fn selection(directions: Directions) -> Selection {
-        Selection {
-            batches: vec![1],
-            data_types: vec![DataType::Fp32],
-            layouts: vec![Layout::ChannelsFirst],
-            directions,
-        }
-    }
-
-    fn lines(name: &str, selection: &Selection) -> Vec<String> {
-        let problems = network_problems(name, selection).unwrap();
-        problems.iter().map(ToString::to_string).collect()
+    fn lines(
+        name: &str,
+        (batch, data_type, layout): (u64, DataType, Layout),
+        directions: Directions,
+    ) -> Vec<String> {
+        let problems = network_problems(name, &[batch], &[data_type], &[layout], directions);
+        problems.unwrap().iter().map(ToString::to_string).collect()
     }
 
     #[test]
     fn lines_are_changed_as_selected() {
-        let mut selection = selection(Directions::ALL);
-        selection.batches = vec![32];
-        selection.data_types = vec![DataType::Fp16];
-        let trained = lines("resnet18", &selection);
+        let lines = |layout| lines("resnet18", (32, DataType::Fp16, layout), Directions::ALL);
+        let trained = lines(Layout::ChannelsFirst);
         assert_eq!(trained.len(), 11 + 2 * 5);
         for line in [
             "convfp16 -n 32 -c 64 -H 56 -W 56 -k 128 -y 3 -x 3 -p 1 -q 1 -u 2 -v 2 -l 1 -j 1 -m conv -g 1 -F 0",
@@ -177,8 +162,7 @@ mod tests {
         ] {
             assert!(trained.contains(&line.to_owned()), "{line}: {trained:#?}");
         }
-        selection.layouts = vec![Layout::ChannelsLast];
-        let last = lines("resnet18", &selection);
+        let last = lines(Layout::ChannelsLast);
         assert_eq!(last.len(), 11, "batch normalization is PyTorch's own: {last:#?}");
         assert!(last.iter().all(|line| line.contains("--in_layout NHWC")), "{last:#?}");
     }
@@ -186,9 +170,12 @@ mod tests {
     #[test]
     fn layers_for_training_are_not_part_of_inference() {
         let auxiliary = |line: &String| line.contains(" -k 768 -y 5 -x 5 ");
-        let inference = lines("inception-v3", &selection(Directions::FORWARD));
+        let lines = |directions| {
+            lines("inception-v3", (1, DataType::Fp32, Layout::ChannelsFirst), directions)
+        };
+        let inference = lines(Directions::FORWARD);
         assert!(!inference.iter().any(auxiliary), "{inference:#?}");
-        let training = lines("inception-v3", &selection(Directions::ALL));
+        let training = lines(Directions::ALL);
         assert!(training.iter().any(auxiliary), "{training:#?}");
     }
 }

@@ -55,7 +55,6 @@ pub(crate) fn cancelled_error() -> Error {
     Error::without_hint(ErrorKind::Interrupted, "cancelled")
 }
 
-/// A running probe.
 #[derive(Debug)]
 pub(crate) struct Probe {
     process: ProbeProcess,
@@ -64,20 +63,21 @@ pub(crate) struct Probe {
     time_limit: Duration,
 }
 
-/// A worker of a probe.
 #[derive(Debug)]
 pub(crate) struct Worker {
     socket: UnixStream,
     time_limit: Duration,
 }
 
-/// A request to a worker.
-#[derive(Debug, Clone)]
-pub(crate) struct Request<'a> {
-    pub(crate) answers: Answers,
-    pub(crate) steps: &'a [Step],
-    /// The problem in the form of [`worded`].
-    pub(crate) problem: &'a str,
+/// The request to a worker for these steps with a problem in the form of [`worded`].
+pub(crate) fn request(answers: Answers, steps: &[Step], problem: &str) -> Vec<u8> {
+    let answers = match answers {
+        Answers::All => "all",
+        Answers::Compilable => "compilable",
+        Answers::None => "none",
+    };
+    let steps: Vec<_> = steps.iter().map(|step| step.name()).collect();
+    line(&["ask", answers, &steps.join(","), problem])
 }
 
 impl Probe {
@@ -113,7 +113,6 @@ impl Probe {
         }
     }
 
-    /// A new worker.
     pub(crate) fn worker(&self) -> io::Result<Worker> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -131,49 +130,32 @@ impl Probe {
 }
 
 impl Worker {
-    /// Sends a request, and waits for the whole answer. After [`Failure::Lost`],
+    /// Sends a [`request`], and waits for the whole answer. After [`Failure::Lost`],
     /// [`Failure::Overdue`] and [`Failure::Probe`] the worker can't be used any more.
     ///
     /// # Errors
     /// Only if `cancelled` returns true meanwhile.
     pub(crate) fn ask(
         &mut self,
-        request: &Request<'_>,
+        request: &[u8],
         cancelled: &dyn Fn() -> bool,
     ) -> Result<ProbeAnswer> {
-        match self.try_ask(request, cancelled) {
-            Ok(answer) => Ok(answer),
-            Err(error) if error.kind() == CANCELLED => Err(cancelled_error()),
-            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                Ok(ProbeAnswer::ended(Failure::Overdue))
-            }
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-                Ok(ProbeAnswer::ended(Failure::Probe("the probe's answer can't be read".into())))
-            }
-            Err(_) => Ok(ProbeAnswer::ended(Failure::Lost)),
-        }
-    }
-
-    fn try_ask(
-        &mut self,
-        request: &Request<'_>,
-        cancelled: &dyn Fn() -> bool,
-    ) -> io::Result<ProbeAnswer> {
-        let steps: Vec<_> = request.steps.iter().map(|step| step.name()).collect();
-        self.socket.write_all(&line(&[
-            "ask",
-            match request.answers {
-                Answers::All => "all",
-                Answers::Compilable => "compilable",
-                Answers::None => "none",
-            },
-            &steps.join(","),
-            request.problem,
-        ]))?;
-        let deadline = Instant::now() + self.time_limit + GRACE;
-        let patient = DeadlineReader::new(&self.socket, deadline, cancelled)?;
-        // Nothing follows the end of an answer, so nothing stays in the buffer.
-        ProbeAnswer::read(&mut BufReader::with_capacity(1 << 16, patient))
+        let answer = self.socket.write_all(request).and_then(|()| {
+            let deadline = Instant::now() + self.time_limit + GRACE;
+            let patient = DeadlineReader::new(&self.socket, deadline, cancelled)?;
+            // Nothing follows the end of an answer, so nothing stays in the buffer.
+            ProbeAnswer::read(&mut BufReader::with_capacity(1 << 16, patient))
+        });
+        answer.or_else(|error| {
+            Ok(ProbeAnswer::ended(match error.kind() {
+                CANCELLED => return Err(cancelled_error()),
+                io::ErrorKind::TimedOut => Failure::Overdue,
+                io::ErrorKind::InvalidData => {
+                    Failure::Probe("the probe's answer can't be read".into())
+                }
+                _ => Failure::Lost,
+            }))
+        })
     }
 }
 

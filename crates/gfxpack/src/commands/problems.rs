@@ -5,9 +5,7 @@ use std::fs;
 use std::slice;
 
 use gfxpack_harvest::Options;
-use gfxpack_miopen::{
-    Problem, ProblemFile, Selection, network_names, network_problems, read_problems,
-};
+use gfxpack_miopen::{Problem, ProblemFile, network_names, network_problems, read_problems};
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::skipped_lines;
 use gfxpack_process::{Foreground, temporary_dir};
@@ -41,13 +39,8 @@ pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
     read.files.iter().for_each(|file| report_file(file, output));
     let mut problems = read.problems;
     for name in &args.names {
-        let selection = Selection {
-            batches: args.batch.clone(),
-            data_types: args.r#type.clone(),
-            layouts: args.layout.clone(),
-            directions: args.directions(),
-        };
-        problems.extend(network_problems(name, &selection)?);
+        let (types, directions) = (&args.r#type, args.directions());
+        problems.extend(network_problems(name, &args.batch, types, &args.layout, directions)?);
     }
     write(&problems, args, output)?;
     report(&problems, args, output);

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
-use gfxpack_harvest::LineError;
 use gfxpack_model::KernelKey;
 
 use super::Uses;
@@ -86,7 +85,7 @@ impl<'a> AnswerCollector<'a> {
             problems,
             uses,
             keys: BTreeMap::new(),
-            failures: Failures::new(problems),
+            failures: Failures::default(),
             hits: HashMap::new(),
             recorded: HashMap::new(),
             looked_up: uses.hit && uses == Uses { hit: true, ..Uses::NONE },
@@ -94,7 +93,6 @@ impl<'a> AnswerCollector<'a> {
         }
     }
 
-    /// Adds the answer to a task.
     pub(crate) fn add(&mut self, phase: &Phase, task: Task, answer: ProbeAnswer) {
         let problem = task.problem;
         self.failures.add(phase, problem, failures_of(phase, &answer));
@@ -159,20 +157,10 @@ impl<'a> AnswerCollector<'a> {
 }
 
 /// Failures: the number of the problem, that of the directory of databases, and the failure.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Failures(BTreeSet<(u32, Option<usize>, Failure)>);
 
 impl Failures {
-    /// Those of problems that can't be asked for.
-    pub(crate) fn new(problems: &[Problem]) -> Self {
-        let invalid = (0..).zip(problems).filter_map(|(number, problem)| match problem {
-            Problem::Convolution(convolution) => Some((number, convolution.check().err()?)),
-            Problem::Driver(_) => None,
-        });
-        let failure = |error: LineError| Failure::Invalid(error.to_string());
-        Self(invalid.map(|(number, error)| (number, None, failure(error))).collect())
-    }
-
     pub(crate) fn add(&mut self, phase: &Phase, problem: u32, failures: BTreeSet<Failure>) {
         self.0.extend(failures.into_iter().map(|failure| (problem, phase.database, failure)));
     }

@@ -124,15 +124,14 @@ impl Phase {
             return self.solvers == Solvers::All;
         };
         let Directions { forward, backward_weights, .. } = convolution.directions;
-        let has_part = if self.is_primed() {
+        if self.is_primed() {
             backward_weights
         } else {
             !self.is_bias() || (convolution.bias && (forward || backward_weights))
-        };
-        has_part && convolution.check().is_ok()
+        }
     }
 
-    /// Its tasks for problems. Those that MIOpen can't compute have none.
+    /// Its tasks for problems.
     pub(crate) fn tasks(&self, problems: &[Problem]) -> Vec<Task> {
         let asked = (0..).zip(problems).filter(|(_, problem)| self.asks_for(problem));
         let asked: Vec<u32> = asked.map(|(number, _)| number).collect();

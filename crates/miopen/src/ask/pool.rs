@@ -9,7 +9,7 @@ use gfxpack_model::Result;
 use gfxpack_stock_library::DeviceFault;
 
 use crate::failure::Failure;
-use crate::probe::{Probe, ProbeAnswer, Request, Worker, cancelled_error};
+use crate::probe::{Probe, ProbeAnswer, Worker, cancelled_error};
 use crate::setup::Setup;
 
 /// How often a probe is started again after it has ended by itself.
@@ -118,7 +118,7 @@ impl<'a> Pool<'a> {
     pub(crate) fn ask(
         &self,
         connection: &mut Connection,
-        request: &Request<'_>,
+        request: &[u8],
         cancelled: &dyn Fn() -> bool,
     ) -> Result<ProbeAnswer> {
         loop {

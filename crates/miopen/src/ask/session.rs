@@ -14,7 +14,7 @@ use super::{AskOptions, Uses};
 use crate::driver::Driver;
 use crate::failure::Failure;
 use crate::library::{MIOPEN, NOT_SUPPORTED};
-use crate::probe::{Answers, ProbeAnswer, Request, Solvers, Step, worded};
+use crate::probe::{Answers, ProbeAnswer, Solvers, Step, request, worded};
 use crate::problem::Problem;
 use crate::setup::{Setup, check_needs};
 use crate::stage::{self, DatabaseFile, StagedDatabases};
@@ -178,7 +178,7 @@ impl<'a> Session<'a> {
     /// The library's answer for a problem in a pool that has just started.
     fn try_out(&self, pool: &Pool<'_>, line: &str, steps: &[Step]) -> Result<ProbeAnswer> {
         let Ok(Problem::Convolution(problem)) = line.parse() else { unreachable!("a convolution") };
-        let request = Request { answers: Answers::All, steps, problem: &worded(&problem) };
+        let request = request(Answers::All, steps, &worded(&problem));
         pool.ask(&mut Connection::default(), &request, self.cancel)
     }
 
@@ -229,8 +229,7 @@ impl<'a> Session<'a> {
                     match (of(tasks[number]), &driver) {
                         (Problem::Convolution(convolution), _) => {
                             let steps = &phase.runs[tasks[number].run];
-                            let problem = &phase.request(convolution);
-                            let request = Request { answers, steps, problem };
+                            let request = request(answers, steps, &phase.request(convolution));
                             pool.ask(connection, &request, cancelled)
                         }
                         (Problem::Driver(line), Some(driver)) => {

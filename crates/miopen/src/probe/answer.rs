@@ -8,7 +8,6 @@ use gfxpack_model::{KernelKey, probe_line};
 use crate::ask::Uses;
 use crate::failure::Failure;
 
-/// A step of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Step {
     /// A search through all applicable solvers.
@@ -21,7 +20,6 @@ pub(crate) enum Step {
     Mode(u8),
     /// Like a program that does not search.
     Unprepared,
-    /// Adding the bias.
     Bias,
 }
 
@@ -53,7 +51,6 @@ pub(crate) struct KeyLookups {
     pub(crate) lacks: BTreeSet<String>,
 }
 
-/// A whole answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ProbeAnswer {
     pub(crate) keys: BTreeMap<KernelKey, KeyLookups>,

@@ -176,20 +176,16 @@ const OTHERS: [(&str, char); 15] = [
 
 /// The long name of an option that affects what is computed; empty for other options.
 fn long_name(option: &str) -> Result<&'static str, LineError> {
-    let unknown = || bad_option(option, "MIOpenDriver's convolutions have no such option");
-    if let Some(long) = option.strip_prefix("--") {
-        let found = OPTIONS.iter().find(|(name, _)| *name == long).map(|(name, _)| *name);
-        let other = OTHERS.iter().any(|(name, _)| *name == long);
-        return found.or(other.then_some("")).ok_or_else(unknown);
-    }
-    let Some(short) = option.strip_prefix('-') else {
-        return Err(bad_option(option, "it is no option"));
+    let rest = option.strip_prefix('-').ok_or_else(|| bad_option(option, "it is no option"))?;
+    let is_meant = |name: &str, short: Option<char>| match rest.strip_prefix('-') {
+        Some(long) => name == long,
+        // MIOpenDriver uses only the first character.
+        None => short.is_some() && short == rest.chars().next(),
     };
-    // MIOpenDriver uses only the first character.
-    let short = short.chars().next().ok_or_else(unknown)?;
-    let found = OPTIONS.iter().find(|(_, name)| *name == Some(short)).map(|(name, _)| *name);
-    let other = OTHERS.iter().any(|(_, name)| *name == short);
-    found.or(other.then_some("")).ok_or_else(unknown)
+    let found = OPTIONS.iter().find(|(name, short)| is_meant(name, *short)).map(|(name, _)| *name);
+    let other = OTHERS.iter().any(|(name, short)| is_meant(name, Some(*short))).then_some("");
+    let unknown = || bad_option(option, "MIOpenDriver's convolutions have no such option");
+    found.or(other).ok_or_else(unknown)
 }
 
 /// The given options, the last of each. Missing ones have MIOpenDriver's defaults.
