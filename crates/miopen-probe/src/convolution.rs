@@ -8,7 +8,6 @@
 
 use crate::protocol::number;
 
-/// A convolution.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Convolution {
     /// `miopenDataType_t` of input and filter, and of the output.
@@ -34,7 +33,6 @@ pub(crate) struct Tensor {
     pub(crate) strides: Vec<usize>,
 }
 
-/// A direction of a convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Forward,
@@ -56,7 +54,6 @@ impl Direction {
 }
 
 impl Convolution {
-    /// Parses a convolution.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let numbers: Vec<usize> =
             text.split(|&byte| byte == b' ').map(number).collect::<Option<_>>()?;

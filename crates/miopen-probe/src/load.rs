@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::time::Duration;
 
-use gfxpack_standin::{KernelDatabases, SimulatedGpu};
+use gfxpack_standin::KernelDatabases;
 
 use crate::convolution::Convolution;
 use crate::find_db::FindDb;
@@ -26,7 +26,6 @@ const UNUSED_SOLVER_IDS: u64 = 100;
 /// Each step that needs a handle has one of its own, since a handle looks a kernel up only once.
 const HANDLES: usize = 3;
 
-/// A loaded library.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) api: MiOpen,
@@ -47,10 +46,7 @@ impl Loaded {
     pub(crate) fn load(settings: Settings) -> Result<Self, Answer> {
         let find_db = settings.find_db.as_deref().map(FindDb::open).transpose();
         let find_db = find_db.map_err(|error| failed(format!("find database: {error}")))?;
-        gfxpack_standin::simulate_gpu(SimulatedGpu {
-            architecture: settings.architecture.clone(),
-            compute_units: settings.compute_units,
-        });
+        gfxpack_standin::simulate_gpu(settings.gpu.clone());
         gfxpack_standin::set_recorder(notes::record);
         let library = load_all(&settings).map_err(failed)?;
         let missing = |symbol: String| vec![b"missing".to_vec(), symbol.into_bytes()];
@@ -130,7 +126,6 @@ impl Loaded {
     }
 }
 
-/// Directories in the current directory.
 fn directories() -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(".")? {

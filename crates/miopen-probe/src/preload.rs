@@ -58,7 +58,6 @@ extern "C" fn start() {
     }
 }
 
-/// The kernels that a file withholds.
 fn withheld(path: &Path) -> std::io::Result<Withheld> {
     let mut withheld = Withheld::default();
     for line in std::fs::read(path)?.split_inclusive(|&byte| byte == b'\n') {

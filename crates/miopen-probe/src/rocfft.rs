@@ -28,7 +28,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use gfxpack_model::probe_line::line;
-use gfxpack_standin::{Event, SimulatedGpu, interface};
+use gfxpack_standin::{Event, interface};
 
 use crate::load;
 use crate::protocol::{Answer, failed, number};
@@ -110,10 +110,7 @@ pub(crate) fn run(socket: &UnixStream, own: &[Line], settings: &Settings) -> Res
             _ => return Err(failed("a setting has too many fields")),
         }
     }
-    gfxpack_standin::simulate_gpu(SimulatedGpu {
-        architecture: settings.architecture.clone(),
-        compute_units: settings.compute_units,
-    });
+    gfxpack_standin::simulate_gpu(settings.gpu.clone());
     gfxpack_standin::compile_to_stand_ins();
     let socket = Mutex::new(socket.try_clone().map_err(io)?);
     let connection = Arc::new(Connection { socket, sources });

@@ -19,17 +19,17 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use gfxpack_standin::SimulatedGpu;
+
 use crate::convolution::Convolution;
 use crate::protocol::number;
 use crate::withheld::Withheld;
 
-/// The settings of this process.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) library: PathBuf,
     pub(crate) stubs: Vec<PathBuf>,
-    pub(crate) architecture: CString,
-    pub(crate) compute_units: u32,
+    pub(crate) gpu: SimulatedGpu,
     pub(crate) sqlite: Option<PathBuf>,
     pub(crate) real_kernels: bool,
     pub(crate) solvers: Solvers,
@@ -56,8 +56,7 @@ impl Settings {
         let mut settings = Self {
             library: PathBuf::new(),
             stubs: Vec::new(),
-            architecture: CString::default(),
-            compute_units: 0,
+            gpu: SimulatedGpu { architecture: CString::default(), compute_units: 0 },
             sqlite: None,
             real_kernels: false,
             solvers: Solvers::All,
@@ -72,7 +71,7 @@ impl Settings {
                 format!("can't read the setting `{}`", String::from_utf8_lossy(&line))
             })?;
         }
-        if settings.library.as_os_str().is_empty() || settings.compute_units == 0 {
+        if settings.library.as_os_str().is_empty() || settings.gpu.compute_units == 0 {
             return Err("library or device is not set".into());
         }
         Ok(settings)
@@ -86,8 +85,8 @@ impl Settings {
             [b"library", library] => self.library = path(library),
             [b"stub", stub] => self.stubs.push(path(stub)),
             [b"device", architecture, count] => {
-                self.architecture = text(architecture)?;
-                self.compute_units = number(count)?;
+                let architecture = text(architecture)?;
+                self.gpu = SimulatedGpu { architecture, compute_units: number(count)? };
             }
             [b"sqlite", library] => self.sqlite = Some(path(library)),
             [b"kernels", b"answered"] => self.real_kernels = false,

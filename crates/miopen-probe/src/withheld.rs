@@ -10,7 +10,6 @@ use std::collections::HashSet;
 
 use gfxpack_standin::Key;
 
-/// The kernels that are withheld.
 #[derive(Debug, Default)]
 pub(crate) struct Withheld {
     sources: HashSet<Vec<u8>>,

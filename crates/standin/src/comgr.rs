@@ -2,7 +2,7 @@
 
 use core::ffi::{c_char, c_int};
 
-use crate::record::refuse;
+use crate::record::{Event, record};
 use crate::{give, succeed};
 
 /// `AMD_COMGR_STATUS_ERROR`.
@@ -32,7 +32,7 @@ give! {
 // SAFETY: the name belongs to a library that this crate replaces.
 #[unsafe(no_mangle)]
 extern "C" fn amd_comgr_do_action(kind: c_int, _info: u64, _input: u64, _result: u64) -> c_int {
-    refuse(format!("comgr action {kind}").as_bytes());
+    record(Event::Compile(format!("comgr action {kind}").as_bytes()));
     STATUS_ERROR
 }
 

@@ -6,7 +6,7 @@ use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::code_object::{STAND_IN_BYTES, stand_in};
-use crate::record::{Event, record, refuse};
+use crate::record::{Event, record};
 use crate::{give, succeed};
 
 /// `HIPRTC_ERROR_COMPILATION`.
@@ -24,7 +24,6 @@ pub fn compile_to_stand_ins() {
     NEXT.store(0, Ordering::Relaxed);
 }
 
-/// A program to compile.
 struct Program {
     name: CString,
     /// Empty if compiling is refused.
@@ -87,7 +86,7 @@ unsafe extern "C" fn hiprtcCompileProgram(
     // SAFETY: the caller passes a program that was created above.
     let program = unsafe { &*program.cast::<Program>() };
     if program.number == REFUSING {
-        refuse(&[b"hiprtc ", program.name.to_bytes()].concat());
+        record(Event::Compile(&[b"hiprtc ", program.name.to_bytes()].concat()));
         return ERROR_COMPILATION;
     }
     let options = match usize::try_from(count) {

@@ -4,7 +4,7 @@
 use core::ffi::{CStr, c_char, c_int};
 use std::ptr;
 
-use crate::record::refuse;
+use crate::record::{Event, record};
 
 /// The version that every compiler reports: recent enough that no feature is disabled.
 const VERSION: &CStr = c"clang version 21.1.8\nTarget: amdgcn-amd-amdhsa\n";
@@ -20,7 +20,7 @@ unsafe extern "C" fn popen(command: *const c_char, _mode: *const c_char) -> *mut
     let asks_version =
         command.to_bytes().split(u8::is_ascii_whitespace).any(|word| word == b"--version");
     if !asks_version {
-        refuse(command.to_bytes());
+        record(Event::Compile(command.to_bytes()));
         return ptr::null_mut();
     }
     // SAFETY: a stream for reading does not write to the text, which is static.

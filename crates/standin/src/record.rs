@@ -61,8 +61,3 @@ pub(crate) fn record(event: Event<'_>) {
         recorder(event);
     }
 }
-
-/// Records the input of a compiler, which makes nothing.
-pub(crate) fn refuse(what: &[u8]) {
-    record(Event::Compile(what));
-}

@@ -245,58 +245,36 @@ unsafe extern "C" fn sqlite3_free(memory: *mut c_void) {
     }
 }
 
-// SAFETY: the name belongs to a library that this crate replaces.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn sqlite3_column_blob(prepared: *mut c_void, column: c_int) -> *const c_void {
-    // SAFETY: the caller passes one of our statements.
-    let statement = unsafe { statement(prepared) };
-    match (statement.column(column), real(statement.real)) {
-        (Some((row, Column::Blob)), _) => row.blob.as_ptr().cast(),
-        // SAFETY: the handle belongs to the real library.
-        (None, Some((real, handle))) => unsafe { (real.column_blob)(handle, column) },
-        _ => ptr::null(),
-    }
+/// Defines functions that give a column: of the stand-in's row, if it has answered, or of the real one.
+macro_rules! columns {
+    ($(
+        $name:ident -> $result:ty { $function:ident or $otherwise:expr $(, $column:ident $row:ident => $own:expr)* }
+    )*) => {$(
+        // SAFETY: the name belongs to a library that this crate replaces.
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(prepared: *mut c_void, column: c_int) -> $result {
+            // SAFETY: the caller passes one of our statements.
+            let statement = unsafe { statement(prepared) };
+            match (statement.column(column), real(statement.real)) {
+                $((Some(($row, Column::$column)), _) => $own,)*
+                // SAFETY: the handle belongs to the real library.
+                (None, Some((real, handle))) => unsafe { (real.$function)(handle, column) },
+                _ => $otherwise,
+            }
+        }
+    )*};
 }
 
-// SAFETY: the name belongs to a library that this crate replaces.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn sqlite3_column_text(prepared: *mut c_void, column: c_int) -> *const c_char {
-    // SAFETY: the caller passes one of our statements.
-    let statement = unsafe { statement(prepared) };
-    match (statement.column(column), real(statement.real)) {
-        (Some((row, Column::Hash)), _) => row.hash.as_ptr(),
-        // SAFETY: the handle belongs to the real library.
-        (None, Some((real, handle))) => unsafe { (real.column_text)(handle, column) },
-        _ => ptr::null(),
+columns! {
+    sqlite3_column_blob -> *const c_void {
+        column_blob or ptr::null(), Blob row => row.blob.as_ptr().cast()
     }
-}
-
-// SAFETY: the name belongs to a library that this crate replaces.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn sqlite3_column_bytes(prepared: *mut c_void, column: c_int) -> c_int {
-    // SAFETY: the caller passes one of our statements.
-    let statement = unsafe { statement(prepared) };
-    let bytes = match (statement.column(column), real(statement.real)) {
-        (Some((row, Column::Blob)), _) => row.blob.len(),
-        (Some((row, Column::Hash)), _) => row.hash.count_bytes(),
-        // SAFETY: the handle belongs to the real library.
-        (None, Some((real, handle))) => return unsafe { (real.column_bytes)(handle, column) },
-        _ => 0,
-    };
-    c_int::try_from(bytes).expect("rows of the stand-in are short")
-}
-
-// SAFETY: the name belongs to a library that this crate replaces.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn sqlite3_column_int64(prepared: *mut c_void, column: c_int) -> i64 {
-    // SAFETY: the caller passes one of our statements.
-    let statement = unsafe { statement(prepared) };
-    match (statement.column(column), real(statement.real)) {
-        // SAFETY: the handle belongs to the real library.
-        (None, Some((real, handle))) => unsafe { (real.column_int64)(handle, column) },
-        // The uncompressed size of an object that is not compressed.
-        _ => 0,
+    sqlite3_column_text -> *const c_char { column_text or ptr::null(), Hash row => row.hash.as_ptr() }
+    sqlite3_column_bytes -> c_int {
+        column_bytes or 0, Blob row => row.blob.len() as c_int, Hash row => row.hash.count_bytes() as c_int
     }
+    // In the stand-in's row: the uncompressed size of an object that is not compressed.
+    sqlite3_column_int64 -> i64 { column_int64 or 0 }
 }
 
 // SAFETY: the name belongs to a library that this crate replaces.
