@@ -60,20 +60,19 @@ fn empty_library(machine: u16, soname: &str) -> Vec<u8> {
         (DT_NULL, 0),
     ];
 
-    let mut file = Bytes(Vec::new());
-    file.0.extend(ELFMAG);
-    file.0.extend([ELFCLASS64, ELFDATA2LSB, EV_CURRENT]);
-    file.0.resize(16, 0);
-    file.half(ET_DYN);
-    file.half(machine);
-    file.word(u32::from(EV_CURRENT));
+    let mut file: Vec<u8> = ELFMAG.to_vec();
+    file.extend([ELFCLASS64, ELFDATA2LSB, EV_CURRENT]);
+    file.resize(16, 0);
+    file.extend(ET_DYN.to_le_bytes());
+    file.extend(machine.to_le_bytes());
+    file.extend(u32::from(EV_CURRENT).to_le_bytes());
     // No entry point, then the position of the program headers, and no sections.
     for value in [0, FILE_HEADER, 0] {
-        file.long(value);
+        file.extend(value.to_le_bytes());
     }
-    file.word(0);
+    file.extend(0_u32.to_le_bytes());
     for value in [FILE_HEADER, PROGRAM_HEADER, program_headers.len() as u64, 64, 0, 0] {
-        file.half(u16::try_from(value).expect("sizes of headers"));
+        file.extend(u16::try_from(value).expect("sizes of headers").to_le_bytes());
     }
     for kind in program_headers {
         let (start, size, align) = match kind {
@@ -81,40 +80,23 @@ fn empty_library(machine: u16, soname: &str) -> Vec<u8> {
             PT_DYNAMIC => (dynamic_at, DYNAMIC * entries, 8),
             _ => (0, 0, 16),
         };
-        file.word(kind);
+        file.extend(kind.to_le_bytes());
         // The loader writes addresses into the dynamic section. Without the third header, it would
         // require an executable stack.
-        file.word(PF_R | PF_W);
+        file.extend((PF_R | PF_W).to_le_bytes());
         for value in [start, start, start, size, size, align] {
-            file.long(value);
+            file.extend(value.to_le_bytes());
         }
     }
     for (tag, value) in dynamic {
-        file.long(tag.into());
-        file.long(value);
+        file.extend(u64::from(tag).to_le_bytes());
+        file.extend(value.to_le_bytes());
     }
-    file.0.extend([0; SYMBOL as usize]);
-    hash.iter().for_each(|word| file.word(*word));
-    file.0.extend(strings);
-    assert_eq!(file.0.len() as u64, end, "as the headers tell");
-    file.0
-}
-
-/// A file being written, in little-endian order.
-struct Bytes(Vec<u8>);
-
-impl Bytes {
-    fn half(&mut self, value: u16) {
-        self.0.extend(value.to_le_bytes());
-    }
-
-    fn word(&mut self, value: u32) {
-        self.0.extend(value.to_le_bytes());
-    }
-
-    fn long(&mut self, value: u64) {
-        self.0.extend(value.to_le_bytes());
-    }
+    file.extend([0; SYMBOL as usize]);
+    file.extend(hash.iter().flat_map(|word| word.to_le_bytes()));
+    file.extend(strings);
+    assert_eq!(file.len() as u64, end, "as the headers tell");
+    file
 }
 
 #[cfg(test)]
