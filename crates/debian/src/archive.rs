@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::{Digest, Error, ErrorKind, in_full};
 use gfxpack_package::read;
 use gfxpack_package::signing::Keyring;
-use gfxpack_process::write_atomic;
+use gfxpack_process::{Timestamp, write_atomic};
 
 use crate::download::{self, ExpectedFile, sha256};
 use crate::error::{CHANGING, DebianError};
@@ -75,7 +75,6 @@ pub struct Archive<'a> {
 impl<'a> Archive<'a> {
     /// An archive that keeps its files in `debian` below `cache`. Nothing is
     /// downloaded yet.
-    #[must_use]
     pub fn new(cache: &Path, options: Options, progress: &'a dyn Progress) -> Self {
         Self { dir: cache.join("debian"), options, progress, mirror: OnceCell::new() }
     }
@@ -103,7 +102,6 @@ impl<'a> Archive<'a> {
     }
 
     /// The lock that [`Self::keep`] stored under this name.
-    #[must_use]
     pub fn kept(&self, name: &Digest) -> Option<Lock> {
         Lock::read(&self.choice(name)).ok()
     }
@@ -129,9 +127,6 @@ impl<'a> Archive<'a> {
     /// was last downloaded. If the list is no longer valid by its own date, it is
     /// used with a warning: a mirror may be a frozen copy on purpose, and
     /// packages from it are identified by version and digest.
-    ///
-    /// # Errors
-    /// [`DebianError`] with the reason.
     pub fn suite(&self, name: &str) -> Result<Suite, DebianError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
         if name.is_empty() || name.starts_with('.') || !name.bytes().all(plain) {
@@ -147,7 +142,7 @@ impl<'a> Archive<'a> {
         let newest = newest.map(|(release, _)| (release, &*kept));
         let (bytes, release, url) = match self.fetch_release(name, newest) {
             Ok((bytes, release, url)) => {
-                if release.valid_until.is_some_and(|until| until < now()) {
+                if release.valid_until.is_some_and(|until| until < Timestamp::now().0) {
                     let date = &release.date;
                     self.warn(format!("`{url}` is out of date: taking {name} as of {date}"));
                 }
@@ -172,9 +167,6 @@ impl<'a> Archive<'a> {
 
     /// The directory with a package's files. Downloads and unpacks it if
     /// necessary. What has its digest is the package, wherever it is from.
-    ///
-    /// # Errors
-    /// [`DebianError`] with the reason.
     pub fn unpacked(&self, pin: &Pin) -> Result<PathBuf, DebianError> {
         let dir = self.dir.join(pin.sha256.to_string());
         if dir.is_dir() {
@@ -373,14 +365,6 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Writes a file atomically.
 fn write(path: &Path, bytes: &[u8]) -> Result<(), DebianError> {
     write_atomic(path, &[bytes]).map_err(DebianError::io("write", path))
-}
-
-/// The current time, in seconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "whether a list is out of date shows in no output")]
-fn now() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |now| now.as_secs())
 }

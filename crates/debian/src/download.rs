@@ -1,13 +1,13 @@
 //! Downloads files from a mirror, and checks them.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use gfxpack_model::Digest;
-use sha2::{Digest as _, Sha256};
+use gfxpack_process::FileDigests;
 
 use crate::archive::Progress;
 use crate::error::DebianError;
@@ -140,15 +140,7 @@ fn read_to(mut incoming: Incoming, most: u64) -> Result<Vec<u8>, FetchFailure> {
 /// # Errors
 /// The error of the file system.
 pub fn sha256(path: &Path) -> io::Result<Digest> {
-    let mut file = File::open(path)?;
-    let mut sha256 = Sha256::new();
-    let mut buffer = vec![0; 256 << 10];
-    loop {
-        match file.read(&mut buffer)? {
-            0 => return Ok(Digest::from_bytes(sha256.finalize().into())),
-            read => sha256.update(&buffer[..read]),
-        }
-    }
+    FileDigests::in_memory().digest(path)
 }
 
 /// The part of a file that was already downloaded, and its length.

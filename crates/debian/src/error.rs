@@ -25,13 +25,11 @@ pub enum DebianError {
 
 impl DebianError {
     /// Whether the same request may work with another mirror or network, or later.
-    #[must_use]
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Unreachable(_))
     }
 
     /// Whether the file has been removed from the archive since it was named.
-    #[must_use]
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::NotFound(_) | Self::Digest(_))
     }

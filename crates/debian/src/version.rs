@@ -97,7 +97,6 @@ impl Relation {
     }
 
     /// Whether a version of the package satisfies the relation.
-    #[must_use]
     pub fn allows(&self, version: &str) -> bool {
         let Some((operator, wanted)) = &self.bound else { return true };
         let order = compare(version, wanted);
