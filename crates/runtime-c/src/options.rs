@@ -342,7 +342,7 @@ mod tests {
         assert_eq!((limits.busy_wait.as_millis(), limits.compile_wait.as_millis()), (12, 13));
         assert!(config.keep_hits && config.look_only);
         assert!(matches!(config.warnings, WarningSink::Silent));
-        assert_eq!(config.log_level.number(), 3);
+        assert_eq!(config.log_level, LogLevel::new(3));
         let system: Vec<_> = config.directories.system_dirs().collect();
         assert_eq!(system, [std::path::Path::new("/system")]);
         assert_eq!(config.directories.user, UserDirectory::Dir("/user".into()));

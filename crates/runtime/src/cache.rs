@@ -1,22 +1,24 @@
 //! The cache as a whole: which layer is searched when, and what is kept.
 
+use std::cell::Cell;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use gfxpack_kdb::{MAX_OBJECT_BYTES, UserOptions};
-use gfxpack_model::{KernelKey, in_full};
+use gfxpack_model::code_object::{self, CodeObjectError, loaded_by};
+use gfxpack_model::{KernelKey, TargetId, in_full, processors};
 
 use crate::compile_once::{CompileOnce, Role};
 use crate::config::{Config, LookupOrder};
 use crate::directories::UserDirectory;
-use crate::installed_kdbs::{self, SystemFile};
+use crate::installed_kdbs::{SystemFile, file_names};
 use crate::lookup::{CodeObject, Hit, Kernel, Layer, Lookup, NotStored, Origin};
 use crate::memory_cache::Memory;
 use crate::miss::{Miss, MissReason};
 use crate::per_process::PerProcess;
-use crate::target_check::TargetCheck;
-use crate::user::{UserFile, WaitBudget};
+use crate::user::UserFile;
 use crate::warning::{WarningClass, Warnings};
 
 /// Finds kernels, and keeps those that had to be compiled. Clones share one
@@ -35,7 +37,9 @@ struct Shared {
 
 struct Inner {
     config: Arc<Config>,
-    target_check: TargetCheck,
+    /// What code objects must be for: the device, with XNACK off if that is unspecified, as in the
+    /// names of the files.
+    device: TargetId,
     warnings: Warnings,
     memory: Memory,
     system: Vec<SystemFile>,
@@ -55,7 +59,6 @@ impl fmt::Debug for KernelCache {
 impl KernelCache {
     /// Opens the cache. This never fails and reads no file. Problems with a
     /// directory or file are warnings, and misses of the lookups that need it.
-    #[must_use]
     pub fn open(config: Config) -> Self {
         let shared = Shared { config: Arc::new(config), inner: PerProcess::new() };
         let cache = Self { shared: Arc::new(shared) };
@@ -70,13 +73,11 @@ impl KernelCache {
     }
 
     /// The configuration with which the cache was opened.
-    #[must_use]
     pub fn config(&self) -> &Config {
         &self.shared.config
     }
 
     /// The files that lookups search, in order, whether they exist or not.
-    #[must_use]
     pub fn files(&self) -> Vec<(Layer, PathBuf)> {
         let inner = self.inner();
         let system = inner.system.iter().map(|file| (Layer::System, file.path().to_owned()));
@@ -90,10 +91,9 @@ impl KernelCache {
 
     /// Looks a key up in all files. Returns the kernel from the first file that
     /// has it undamaged.
-    #[must_use]
     pub fn get(&self, key: &KernelKey) -> Lookup {
         let inner = self.inner();
-        inner.get(key, &inner.wait_budget())
+        inner.get(key, &Cell::new(inner.config.limits.busy_wait))
     }
 
     /// Looks a key up; if no file has it, compiles and stores the kernel.
@@ -110,26 +110,25 @@ impl KernelCache {
         compile: impl FnOnce() -> Result<Vec<u8>, E>,
     ) -> Result<Kernel, E> {
         let inner = self.inner();
-        let wait_budget = inner.wait_budget();
+        // What is left of the time that this call may wait for others.
+        let wait_budget = Cell::new(inner.config.limits.busy_wait);
         let Lookup { found, misses } = inner.get(key, &wait_budget);
         if let Some(found) = found {
             return Ok(Kernel::found(found, misses));
         }
         let promise = match inner.compiling.join(key, inner.config.limits.compile_wait) {
             Role::Done(code_object) => {
-                return Ok(Kernel {
-                    code_object,
-                    origin: Origin::Memory,
-                    not_stored: None,
-                    misses,
-                });
+                let found = Hit { layer: Layer::Memory, file: None, code_object };
+                return Ok(Kernel::found(found, misses));
             }
             Role::Compile(promise) => Some(promise),
             Role::Alone => None,
         };
         // With `Role::Alone`, this thread most likely holds the lock already.
-        let held = promise.as_ref().and_then(|_| inner.lock(key));
-        let kernel = match inner.get_again(key, &wait_budget) {
+        let user = inner.user.as_ref().filter(|_| promise.is_some() && !inner.config.look_only);
+        let held = user.and_then(|user| user.lock_key(key, inner.config.limits.compile_wait));
+        let user = || inner.user(key, &wait_budget, &mut Vec::new());
+        let kernel = match inner.memory(key).or_else(user) {
             // Another thread or process has just compiled it.
             Some(found) => Kernel::found(found, misses),
             None => {
@@ -171,7 +170,14 @@ impl Inner {
         };
         let system = match &config.only_system_file {
             Some(file) => vec![SystemFile::new(file.clone())],
-            None => installed_kdbs::files(directories.system_dirs(), &config.target),
+            None => {
+                let names = file_names(&config.target);
+                let files = |dir: &Path| {
+                    names.iter().map(|name| SystemFile::new(dir.join(name))).collect::<Vec<_>>()
+                };
+                // An empty or relative path would mean the working directory.
+                directories.system_dirs().filter(|dir| dir.is_absolute()).flat_map(files).collect()
+            }
         };
         let user_file = |directory: &PathBuf| {
             let mut options = UserOptions::default();
@@ -195,7 +201,7 @@ impl Inner {
             warnings.fault(WarningClass::UserDirectory, &directory, text, hint);
         }
         Self {
-            target_check: TargetCheck::new(config.target.id()),
+            device: loaded_by(config.target.id()),
             warnings,
             memory: match parent {
                 None => Memory::new(limits.memory_bytes),
@@ -209,12 +215,7 @@ impl Inner {
         }
     }
 
-    /// The waiting time for one call.
-    fn wait_budget(&self) -> WaitBudget {
-        WaitBudget::new(self.config.limits.busy_wait)
-    }
-
-    fn get(&self, key: &KernelKey, wait_budget: &WaitBudget) -> Lookup {
+    fn get(&self, key: &KernelKey, wait_budget: &Cell<Duration>) -> Lookup {
         let mut misses = Vec::new();
         let found = self.memory(key).or_else(|| match self.config.order {
             LookupOrder::SystemFirst => {
@@ -230,12 +231,6 @@ impl Inner {
             self.memory.put(key, code_object);
         }
         Lookup { found, misses }
-    }
-
-    /// Looks again in the places where the kernel may have been stored
-    /// meanwhile.
-    fn get_again(&self, key: &KernelKey, wait_budget: &WaitBudget) -> Option<Hit> {
-        self.memory(key).or_else(|| self.user(key, wait_budget, &mut Vec::new()))
     }
 
     fn memory(&self, key: &KernelKey) -> Option<Hit> {
@@ -263,7 +258,7 @@ impl Inner {
     fn user(
         &self,
         key: &KernelKey,
-        wait_budget: &WaitBudget,
+        wait_budget: &Cell<Duration>,
         misses: &mut Vec<Miss>,
     ) -> Option<Hit> {
         self.user.iter().chain(&self.read_only).find_map(|file| {
@@ -283,7 +278,7 @@ impl Inner {
         misses: &mut Vec<Miss>,
     ) -> Option<Hit> {
         let accepted = answer.and_then(|bytes| {
-            self.target_check.check(&bytes)?;
+            self.check_target(&bytes)?;
             Ok(bytes)
         });
         match accepted {
@@ -300,11 +295,20 @@ impl Inner {
         }
     }
 
-    fn lock(&self, key: &KernelKey) -> Option<crate::key_lock::KeyLock> {
-        if self.config.look_only {
-            return None;
+    /// Why the bytes must not be returned to the caller, if they are no code for the device.
+    fn check_target(&self, code_object: &[u8]) -> Result<(), MissReason> {
+        match code_object::targets(code_object) {
+            Ok(targets) if targets.iter().any(|target| target.serves(&self.device)) => Ok(()),
+            Ok(targets) => Err(MissReason::OtherTarget(targets)),
+            // A device newer than the table of processors: its number can't be checked, but the key
+            // names it.
+            Err(CodeObjectError::Processor(_))
+                if processors::by_name(self.device.processor()).is_none() =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(MissReason::NoCodeObject(error)),
         }
-        self.user.as_ref()?.lock_key(key, self.config.limits.compile_wait)
     }
 
     /// Stores a compiled kernel, or else keeps it in memory.
@@ -312,12 +316,12 @@ impl Inner {
         &self,
         key: &KernelKey,
         code_object: &CodeObject,
-        wait_budget: &WaitBudget,
+        wait_budget: &Cell<Duration>,
     ) -> Result<(), NotStored> {
         if let UserDirectory::Disabled { why } = &self.config.directories.user {
             return Err(NotStored::NoUserCache(why.clone()));
         }
-        self.target_check.check(code_object).map_err(NotStored::Refused)?;
+        self.check_target(code_object).map_err(NotStored::Refused)?;
         let stored = self.store(key, code_object, wait_budget);
         if stored.is_err() || self.config.keep_hits {
             self.memory.put(key, code_object);
@@ -329,7 +333,7 @@ impl Inner {
         &self,
         key: &KernelKey,
         code_object: &CodeObject,
-        wait_budget: &WaitBudget,
+        wait_budget: &Cell<Duration>,
     ) -> Result<(), NotStored> {
         let Some(user) = &self.user else {
             let why = match &self.config.directories.user {

@@ -8,28 +8,17 @@ use crate::version;
 
 /// The version whose user cache to use.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum CacheVersion {
-    /// The given version, as the name of its directory.
-    Named(String),
-    /// The newest version with a cache.
-    Newest {
-        /// The name of its directory.
-        version: String,
-        /// How many versions have a cache.
-        of: usize,
-    },
-    /// No version has a cache; this MIOpen is installed, and would create one.
-    Installed(String),
-    /// No version has a cache, and no MIOpen is installed.
-    None,
+pub struct CacheVersion {
+    /// The name of its directory; `None` if no version has a cache, and no MIOpen is installed.
+    pub directory: Option<String>,
+    /// If it is the newest of those with a cache: how many there are.
+    pub newest_of: Option<usize>,
 }
 
 impl CacheVersion {
     /// Chooses the version. `cache` is the directory above those of the
     /// versions (`~/.cache/miopen`), `named` the user's choice, and `installed`
     /// returns the directory name of the installed MIOpen.
-    #[must_use]
     pub fn choose(
         cache: &Path,
         named: Option<&str>,
@@ -43,23 +32,11 @@ impl CacheVersion {
             let found = exact.or_else(|| {
                 versions.iter().find(|version| version.strip_suffix('.') == Some(named))
             });
-            return Self::Named(found.map_or(named, String::as_str).to_owned());
+            let directory = Some(found.map_or(named, String::as_str).to_owned());
+            return Self { directory, newest_of: None };
         }
-        match versions.first() {
-            Some(newest) => Self::Newest { version: newest.clone(), of: versions.len() },
-            None => installed().map_or(Self::None, Self::Installed),
-        }
-    }
-
-    /// The name of the version's directory; `None` if no version is known.
-    #[must_use]
-    pub fn directory(&self) -> Option<&str> {
-        match self {
-            Self::Named(version) | Self::Newest { version, .. } | Self::Installed(version) => {
-                Some(version)
-            }
-            Self::None => None,
-        }
+        let newest_of = Some(versions.len()).filter(|count| *count > 0);
+        Self { directory: versions.into_iter().next().or_else(installed), newest_of }
     }
 }
 
@@ -89,7 +66,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let choose = |named: Option<&str>, installed: Option<&str>| {
             let chosen = CacheVersion::choose(dir.path(), named, || installed.map(str::to_owned));
-            chosen.directory().map(str::to_owned)
+            chosen.directory
         };
         assert_eq!(choose(None, None), None);
         assert_eq!(choose(None, Some("3.4.0.")).as_deref(), Some("3.4.0."));

@@ -79,7 +79,6 @@ pub struct Config {
 
 impl Config {
     /// The defaults for a device, with the given places.
-    #[must_use]
     pub fn new(target: Target, directories: KdbDirectories) -> Self {
         Self {
             target,
@@ -97,7 +96,6 @@ impl Config {
     /// The defaults for a device, with places and log level from the
     /// environment: for MIOpen's own kernels. Programs with other kernels set
     /// their directories through [`DirectoryOptions`].
-    #[must_use]
     pub fn from_environment(target: Target, environment: &Environment) -> Self {
         let directories = KdbDirectories::resolve(environment, &DirectoryOptions::default());
         let mut config = Self::new(target, directories);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::directories::{KdbDirectories, KdbDirectory, UserDirectory};
 use crate::environment::Environment;
+use crate::explain::entries;
 use crate::installed_kdbs::file_names;
 use crate::lookup::Layer;
 use crate::{Target, file_system};
@@ -25,7 +26,6 @@ pub enum DatabaseKind {
 
 impl DatabaseKind {
     /// The kind in machine-readable output: `performance`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Kernels => "kernels",
@@ -76,7 +76,6 @@ impl DatabaseDirectory {
     }
 
     /// The files that exist, in the order of the search.
-    #[must_use]
     pub fn existing(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         for pattern in &self.names {
@@ -106,14 +105,13 @@ impl DatabaseDirectory {
     fn nearest(&self) -> Option<PathBuf> {
         let (wanted, ending) = self.nearest.as_ref()?;
         let count = wanted.compute_units()?;
-        let entries = std::fs::read_dir(&self.dir).into_iter().flatten().flatten();
-        let files = entries.filter_map(|entry| {
-            let name = entry.file_name();
-            let device = Target::from_database_name(name.to_str()?.strip_suffix(ending)?)?;
+        let files = entries(&self.dir).filter_map(|path| {
+            let name = path.file_name()?.to_str()?;
+            let device = Target::from_database_name(name.strip_suffix(ending)?)?;
             let is_relative = device.id().db_id() == wanted.id().db_id();
             let units = device.compute_units().filter(|_| is_relative)?;
             let is_sent = wanted.id().processor() == "gfx942" && count <= 80 && units == 304;
-            Some(((!is_sent, units.abs_diff(count), units), entry.path()))
+            Some(((!is_sent, units.abs_diff(count), units), path))
         });
         files.filter(|(_, path)| path.is_file()).min().map(|(_, path)| path)
     }
@@ -150,7 +148,6 @@ fn matches(pattern: &str, name: &str) -> bool {
 /// Source: ROCm/MIOpen 2d1fd997a, `GetPerfDbPathFile` and `GetUserPerfDbPath`
 /// in execution_context.hpp, `GetInstalledPathFile` and `GetUserPath` in
 /// find_db.cpp, `PrepareUserDbPath` in db_path.cpp.in, `MultiFileDb` in db.hpp.
-#[must_use]
 pub fn database_directories(
     environment: &Environment,
     directories: &KdbDirectories,
@@ -173,22 +170,20 @@ pub fn database_directories(
     };
     let version = version.map_or_else(|| "*".to_owned(), |version| version.replace('.', "_"));
     let (dir, rule) = user_database_dir(environment);
-    for kind in [DatabaseKind::Perf, DatabaseKind::Find] {
-        let (user, system) = if kind == DatabaseKind::Perf {
-            let users = named(&[&format!(".HIP.{version}.udb.txt"), "_1.1.0.udb"]);
-            (users, named(&[".db.txt", ".db"]))
-        } else {
-            (named(&[&format!(".HIP.{version}.ufdb.txt")]), named(&[".HIP.fdb.txt"]))
-        };
-        found.push(DatabaseDirectory::users(kind, &dir, user, rule));
-        let ending = if kind == DatabaseKind::Perf { ".db.txt" } else { ".HIP.fdb.txt" };
-        let nearest = target.filter(|_| directories.rules.nearest_database);
-        found.extend(DatabaseDirectory::systems(kind, directories, &system).into_iter().map(
-            |all| DatabaseDirectory {
-                nearest: nearest.map(|target| (target.clone(), ending)),
-                ..all
-            },
-        ));
+    let nearest = target.filter(|_| directories.rules.nearest_database);
+    for (kind, users, endings) in [
+        (
+            DatabaseKind::Perf,
+            named(&[&format!(".HIP.{version}.udb.txt"), "_1.1.0.udb"]),
+            &[".db.txt", ".db"][..],
+        ),
+        (DatabaseKind::Find, named(&[&format!(".HIP.{version}.ufdb.txt")]), &[".HIP.fdb.txt"]),
+    ] {
+        found.push(DatabaseDirectory::users(kind, &dir, users, rule));
+        for system in DatabaseDirectory::systems(kind, directories, &named(endings)) {
+            let nearest = nearest.map(|target| (target.clone(), endings[0]));
+            found.push(DatabaseDirectory { nearest, ..system });
+        }
     }
     found
 }
@@ -226,9 +221,8 @@ fn kernels(directories: &KdbDirectories, target: Option<&Target>) -> Vec<Databas
 
 /// The directory of a user's performance and find databases by MIOpen's rules,
 /// and the rule that names it.
-#[must_use]
 pub fn user_database_dir(environment: &Environment) -> (PathBuf, &'static str) {
-    if let Some(given) = environment.user_db_path() {
+    if let Some(given) = environment.path("MIOPEN_USER_DB_PATH") {
         return (given, "MIOPEN_USER_DB_PATH");
     }
     let dir = environment.home().join(".config/miopen");

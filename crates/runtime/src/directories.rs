@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use gfxpack_model::InstallLayout;
 
 use crate::environment::Environment;
+use crate::explain::entries;
 use crate::file_system;
 use crate::miopen_rules::MiopenRules;
 use crate::trust::{self, GroupWrite};
@@ -122,7 +123,6 @@ pub struct KdbDirectories {
 impl KdbDirectories {
     /// Exactly these directories, whatever the environment, and `/tmp` for
     /// [`temp_dir`](Self::temp_dir).
-    #[must_use]
     pub fn new<P: Into<PathBuf>>(system: impl IntoIterator<Item = P>, user: UserDirectory) -> Self {
         let system = system
             .into_iter()
@@ -146,7 +146,6 @@ impl KdbDirectories {
     /// Source: ROCm/MIOpen 2d1fd997a, `GetSystemDbPath` in db_path.cpp,
     /// `ComputeUserCachePath` in binary_cache.cpp; never the working directory
     /// and no shared temporary one, which are left to MIOpen.
-    #[must_use]
     pub fn resolve(environment: &Environment, options: &DirectoryOptions) -> Self {
         let mut directories =
             Self::new(Vec::<PathBuf>::new(), UserDirectory::Memory { why: String::new() });
@@ -166,7 +165,6 @@ impl KdbDirectories {
 
     /// The same places without the user's cache, if that is in a directory: the
     /// directory depends on the version, which is unknown.
-    #[must_use]
     pub fn without_version(mut self) -> Self {
         if let UserDirectory::Dir(above) = &self.user {
             let why = format!(
@@ -355,11 +353,8 @@ fn prefixes(environment: &Environment, root: &Path) -> Vec<(PathBuf, &'static st
 
 /// The versions of `rocm-<version>` directories, newest first.
 fn rocm_versions(opt: &Path) -> Vec<String> {
-    let mut versions: Vec<String> = std::fs::read_dir(opt)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| Some(entry.file_name().to_str()?.strip_prefix("rocm-")?.to_owned()))
+    let mut versions: Vec<String> = entries(opt)
+        .filter_map(|path| Some(path.file_name()?.to_str()?.strip_prefix("rocm-")?.to_owned()))
         .filter(|version| version.starts_with(|first: char| first.is_ascii_digit()))
         .collect();
     versions.sort_by_cached_key(|version| std::cmp::Reverse(crate::version::numbers(version)));

@@ -41,19 +41,11 @@ pub struct LogLevel(u8);
 impl LogLevel {
     /// 0 for the default, 1 quiet, 2 fatal, 3 error, 4 warning, 5 info,
     /// 6 more, 7 trace.
-    #[must_use]
     pub fn new(level: u8) -> Self {
         Self(level)
     }
 
-    /// The number.
-    #[must_use]
-    pub fn number(self) -> u8 {
-        self.0
-    }
-
     /// Whether warnings are shown: not at 1, 2 and 3.
-    #[must_use]
     pub fn shows_warnings(self) -> bool {
         !(1..=3).contains(&self.0)
     }
@@ -103,7 +95,6 @@ impl Environment {
     /// set-group-ID or file capabilities), no variable chooses a directory:
     /// HOME is the one of the effective user in the password database, if it
     /// has one, and the other variables count as unset.
-    #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the one module that reads the environment")]
     pub fn read() -> Self {
         let known = NAMES.iter();
@@ -124,7 +115,6 @@ impl Environment {
     }
 
     /// An environment of exactly these variables; the last one of a name wins.
-    #[must_use]
     pub fn from_pairs<N: AsRef<str>, V: Into<OsString>>(
         pairs: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
@@ -147,7 +137,6 @@ impl Environment {
     }
 
     /// Every variable with its value and its effect, the effective ones first.
-    #[must_use]
     pub fn variables(&self) -> Vec<Variable> {
         NAMES
             .iter()
@@ -160,46 +149,33 @@ impl Environment {
     }
 
     /// MIOPEN_SYSTEM_DB_PATH: the directory of the installed kdbs.
-    #[must_use]
     pub fn system_db_path(&self) -> Option<PathBuf> {
         self.path("MIOPEN_SYSTEM_DB_PATH")
     }
 
     /// MIOPEN_CUSTOM_CACHE_DIR: exactly the directory of the user's kernel
     /// cache.
-    #[must_use]
     pub fn custom_cache_dir(&self) -> Option<PathBuf> {
         self.path("MIOPEN_CUSTOM_CACHE_DIR")
     }
 
-    /// MIOPEN_USER_DB_PATH: exactly the directory of the user's performance and
-    /// find databases.
-    #[must_use]
-    pub fn user_db_path(&self) -> Option<PathBuf> {
-        self.path("MIOPEN_USER_DB_PATH")
-    }
-
     /// MIOPEN_DISABLE_CACHE: neither the system's nor the user's files are
     /// read or written.
-    #[must_use]
     pub fn disable_cache(&self) -> bool {
         self.text("MIOPEN_DISABLE_CACHE").is_some_and(is_true)
     }
 
     /// MIOPEN_LOG_LEVEL.
-    #[must_use]
     pub fn log_level(&self) -> LogLevel {
         LogLevel(self.number("MIOPEN_LOG_LEVEL").and_then(|n| u8::try_from(n).ok()).unwrap_or(0))
     }
 
     /// MIOPEN_FIND_ENFORCE: whether MIOpen should tune, `3` or `SEARCH`.
-    #[must_use]
     pub fn find_enforce(&self) -> Option<&str> {
         self.text("MIOPEN_FIND_ENFORCE")
     }
 
     /// ROCM_PATH: the first ROCm prefix to search.
-    #[must_use]
     pub fn rocm_path(&self) -> Option<PathBuf> {
         self.path("ROCM_PATH")
     }
@@ -208,14 +184,12 @@ impl Environment {
     /// directory if HOME is unset, empty or `/`, as in many containers.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `ExpandUser` in expanduser.cpp.
-    #[must_use]
     pub fn home(&self) -> PathBuf {
         let given = self.value("HOME").map(PathBuf::from).filter(|home| home != Path::new("/"));
         given.unwrap_or_else(|| self.temp_dir())
     }
 
     /// TMPDIR if it is an absolute path, else `/tmp`.
-    #[must_use]
     pub fn temp_dir(&self) -> PathBuf {
         let given = self.value("TMPDIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
         given.unwrap_or_else(|| PathBuf::from("/tmp"))
@@ -224,7 +198,6 @@ impl Environment {
     /// A path with a leading `~` replaced by the home directory.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `ExpandUser` in expanduser.cpp.
-    #[must_use]
     pub fn expand_user(&self, path: impl AsRef<Path>) -> PathBuf {
         let path = path.as_ref();
         path.strip_prefix("~").map_or_else(|_| path.to_owned(), |rest| self.home().join(rest))
@@ -238,7 +211,8 @@ impl Environment {
         self.value(name).and_then(OsStr::to_str)
     }
 
-    fn path(&self, name: &str) -> Option<PathBuf> {
+    /// A directory, which may begin with `~`.
+    pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
         self.value(name).map(|path| self.expand_user(path))
     }
 
@@ -248,16 +222,15 @@ impl Environment {
 
     fn effect(&self, name: &str) -> &'static str {
         let value = self.value(name).map(OsStr::to_string_lossy);
-        let set = value.is_some();
         if self.privileged && DIRECTORIES.contains(&name) {
-            return if set {
+            return if value.is_some() {
                 "taken from the password database: this program has more rights than its \
                      caller"
             } else {
                 "ignored: this program has more rights than its caller"
             };
         }
-        self.effect_on_places(name, set).unwrap_or(match (name, value.as_deref()) {
+        match (name, value.as_deref()) {
             ("MIOPEN_DISABLE_CACHE", Some(text)) if is_true(text) => {
                 "no file is read or written, the installed kdbs included"
             }
@@ -288,39 +261,32 @@ impl Environment {
             ("MIOPEN_DEBUG_DISABLE_SQL_WAL", _) => "none: gfxpack never starts a write-ahead log",
             ("XDG_CACHE_HOME", _) => "none: MIOpen does not use it",
             ("MIOPEN_ENABLE_LOGGING_CMD", _) => "none here; MIOpen prints its driver commands",
-            _ => "none here: it is about MIOpen's performance and find databases",
-        })
-    }
-
-    /// The effect of a variable that names a directory; `None` for any other.
-    fn effect_on_places(&self, name: &str, set: bool) -> Option<&'static str> {
-        Some(match (name, set) {
-            ("MIOPEN_SYSTEM_DB_PATH", true) => "the only directory of installed kdbs",
-            ("MIOPEN_SYSTEM_DB_PATH", false) => {
+            ("MIOPEN_SYSTEM_DB_PATH", Some(_)) => "the only directory of installed kdbs",
+            ("MIOPEN_SYSTEM_DB_PATH", None) => {
                 "installed kdbs are looked for beside the library and in the ROCm prefixes"
             }
-            ("MIOPEN_CUSTOM_CACHE_DIR", true) => {
+            ("MIOPEN_CUSTOM_CACHE_DIR", Some(_)) => {
                 "the user's kernel cache; since 3.5, MIOpen has a directory for its version in it"
             }
-            ("MIOPEN_CUSTOM_CACHE_DIR", false) => {
+            ("MIOPEN_CUSTOM_CACHE_DIR", None) => {
                 "the user's kernel cache is ~/.cache/miopen/<version>"
             }
-            ("ROCM_PATH", true) => "the first ROCm prefix",
-            ("ROCM_PATH", false) => "the ROCm prefixes are the usual ones",
-            ("HOME", true) if self.value("HOME") == Some(OsStr::new("/")) => {
+            ("ROCM_PATH", Some(_)) => "the first ROCm prefix",
+            ("ROCM_PATH", None) => "the ROCm prefixes are the usual ones",
+            ("HOME", Some("/")) => {
                 "counts as unset, so the user's kernel cache is below the temporary directory"
             }
-            ("HOME", true) => "the user's kernel cache is below it",
-            ("HOME", false) => "unset, so the user's kernel cache is below the temporary directory",
+            ("HOME", Some(_)) => "the user's kernel cache is below it",
+            ("HOME", None) => "unset, so the user's kernel cache is below the temporary directory",
             ("TMPDIR", _) => "where a private cache is kept when the home directory can't hold one",
-            ("MIOPEN_USER_DB_PATH", true) => {
+            ("MIOPEN_USER_DB_PATH", Some(_)) => {
                 "exactly the directory of the user's performance and find databases"
             }
-            ("MIOPEN_USER_DB_PATH", false) => {
+            ("MIOPEN_USER_DB_PATH", None) => {
                 "the user's performance and find databases are in ~/.config/miopen"
             }
-            _ => return None,
-        })
+            _ => "none here: it is about MIOpen's performance and find databases",
+        }
     }
 }
 
@@ -349,7 +315,7 @@ mod tests {
             let environment = Environment::from_pairs(all).privileged(home.map(PathBuf::from));
             assert_eq!(environment.custom_cache_dir(), None);
             assert_eq!(environment.system_db_path(), None);
-            assert_eq!(environment.user_db_path(), None);
+            assert_eq!(environment.path("MIOPEN_USER_DB_PATH"), None);
             assert_eq!(environment.rocm_path(), None);
             assert_eq!(environment.temp_dir(), Path::new("/tmp"));
             assert_eq!(environment.text("MIOPEN_DEVICE_ARCH"), Some("/callers"), "no directory");

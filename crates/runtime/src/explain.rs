@@ -13,7 +13,6 @@ use crate::lookup::Layer;
 
 /// Describes, as a clause, what is unusual about a key for a device; `None` if
 /// it looks like the keys of MIOpen's kernels.
-#[must_use]
 pub fn advice(key: &KernelKey, target: &Target) -> Option<String> {
     let processor = target.id().processor();
     match key.split_device() {
@@ -31,25 +30,14 @@ pub fn advice(key: &KernelKey, target: &Target) -> Option<String> {
     }
 }
 
-/// A kdb that has a key but is not searched.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct UnaskedKdb {
-    /// The file.
-    pub file: PathBuf,
-    /// The target in its name.
-    pub target: Target,
-}
-
-/// Kdbs beside the searched ones that have exactly this key, with code that
-/// runs on the device: for other compute units, or of another version. Sorted
-/// by path; files that can't be read are skipped.
-#[must_use]
+/// Kdbs beside the searched ones that have exactly this key, with code that runs on the device: for
+/// other compute units, or of another version; each with the target in its name. Sorted by path;
+/// files that can't be read are skipped.
 pub fn unasked_kdbs(
     key: &KernelKey,
     target: &Target,
     asked: &[(Layer, PathBuf)],
-) -> Vec<UnaskedKdb> {
+) -> Vec<(PathBuf, Target)> {
     let has_key = |file: &Path| {
         let found = Reader::open(file).and_then(|reader| reader.get(key));
         matches!(found, Ok(Some(_)))
@@ -57,8 +45,8 @@ pub fn unasked_kdbs(
     neighbours(asked)
         .into_iter()
         .filter(|file| !asked.iter().any(|(_, known)| known == file))
-        .filter_map(|file| Some(UnaskedKdb { target: target_of_kdb(&file)?, file }))
-        .filter(|other| other.target.id().serves(target.id()) && has_key(&other.file))
+        .filter_map(|file| target_of_kdb(&file).map(|other| (file, other)))
+        .filter(|(file, other)| other.id().serves(target.id()) && has_key(file))
         .collect()
 }
 

@@ -25,20 +25,6 @@ pub(crate) fn file_names(device: &Target) -> Vec<String> {
     device.with_device_wide().iter().map(Target::kdb_file_name).collect()
 }
 
-/// The files that may have the device's kernels, in order.
-pub(crate) fn files<'a>(
-    directories: impl Iterator<Item = &'a Path>,
-    device: &Target,
-) -> Vec<SystemFile> {
-    let names = file_names(device);
-    directories
-        // An empty or relative path would mean the working directory.
-        .filter(|directory| directory.is_absolute())
-        .flat_map(|directory| names.iter().map(|name| directory.join(name)))
-        .map(SystemFile::new)
-        .collect()
-}
-
 /// One installed kdb, which may appear, change and disappear.
 pub(crate) struct SystemFile {
     path: PathBuf,

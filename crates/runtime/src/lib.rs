@@ -57,7 +57,6 @@ mod per_process;
 mod process;
 mod quarantine;
 mod sqlite_gate;
-mod target_check;
 mod trust;
 mod user;
 mod version;

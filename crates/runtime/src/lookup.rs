@@ -23,7 +23,6 @@ pub enum Layer {
 
 impl Layer {
     /// The layer in machine-readable output: `system`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -37,14 +36,6 @@ impl Layer {
 #[derive(Clone, PartialEq, Eq)]
 pub struct CodeObject(Arc<Vec<u8>>);
 
-impl CodeObject {
-    /// Returns the bytes; copies them only if they are shared.
-    #[must_use]
-    pub fn into_vec(self) -> Vec<u8> {
-        Arc::try_unwrap(self.0).unwrap_or_else(|shared| shared.as_ref().clone())
-    }
-}
-
 impl From<Vec<u8>> for CodeObject {
     fn from(bytes: Vec<u8>) -> Self {
         Self(Arc::new(bytes))
@@ -56,12 +47,6 @@ impl Deref for CodeObject {
 
     fn deref(&self) -> &[u8] {
         &self.0
-    }
-}
-
-impl AsRef<[u8]> for CodeObject {
-    fn as_ref(&self) -> &[u8] {
-        self
     }
 }
 
@@ -160,7 +145,6 @@ pub enum NotStored {
 
 impl NotStored {
     /// What the user can do about it.
-    #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoUserCache(_) => "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own",

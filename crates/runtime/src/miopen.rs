@@ -30,7 +30,6 @@ impl MiopenKdb {
     /// content, else the device-wide one. `None` if the cache is disabled.
     ///
     /// Source: ROCm/MIOpen 2d1fd997a, `GetDb` in binary_cache.cpp.
-    #[must_use]
     pub fn choose(directories: &KdbDirectories, device: &Target) -> Option<Self> {
         let mut directories = directories.system_dirs();
         let first = directories.next()?;
@@ -39,7 +38,6 @@ impl MiopenKdb {
     }
 
     /// The same in one directory.
-    #[must_use]
     pub fn in_dir(directory: &Path, device: &Target) -> Self {
         let mut files = file_names(device).into_iter().map(|name| directory.join(name));
         let exact = files.next().unwrap_or_default();
@@ -67,7 +65,6 @@ pub enum MiopenOutcome {
 
 impl MiopenOutcome {
     /// The outcome in machine-readable output: `compiles`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Finds => "finds",
@@ -98,7 +95,6 @@ pub struct MiopenLookup {
 /// read-only, or not in MIOpen's directory.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `MultiFileDb::FindRecord`.
-#[must_use]
 pub fn ask_as_miopen(config: &Config, key: &KernelKey) -> MiopenLookup {
     let mut config = config.clone();
     config.order = LookupOrder::UserFirst;

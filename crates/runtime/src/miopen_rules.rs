@@ -77,14 +77,12 @@ static TABLE: [MiopenRules; 3] = [
 impl MiopenRules {
     /// The rules of a version, given as its directory's name: `3.4.0.`. Other
     /// versions get the rules of the nearest known one.
-    #[must_use]
     pub fn of_version(version: &str) -> &'static Self {
         let of = major_and_minor(version);
         TABLE.iter().rev().find(|rules| rules.since <= of).unwrap_or(&TABLE[0])
     }
 
     /// What to say of a version that is newer than all with rules of their own.
-    #[must_use]
     pub fn stands_in_for(&self, version: &str) -> Option<String> {
         let of = major_and_minor(version);
         let newest = &TABLE[TABLE.len() - 1];
@@ -98,7 +96,6 @@ impl MiopenRules {
 
     /// Why these versions ignore a variable with this value; `None` if they use
     /// it, or if all versions treat it the same.
-    #[must_use]
     pub fn ignores(&self, variable: &str, value: &str) -> Option<String> {
         let names_mode = |(number, name): &(u8, &str)| {
             value == number.to_string() || value.eq_ignore_ascii_case(name)
@@ -117,7 +114,6 @@ impl MiopenRules {
 
     /// The beginnings of names of performance and find databases, in the order
     /// of the search.
-    #[must_use]
     pub fn database_names(&self, target: &Target) -> Vec<String> {
         let plain = target.db_basename();
         let is_hex = self.hex_databases.contains(&target.id().db_id().as_str());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gfxpack_kdb::{KdbErrorKind, ReadError};
 use gfxpack_model::TargetId;
-use gfxpack_model::code_object::CodeObjectError;
+use gfxpack_model::code_object::{CodeObjectError, spelled};
 
 use crate::lookup::Layer;
 use crate::trust::Untrusted;
@@ -60,7 +60,6 @@ pub enum MissReason {
 }
 
 impl MissReason {
-    /// The reason for an error of a file.
     pub(crate) fn of(error: ReadError) -> Self {
         match error.kind() {
             KdbErrorKind::Absent => Self::NoFile,
@@ -72,7 +71,6 @@ impl MissReason {
     }
 
     /// The reason in machine-readable output: `no-kernel`.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::NoFile => "no-file",
@@ -89,7 +87,6 @@ impl MissReason {
 
     /// Whether something is wrong; false if the file or kernel simply does not
     /// exist.
-    #[must_use]
     pub fn is_fault(&self) -> bool {
         !matches!(self, Self::NoFile | Self::NoKernel)
     }
@@ -100,7 +97,6 @@ impl MissReason {
     }
 
     /// What the user can do about it.
-    #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NoFile => "install the kernel package of this GPU",
@@ -119,8 +115,4 @@ impl MissReason {
             }
         }
     }
-}
-
-pub(crate) fn spelled(targets: &[TargetId]) -> String {
-    targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

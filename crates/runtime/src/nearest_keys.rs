@@ -44,7 +44,6 @@ pub struct NearestKey {
 impl NearestKeys {
     /// Searches kdbs for up to `wanted` keys. Files that can't be read are
     /// skipped. Code objects are not read.
-    #[must_use]
     pub fn search<'a>(
         key: &KernelKey,
         files: impl IntoIterator<Item = &'a Path>,

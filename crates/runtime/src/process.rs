@@ -1,11 +1,11 @@
-//! Identifies processes, runs hooks around forks, and tells of whom a process has its rights.
+//! Identifies processes, closes the gate around forks, and tells of whom a process has its rights.
 #![expect(unsafe_code, reason = "calls the C library's functions")]
 
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use once_cell::race::OnceRef;
+use crate::sqlite_gate;
 
 /// Identifies a process; differs from its parent and its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,25 +20,8 @@ pub(crate) struct Process {
 static FORKS: AtomicU32 = AtomicU32::new(0);
 static WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// Hooks around every fork, called in the parent.
-pub(crate) struct ForkHooks {
-    /// Returns whether to call `after`.
-    pub(crate) before: fn() -> bool,
-    pub(crate) after: fn(),
-}
-
-/// Set without a lock, so that a child can't wait forever for a thread of its
-/// parent.
-static HOOKS: OnceRef<'static, ForkHooks> = OnceRef::new();
-
-/// Sets the hooks around every later fork. Only the first call counts.
-pub(crate) fn set_fork_hooks(hooks: &'static ForkHooks) {
-    HOOKS.get_or_init(|| hooks);
-}
-
 thread_local! {
-    /// Whether this thread is in the middle of a fork whose `before` returned
-    /// true.
+    /// Whether this thread is in the middle of a fork, and has closed the gate for it.
     static FORKING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -53,14 +36,12 @@ pub(crate) fn process() -> Process {
 }
 
 extern "C" fn before_fork() {
-    FORKING.set(HOOKS.get().is_some_and(|hooks| (hooks.before)()));
+    FORKING.set(sqlite_gate::close_for_fork());
 }
 
 extern "C" fn in_parent() {
-    if FORKING.replace(false)
-        && let Some(hooks) = HOOKS.get()
-    {
-        (hooks.after)();
+    if FORKING.replace(false) {
+        sqlite_gate::open_after_fork();
     }
 }
 

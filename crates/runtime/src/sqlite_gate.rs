@@ -17,7 +17,6 @@ use std::time::{Duration, Instant};
 use gfxpack_kdb::ReadError;
 
 use crate::per_process::PerProcess;
-use crate::process::{ForkHooks, set_fork_hooks};
 
 /// How long to wait for the threads inside. They need a millisecond, unless one
 /// waits for another program.
@@ -47,13 +46,11 @@ pub(crate) struct Exclusive(&'static SqliteGate);
 
 /// This process's gate. The reference is valid as long as the process lives.
 pub(crate) fn for_this_process() -> &'static SqliteGate {
-    // Set before any thread can be inside.
-    set_fork_hooks(&ForkHooks { before: close_for_fork, after: open_after_fork });
     GATE.get(|parent| SqliteGate::new(parent.is_none_or(SqliteGate::allows_children)))
 }
 
 /// Excludes all others during a fork, if the threads inside leave in time.
-fn close_for_fork() -> bool {
+pub(crate) fn close_for_fork() -> bool {
     let gate = for_this_process();
     let closed = gate.close(LONGEST_WAIT);
     if closed {
@@ -63,7 +60,7 @@ fn close_for_fork() -> bool {
 }
 
 /// Reopens the gate in the parent, after [`close_for_fork`].
-fn open_after_fork() {
+pub(crate) fn open_after_fork() {
     let gate = for_this_process();
     gate.for_fork.store(false, Ordering::SeqCst);
     gate.closed.store(false, Ordering::SeqCst);

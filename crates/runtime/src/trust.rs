@@ -46,7 +46,6 @@ pub enum Untrusted {
 
 impl Untrusted {
     /// What the user can do about it.
-    #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Owner { .. } => {

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use gfxpack_kdb::KdbErrorKind;
+use gfxpack_model::code_object::spelled;
 use gfxpack_model::{Target, in_full, package_name};
 
 use crate::environment::LogLevel;
-use crate::miss::{MissReason, spelled};
+use crate::miss::MissReason;
 use crate::mutex::lock;
 use crate::per_process::PerProcess;
 
@@ -87,7 +88,6 @@ impl fmt::Debug for WarningSink {
 #[derive(Debug)]
 pub(crate) struct Warnings {
     sink: WarningSink,
-    shown: bool,
     reported: Mutex<WarnedFiles>,
 }
 
@@ -106,12 +106,13 @@ fn inherited(reported: &Mutex<WarnedFiles>) -> Mutex<WarnedFiles> {
 
 impl Warnings {
     pub(crate) fn new(sink: WarningSink, level: LogLevel) -> Self {
-        Self { sink, shown: level.shows_warnings(), reported: Mutex::default() }
+        let sink = if level.shows_warnings() { sink } else { WarningSink::Silent };
+        Self { sink, reported: Mutex::default() }
     }
 
     /// A copy for a child of the process.
     pub(crate) fn inherited(&self) -> Self {
-        Self { sink: self.sink.clone(), shown: self.shown, reported: inherited(&self.reported) }
+        Self { sink: self.sink.clone(), reported: inherited(&self.reported) }
     }
 
     /// Warns about a problem with a file, in one line with a hint.
@@ -172,8 +173,7 @@ impl Warnings {
             _ => REPORTED.get(|parent| parent.map_or_else(Mutex::default, inherited)),
         };
         let absent = class == WarningClass::MissingSystemKdb;
-        if !self.shown
-            || matches!(self.sink, WarningSink::Silent)
+        if matches!(self.sink, WarningSink::Silent)
             || !lock(reported).insert((absent, file.to_owned()))
         {
             return;

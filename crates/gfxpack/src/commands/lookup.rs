@@ -9,7 +9,7 @@ use gfxpack_model::{KeyError, code_object};
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::inputs::unknown_count;
 use gfxpack_pipeline::text::{elided, key_in_words};
-use gfxpack_runtime::explain::{UnaskedKdb, advice, unasked_kdbs};
+use gfxpack_runtime::explain::{advice, unasked_kdbs};
 use gfxpack_runtime::{
     Config, Environment, Hit, KdbDirectories, KernelCache, KernelKey, LookupOrder, MiopenKdb,
     MiopenLookup, MiopenOutcome, Miss, MissReason, NearestKey, NearestKeys, Target, UserDirectory,
@@ -120,7 +120,7 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
         return Err(not_found(&key_in_words(&key), target, hint));
     };
     match &args.out {
-        Some(path) => destination::replace(path, &found.code_object),
+        Some(path) => destination::replace(path, &*found.code_object),
         None => Ok(()),
     }
 }
@@ -194,7 +194,7 @@ fn explain(cache: &KernelCache, key: &KernelKey, output: &Output) {
     }
     let files = asked.iter().map(|(_, file)| file.as_path());
     print_nearest(key, &NearestKeys::search(key, files, NEAREST), output);
-    for UnaskedKdb { file, target: serves, .. } in unasked_kdbs(key, target, &asked) {
+    for (file, serves) in unasked_kdbs(key, target, &asked) {
         message!(output, "elsewhere", { "file": display(&file), "target": serves });
         let file = file.display();
         output.text(&format!("note    {file} has this very key, and is not asked for {target}"));

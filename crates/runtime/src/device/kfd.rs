@@ -9,6 +9,7 @@ use gfxpack_model::processors::PROCESSORS;
 use super::kinds::{Device, Source};
 use super::name;
 use super::overrides::Driver;
+use crate::explain;
 
 /// The GPUs below `class/kfd`, by node number.
 ///
@@ -116,12 +117,8 @@ pub(super) fn attribute(path: &Path) -> std::io::Result<String> {
 
 /// The entries of a directory of sysfs by name; empty if it can't be read.
 pub(super) fn entries(directory: &Path) -> Vec<(String, PathBuf)> {
-    let mut entries: Vec<(String, PathBuf)> = std::fs::read_dir(directory)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
-        .collect();
+    let named = |path: PathBuf| Some((path.file_name()?.to_str()?.to_owned(), path));
+    let mut entries: Vec<_> = explain::entries(directory).filter_map(named).collect();
     entries.sort();
     entries
 }

@@ -20,7 +20,6 @@ pub enum Source {
 
 impl Source {
     /// The source in machine-readable output: `kfd`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Environment => "environment",
@@ -61,16 +60,19 @@ pub struct Device {
 }
 
 impl Device {
+    /// One that the environment names.
+    pub(super) fn named(target_id: TargetId, compute_units: Option<u32>) -> Self {
+        Self { target_id, compute_units, source: Source::Environment, name: None, pci: None }
+    }
+
     /// The target that MIOpen looks for on this device; device-wide if the
     /// count of compute units is not known.
-    #[must_use]
     pub fn target(&self) -> Target {
         Target::new(self.target_id.clone(), self.compute_units)
     }
 
     /// The targets of the kdbs for this device, in MIOpen's order: exactly its
     /// compute units, then device-wide.
-    #[must_use]
     pub fn targets(&self) -> Vec<Target> {
         self.target().with_device_wide()
     }

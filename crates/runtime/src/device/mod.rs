@@ -46,7 +46,6 @@ pub struct Inputs {
 
 impl Inputs {
     /// The inputs for this machine's hardware and these variables.
-    #[must_use]
     pub fn from_environment(environment: &Environment) -> Self {
         Self {
             environment: environment.clone(),
@@ -68,19 +67,12 @@ impl Default for Inputs {
 /// Without a GPU, or a way to find out, the result has notes; this is not an
 /// error. Loading the HIP runtime runs its code in this process. It stays
 /// loaded.
-#[must_use]
 pub fn detect(inputs: &Inputs) -> Detection {
     let mut detection = Detection::default();
     let overrides = Overrides::read(&inputs.environment, &mut detection.notes);
     if let Overrides { target_id: Some(target_id), compute_units: Some(count) } = &overrides {
         // The environment gives everything; the hardware is not needed.
-        detection.devices.push(Device {
-            target_id: target_id.clone(),
-            compute_units: Some(*count),
-            source: Source::Environment,
-            name: None,
-            pci: None,
-        });
+        detection.devices.push(Device::named(target_id.clone(), Some(*count)));
         detection.notes.push(format!(
             "MIOPEN_DEVICE_ARCH and MIOPEN_DEVICE_CU say {}; the hardware was not asked",
             detection.devices[0].target()

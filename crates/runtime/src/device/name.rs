@@ -13,7 +13,6 @@ pub(super) const MAX_COMPUTE_UNITS: u32 = 4095;
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `TargetProperties::Init` and its
 /// WORKAROUND_ISSUE_1204.
-#[must_use]
 pub fn parse_name(text: &str) -> Option<TargetId> {
     let mut parts = text.trim().split(':');
     let processor = parts.next()?;

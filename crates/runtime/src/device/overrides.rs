@@ -50,13 +50,7 @@ impl Overrides {
                      set MIOPEN_DEVICE_CU too"
                         .to_owned(),
                 );
-                detection.devices.push(Device {
-                    target_id: target_id.clone(),
-                    compute_units: None,
-                    source: Source::Environment,
-                    name: None,
-                    pci: None,
-                });
+                detection.devices.push(Device::named(target_id.clone(), None));
             }
             for device in &mut detection.devices {
                 if device.target_id != target_id {

@@ -58,7 +58,6 @@ pub enum HipError {
 
 impl HipError {
     /// What the user can do about it.
-    #[must_use]
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotInstalled => {

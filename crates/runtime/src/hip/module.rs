@@ -48,7 +48,6 @@ impl Hip {
 
 impl Module {
     /// `hipModule_t`, for HIP's own calls. Valid as long as `self` lives.
-    #[must_use]
     pub fn as_raw(&self) -> NonNull<c_void> {
         self.handle
     }

@@ -87,13 +87,11 @@ impl Hip {
     }
 
     /// The library's name or path.
-    #[must_use]
     pub fn library(&self) -> &str {
         &self.library
     }
 
     /// Name and version: `libamdhip64.so.6 (6.3.42134)`.
-    #[must_use]
     pub fn describe(&self) -> String {
         let mut version: c_int = 0;
         let known = self.functions.get_version.is_some_and(|get_version| {

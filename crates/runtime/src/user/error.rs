@@ -51,7 +51,6 @@ impl UserError {
     }
 }
 
-/// The reason for a miss.
 impl From<UserError> for MissReason {
     fn from(error: UserError) -> Self {
         match error {

@@ -1,6 +1,7 @@
 //! Looks a kernel up in the user's kdb, or in a private copy while another program has it open in
 //! WAL mode.
 
+use std::cell::Cell;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use gfxpack_model::KernelKey;
 
 use super::error::UserError;
 use super::file::{Connection, UserFile};
-use super::waiting::{Access, WaitBudget};
+use super::waiting::Access;
 use crate::file_system::FileIdentity;
 use crate::miss::MissReason;
 use crate::mutex::lock;
@@ -22,7 +23,7 @@ impl UserFile {
     pub(crate) fn get(
         &self,
         key: &KernelKey,
-        wait_budget: &WaitBudget,
+        wait_budget: &Cell<Duration>,
     ) -> Result<Vec<u8>, MissReason> {
         let get = |wait| self.get_within(key, wait);
         self.busy_history.waiting(

@@ -9,4 +9,3 @@ mod waiting;
 
 pub(crate) use error::UserError;
 pub(crate) use file::UserFile;
-pub(crate) use waiting::WaitBudget;

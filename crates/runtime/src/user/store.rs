@@ -1,5 +1,6 @@
 //! Stores a kernel into the user's kdb.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use gfxpack_model::KernelKey;
 use super::damage::DamageCheck;
 use super::error::UserError;
 use super::file::{Connection, UserFile, now};
-use super::waiting::{Access, WaitBudget};
+use super::waiting::Access;
 use crate::file_system::FileIdentity;
 use crate::miss::MissReason;
 use crate::mutex::lock;
@@ -30,7 +31,7 @@ impl UserFile {
         &self,
         key: &KernelKey,
         code_object: &[u8],
-        wait_budget: &WaitBudget,
+        wait_budget: &Cell<Duration>,
         moved_aside: impl FnMut(&MissReason),
     ) -> Result<(), UserError> {
         let store = |wait| self.store_within(key, code_object, wait, moved_aside);

@@ -12,16 +12,12 @@ use crate::mutex::lock;
 /// lookup would wait.
 const NO_WAIT_AFTER_BUSY: Duration = Duration::from_secs(60);
 
-/// Records failed waits for the file.
+/// When a wait for the file last failed, for each kind of access; cleared by a successful access. A
+/// lock may allow reading but not writing.
 #[derive(Default)]
-pub(super) struct BusyHistory(Mutex<BusySince>);
-
-/// Time of the last failed wait for each kind of access; cleared by a
-/// successful access. A lock may allow reading but not writing.
-#[derive(Default)]
-struct BusySince {
-    reading: Option<Instant>,
-    storing: Option<Instant>,
+pub(super) struct BusyHistory {
+    reading: Mutex<Option<Instant>>,
+    storing: Mutex<Option<Instant>>,
 }
 
 /// The kind of access to the file.
@@ -37,53 +33,30 @@ impl BusyHistory {
     pub(super) fn waiting<T>(
         &self,
         access: Access,
-        wait_budget: &WaitBudget,
+        wait_budget: &Cell<Duration>,
         act: impl FnOnce(Duration) -> T,
         is_busy: impl FnOnce(&T) -> bool,
     ) -> T {
-        let in_vain = lock(&self.0).forbids_to_wait(access);
-        let wait = if in_vain { Duration::ZERO } else { wait_budget.left() };
+        let recently = |at: &Mutex<Option<Instant>>| {
+            lock(at).is_some_and(|at| at.elapsed() < NO_WAIT_AFTER_BUSY)
+        };
+        let in_vain = recently(&self.reading) || access == Access::Store && recently(&self.storing);
+        let wait = if in_vain { Duration::ZERO } else { wait_budget.get() };
         let began = Instant::now();
         let answer = act(wait);
-        wait_budget.spend(began.elapsed());
-        if !is_busy(&answer) {
-            lock(&self.0).set(access, None);
-        } else if !wait.is_zero() {
-            lock(&self.0).set(access, Some(Instant::now()));
+        wait_budget.set(wait_budget.get().saturating_sub(began.elapsed()));
+        let is_busy = is_busy(&answer);
+        if is_busy && wait.is_zero() {
+            return answer;
+        }
+        let since = is_busy.then(Instant::now);
+        if access == Access::Store {
+            *lock(&self.storing) = since;
+        }
+        // A successful store shows that the file can be read too.
+        if access == Access::Read || !is_busy {
+            *lock(&self.reading) = since;
         }
         answer
-    }
-}
-
-impl BusySince {
-    fn forbids_to_wait(&self, access: Access) -> bool {
-        let recently = |at: Option<Instant>| at.is_some_and(|at| at.elapsed() < NO_WAIT_AFTER_BUSY);
-        recently(self.reading) || access == Access::Store && recently(self.storing)
-    }
-
-    /// A successful store shows that the file can be read too.
-    fn set(&mut self, access: Access, since: Option<Instant>) {
-        match access {
-            Access::Read => self.reading = since,
-            Access::Store if since.is_none() => *self = Self::default(),
-            Access::Store => self.storing = since,
-        }
-    }
-}
-
-/// The remaining waiting time of a call, shared by all files and steps.
-pub(crate) struct WaitBudget(Cell<Duration>);
-
-impl WaitBudget {
-    pub(crate) fn new(wait: Duration) -> Self {
-        Self(Cell::new(wait))
-    }
-
-    pub(crate) fn left(&self) -> Duration {
-        self.0.get()
-    }
-
-    pub(crate) fn spend(&self, time: Duration) {
-        self.0.set(self.left().saturating_sub(time));
     }
 }

@@ -130,9 +130,9 @@ fn a_compiler_that_panics_blocks_no_other_call() {
 fn a_compiler_may_request_its_own_key() {
     let machine = Machine::new(0);
     let cache = machine.open();
-    let kernel = cache.cache.get_or_compile(&numbered(0), || {
-        Ok::<_, Infallible>(cache.kernel(0).code_object.into_vec())
-    });
+    let kernel = cache
+        .cache
+        .get_or_compile(&numbered(0), || Ok::<_, Infallible>(cache.kernel(0).code_object.to_vec()));
     assert!(kernel.unwrap().code_object[..] == object(0)[..]);
 }
 

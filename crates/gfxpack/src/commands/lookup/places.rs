@@ -97,7 +97,7 @@ fn of_version(
         let wanted = named.map(str::to_owned).or_else(installed).unwrap_or_default();
         if MiopenRules::of_version(&wanted).versioned_custom_cache {
             let chosen = CacheVersion::choose(&custom, Some(&wanted), || None);
-            options.version = chosen.directory().unwrap_or_default().to_owned();
+            options.version = chosen.directory.unwrap_or_default();
         } else if named.is_some() {
             output.warn("up to 3.4, MIOpen uses MIOPEN_CUSTOM_CACHE_DIR without a version");
         }
@@ -111,7 +111,7 @@ fn of_version(
         _ => return directories,
     };
     let chosen = CacheVersion::choose(above, named, installed);
-    if let CacheVersion::Newest { version, of } = &chosen {
+    if let CacheVersion { directory: Some(version), newest_of: Some(of) } = &chosen {
         let others = if *of == 1 { String::new() } else { format!(", the newest of {of}") };
         output.note(&format!(
             "the user's kernels are those of version {version}{others}, in `{}`; --miopen-version \
@@ -119,10 +119,10 @@ fn of_version(
             above.join(version).display()
         ));
     }
-    match chosen.directory() {
+    match chosen.directory {
         None => directories.without_version(),
         Some(version) => {
-            options.version = version.to_owned();
+            options.version = version;
             KdbDirectories::resolve(environment, &options)
         }
     }
