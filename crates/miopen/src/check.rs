@@ -83,7 +83,7 @@ pub fn check(
     Ok(CheckReport {
         version: session.version.clone(),
         outcomes: outcomes.outcomes,
-        failures: outcomes.failures.finish(&options.databases),
+        failures: outcomes.failures.finish(),
         problems,
     })
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use gfxpack_runtime::{
-    Config, DirectoryOptions, Environment, KdbDirectories, LogLevel, LookupOrder, Target,
-    UserDirectory, WarningSink,
+    Config, DirectoryOptions, Environment, KdbDirectories, LookupOrder, Target, UserDirectory,
+    WarningSink,
 };
 
 use crate::boundary::{call, hand_out, take_back};
@@ -117,7 +117,7 @@ impl Options {
         } else {
             config.directories = KdbDirectories::resolve(&environment, &self.directory_options);
         }
-        config.log_level = self.log_level.map_or(environment.log_level(), LogLevel::new);
+        config.log_level = self.log_level.unwrap_or_else(|| environment.log_level());
         if !self.warns {
             config.warnings = WarningSink::Silent;
         }
@@ -342,7 +342,7 @@ mod tests {
         assert_eq!((limits.busy_wait.as_millis(), limits.compile_wait.as_millis()), (12, 13));
         assert!(config.keep_hits && config.look_only);
         assert!(matches!(config.warnings, WarningSink::Silent));
-        assert_eq!(config.log_level, LogLevel::new(3));
+        assert_eq!(config.log_level, 3);
         let system: Vec<_> = config.directories.system_dirs().collect();
         assert_eq!(system, [std::path::Path::new("/system")]);
         assert_eq!(config.directories.user, UserDirectory::Dir("/user".into()));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gfxpack_model::Target;
 
 use crate::directories::{DirectoryOptions, KdbDirectories};
-use crate::environment::{Environment, LogLevel};
+use crate::environment::Environment;
 use crate::warning::WarningSink;
 
 /// Which layer is searched first.
@@ -66,7 +66,7 @@ pub struct Config {
     /// Where warnings go.
     pub warnings: WarningSink,
     /// MIOPEN_LOG_LEVEL: at 1 to 3, warnings are hidden.
-    pub log_level: LogLevel,
+    pub log_level: u8,
     /// Whether hits are kept in memory, so that repeated lookups read no file.
     pub keep_hits: bool,
     /// Whether nothing on disk may be created, changed or moved: for tools that
@@ -86,7 +86,7 @@ impl Config {
             directories,
             limits: Limits::default(),
             warnings: WarningSink::default(),
-            log_level: LogLevel::default(),
+            log_level: 0,
             keep_hits: false,
             look_only: false,
             only_system_file: None,

@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::process;
+use crate::warning::hides_warnings;
 
 /// A snapshot of the environment variables that the runtime uses.
 ///
@@ -30,25 +31,6 @@ pub struct Variable {
     pub value: Option<String>,
     /// The effect of that value, or of its absence.
     pub effect: String,
-}
-
-/// How much MIOpen, and with it the runtime, prints.
-///
-/// Source: ROCm/MIOpen 2d1fd997a, `LoggingLevel` in logger.hpp.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct LogLevel(u8);
-
-impl LogLevel {
-    /// 0 for the default, 1 quiet, 2 fatal, 3 error, 4 warning, 5 info,
-    /// 6 more, 7 trace.
-    pub fn new(level: u8) -> Self {
-        Self(level)
-    }
-
-    /// Whether warnings are shown: not at 1, 2 and 3.
-    pub fn shows_warnings(self) -> bool {
-        !(1..=3).contains(&self.0)
-    }
 }
 
 /// The variables in the order of [`Environment::variables`].
@@ -165,9 +147,12 @@ impl Environment {
         self.text("MIOPEN_DISABLE_CACHE").is_some_and(is_true)
     }
 
-    /// MIOPEN_LOG_LEVEL.
-    pub fn log_level(&self) -> LogLevel {
-        LogLevel(self.number("MIOPEN_LOG_LEVEL").and_then(|n| u8::try_from(n).ok()).unwrap_or(0))
+    /// MIOPEN_LOG_LEVEL: 0 for the default, 1 quiet, 2 fatal, 3 error, 4 warning, 5 info, 6 more,
+    /// 7 trace.
+    ///
+    /// Source: ROCm/MIOpen 2d1fd997a, `LoggingLevel` in logger.hpp.
+    pub fn log_level(&self) -> u8 {
+        self.number("MIOPEN_LOG_LEVEL").and_then(|n| u8::try_from(n).ok()).unwrap_or(0)
     }
 
     /// MIOPEN_FIND_ENFORCE: whether MIOpen should tune, `3` or `SEARCH`.
@@ -241,8 +226,8 @@ impl Environment {
             ("MIOPEN_LOG_LEVEL", Some(_)) if self.number(name).is_none() => {
                 "not understood, so warnings are shown: write 1 to 7"
             }
-            ("MIOPEN_LOG_LEVEL", _) if self.log_level().shows_warnings() => "warnings are shown",
-            ("MIOPEN_LOG_LEVEL", _) => "warnings are hidden",
+            ("MIOPEN_LOG_LEVEL", _) if hides_warnings(self.log_level()) => "warnings are hidden",
+            ("MIOPEN_LOG_LEVEL", _) => "warnings are shown",
             ("MIOPEN_DEVICE_ARCH", Some(_)) => "taken for the device's name",
             ("MIOPEN_DEVICE_ARCH", None) => "the device is detected",
             ("MIOPEN_DEVICE_CU", None) => "the compute units are detected",

@@ -69,7 +69,7 @@ pub use databases::{DatabaseDirectory, DatabaseKind, database_directories, user_
 pub use directories::{
     BUILD_TIME_CACHE_DIR, DirectoryOptions, KdbDirectories, KdbDirectory, UserDirectory,
 };
-pub use environment::{Environment, LogLevel};
+pub use environment::Environment;
 pub use gfxpack_model::{KernelKey, Target, TargetId, in_full};
 pub use lookup::{CodeObject, Hit, Kernel, Layer, Lookup, NotStored, Origin};
 pub use miopen::{MiopenKdb, MiopenLookup, MiopenOutcome, ask_as_miopen};

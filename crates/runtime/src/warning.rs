@@ -9,7 +9,6 @@ use gfxpack_kdb::KdbErrorKind;
 use gfxpack_model::code_object::spelled;
 use gfxpack_model::{Target, in_full, package_name};
 
-use crate::environment::LogLevel;
 use crate::miss::MissReason;
 use crate::mutex::lock;
 use crate::per_process::PerProcess;
@@ -84,6 +83,11 @@ impl fmt::Debug for WarningSink {
     }
 }
 
+/// Whether this MIOPEN_LOG_LEVEL hides warnings.
+pub(crate) fn hides_warnings(log_level: u8) -> bool {
+    (1..=3).contains(&log_level)
+}
+
 /// Warns once about each file.
 #[derive(Debug)]
 pub(crate) struct Warnings {
@@ -105,8 +109,8 @@ fn inherited(reported: &Mutex<WarnedFiles>) -> Mutex<WarnedFiles> {
 }
 
 impl Warnings {
-    pub(crate) fn new(sink: WarningSink, level: LogLevel) -> Self {
-        let sink = if level.shows_warnings() { sink } else { WarningSink::Silent };
+    pub(crate) fn new(sink: WarningSink, log_level: u8) -> Self {
+        let sink = if hides_warnings(log_level) { WarningSink::Silent } else { sink };
         Self { sink, reported: Mutex::default() }
     }
 

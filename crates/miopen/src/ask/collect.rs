@@ -53,13 +53,11 @@ pub struct AskedKey {
     pub wanted: BTreeMap<u32, Uses>,
 }
 
-/// A failure of a problem.
+/// A failure of a problem with some directory of databases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProblemFailure {
     /// The problem's number.
     pub problem: u32,
-    /// The directory of databases that was in use.
-    pub database: Option<PathBuf>,
     /// The failure.
     pub failure: Failure,
 }
@@ -145,7 +143,7 @@ impl<'a> AnswerCollector<'a> {
             version: session.version.clone(),
             problems: self.problems.to_vec(),
             keys: self.keys.into_values().collect(),
-            failures: self.failures.finish(&session.options.databases),
+            failures: self.failures.finish(),
             databases,
             unused_databases,
             models_left_out: session.models_left_out,
@@ -166,12 +164,9 @@ impl Failures {
     }
 
     /// All failures, sorted by problem.
-    pub(crate) fn finish(self, directories: &[PathBuf]) -> Vec<ProblemFailure> {
-        let failures = self.0.into_iter().map(|(problem, database, failure)| {
-            let database = database.map(|number| directories[number].clone());
-            ProblemFailure { problem, database, failure }
-        });
-        failures.collect()
+    pub(crate) fn finish(self) -> Vec<ProblemFailure> {
+        let failures = self.0.into_iter();
+        failures.map(|(problem, _, failure)| ProblemFailure { problem, failure }).collect()
     }
 }
 

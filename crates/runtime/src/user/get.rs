@@ -26,12 +26,7 @@ impl UserFile {
         wait_budget: &Cell<Duration>,
     ) -> Result<Vec<u8>, MissReason> {
         let get = |wait| self.get_within(key, wait);
-        self.busy_history.waiting(
-            Access::Read,
-            wait_budget,
-            get,
-            |answer| matches!(answer, Err(reason) if reason.is_busy()),
-        )
+        self.busy_history.waiting(Access::Read, wait_budget, get, MissReason::is_busy)
     }
 
     fn get_within(&self, key: &KernelKey, wait: Duration) -> Result<Vec<u8>, MissReason> {

@@ -35,12 +35,7 @@ impl UserFile {
         moved_aside: impl FnMut(&MissReason),
     ) -> Result<(), UserError> {
         let store = |wait| self.store_within(key, code_object, wait, moved_aside);
-        self.busy_history.waiting(
-            Access::Store,
-            wait_budget,
-            store,
-            |stored| matches!(stored, Err(error) if error.is_busy()),
-        )
+        self.busy_history.waiting(Access::Store, wait_budget, store, UserError::is_busy)
     }
 
     fn store_within(

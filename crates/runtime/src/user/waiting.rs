@@ -30,13 +30,13 @@ pub(super) enum Access {
 impl BusyHistory {
     /// Runs `act` with the time that it may wait for others: the rest of the
     /// budget, or zero if a wait failed shortly before.
-    pub(super) fn waiting<T>(
+    pub(super) fn waiting<T, E>(
         &self,
         access: Access,
         wait_budget: &Cell<Duration>,
-        act: impl FnOnce(Duration) -> T,
-        is_busy: impl FnOnce(&T) -> bool,
-    ) -> T {
+        act: impl FnOnce(Duration) -> Result<T, E>,
+        is_busy: fn(&E) -> bool,
+    ) -> Result<T, E> {
         let recently = |at: &Mutex<Option<Instant>>| {
             lock(at).is_some_and(|at| at.elapsed() < NO_WAIT_AFTER_BUSY)
         };
@@ -45,7 +45,7 @@ impl BusyHistory {
         let began = Instant::now();
         let answer = act(wait);
         wait_budget.set(wait_budget.get().saturating_sub(began.elapsed()));
-        let is_busy = is_busy(&answer);
+        let is_busy = answer.as_ref().is_err_and(is_busy);
         if is_busy && wait.is_zero() {
             return answer;
         }

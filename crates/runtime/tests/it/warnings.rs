@@ -1,6 +1,6 @@
 //! The texts that users read, byte for byte.
 
-use gfxpack_runtime::{Config, KdbDirectories, KernelCache, LogLevel, UserDirectory, WarningSink};
+use gfxpack_runtime::{Config, KdbDirectories, KernelCache, UserDirectory, WarningSink};
 
 use crate::support::*;
 
@@ -28,7 +28,7 @@ fn child_process_that_warns() {
         for _ in 0..2 {
             let directories = KdbDirectories::new([root.join(directory)], user());
             let mut config = Config::new("gfx906@60".parse().unwrap(), directories);
-            config.log_level = LogLevel::new(arguments[1].parse().unwrap());
+            config.log_level = arguments[1].parse().unwrap();
             if arguments[2] == "silent" {
                 config.warnings = WarningSink::Silent;
             }
