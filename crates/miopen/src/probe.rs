@@ -60,13 +60,6 @@ pub(crate) struct Probe {
     process: ProbeProcess,
     /// The library's version, as it reports it.
     pub(crate) version: String,
-    time_limit: Duration,
-}
-
-#[derive(Debug)]
-pub(crate) struct Worker {
-    socket: UnixStream,
-    time_limit: Duration,
 }
 
 /// The request to a worker for these steps with a problem in the form of [`worded`].
@@ -108,19 +101,20 @@ impl Probe {
                     let status = process.wait()?;
                     return Err(process.early_end(status));
                 };
-                Ok(Self { process, version, time_limit: setup.options.time_limit })
+                Ok(Self { process, version })
             }
         }
     }
 
-    pub(crate) fn worker(&self) -> io::Result<Worker> {
+    /// A connection to a new worker.
+    pub(crate) fn worker(&self) -> io::Result<UnixStream> {
         let (ours, theirs) = UnixStream::pair()?;
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut rights = SendAncillaryBuffer::new(&mut room);
         let fds = [theirs.as_fd()];
         assert!(rights.push(SendAncillaryMessage::ScmRights(&fds)), "there is room for one");
         sendmsg(&self.process.socket, &[IoSlice::new(b"w")], &mut rights, SendFlags::NOSIGNAL)?;
-        Ok(Worker { socket: ours, time_limit: self.time_limit })
+        Ok(ours)
     }
 
     /// Whether the process is still running.
@@ -129,34 +123,31 @@ impl Probe {
     }
 }
 
-impl Worker {
-    /// Sends a [`request`], and waits for the whole answer. After [`Failure::Lost`],
-    /// [`Failure::Overdue`] and [`Failure::Probe`] the worker can't be used any more.
-    ///
-    /// # Errors
-    /// Only if `cancelled` returns true meanwhile.
-    pub(crate) fn ask(
-        &mut self,
-        request: &[u8],
-        cancelled: &dyn Fn() -> bool,
-    ) -> Result<ProbeAnswer> {
-        let answer = self.socket.write_all(request).and_then(|()| {
-            let deadline = Instant::now() + self.time_limit + GRACE;
-            let patient = DeadlineReader::new(&self.socket, deadline, cancelled)?;
-            // Nothing follows the end of an answer, so nothing stays in the buffer.
-            ProbeAnswer::read(&mut BufReader::with_capacity(1 << 16, patient))
-        });
-        answer.or_else(|error| {
-            Ok(ProbeAnswer::ended(match error.kind() {
-                CANCELLED => return Err(cancelled_error()),
-                io::ErrorKind::TimedOut => Failure::Overdue,
-                io::ErrorKind::InvalidData => {
-                    Failure::Probe("the probe's answer can't be read".into())
-                }
-                _ => Failure::Lost,
-            }))
-        })
-    }
+/// Sends a [`request`] to a worker, and waits for the whole answer. After [`Failure::Lost`],
+/// [`Failure::Overdue`] and [`Failure::Probe`] the worker can't be used any more.
+///
+/// # Errors
+/// Only if `cancelled` returns true meanwhile.
+pub(crate) fn ask(
+    mut worker: &UnixStream,
+    request: &[u8],
+    time_limit: Duration,
+    cancelled: &dyn Fn() -> bool,
+) -> Result<ProbeAnswer> {
+    let answer = worker.write_all(request).and_then(|()| {
+        let deadline = Instant::now() + time_limit + GRACE;
+        let patient = DeadlineReader::new(worker, deadline, cancelled)?;
+        // Nothing follows the end of an answer, so nothing stays in the buffer.
+        ProbeAnswer::read(&mut BufReader::with_capacity(1 << 16, patient))
+    });
+    answer.or_else(|error| {
+        Ok(ProbeAnswer::ended(match error.kind() {
+            CANCELLED => return Err(cancelled_error()),
+            io::ErrorKind::TimedOut => Failure::Overdue,
+            io::ErrorKind::InvalidData => Failure::Probe("the probe's answer can't be read".into()),
+            _ => Failure::Lost,
+        }))
+    })
 }
 
 /// Tells the probe which library to load, and what to do then.

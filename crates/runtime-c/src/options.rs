@@ -294,7 +294,7 @@ fn set(options: *mut Options, change: impl FnOnce(&mut Options) -> Result<(), Fa
 
 fn directories(system: Option<PathBuf>, user: Option<PathBuf>) -> KdbDirectories {
     let why = "the program gives no directory for it".to_owned();
-    let user = user.map_or(UserDirectory::Memory { why }, UserDirectory::Dir);
+    let user = user.map_or(UserDirectory::Memory(why), UserDirectory::Dir);
     let system_disabled = system.is_none();
     let mut directories = KdbDirectories::new(system, user);
     directories.system_disabled = system_disabled;

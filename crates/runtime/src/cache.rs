@@ -318,7 +318,7 @@ impl Inner {
         code_object: &CodeObject,
         wait_budget: &Cell<Duration>,
     ) -> Result<(), NotStored> {
-        if let UserDirectory::Disabled { why } = &self.config.directories.user {
+        if let UserDirectory::Disabled(why) = &self.config.directories.user {
             return Err(NotStored::NoUserCache(why.clone()));
         }
         self.check_target(code_object).map_err(NotStored::Refused)?;
@@ -337,7 +337,7 @@ impl Inner {
     ) -> Result<(), NotStored> {
         let Some(user) = &self.user else {
             let why = match &self.config.directories.user {
-                UserDirectory::Memory { why } => why.clone(),
+                UserDirectory::Memory(why) => why.clone(),
                 _ => "there is no place for it".to_owned(),
             };
             return Err(NotStored::NoUserCache(why));

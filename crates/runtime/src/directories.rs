@@ -71,28 +71,19 @@ pub struct KdbDirectory {
     pub rule: &'static str,
 }
 
-/// The place of the user's kdb.
+/// The place of the user's kdb, or the reason, as text, why there is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UserDirectory {
     /// In this directory, which may not exist yet.
     Dir(PathBuf),
     /// Nowhere: the user has disabled it, and nothing is kept.
-    Disabled {
-        /// The reason, as text.
-        why: String,
-    },
+    Disabled(String),
     /// In this process's memory only.
-    Memory {
-        /// The reason, as text.
-        why: String,
-    },
+    Memory(String),
     /// Unknown: its directory is named after a version of MIOpen, and none is
     /// known.
-    Unknown {
-        /// The reason, as text.
-        why: String,
-    },
+    Unknown(String),
 }
 
 /// All directories of a cache.
@@ -148,14 +139,13 @@ impl KdbDirectories {
     /// and no shared temporary one, which are left to MIOpen.
     pub fn resolve(environment: &Environment, options: &DirectoryOptions) -> Self {
         let mut directories =
-            Self::new(Vec::<PathBuf>::new(), UserDirectory::Memory { why: String::new() });
+            Self::new(Vec::<PathBuf>::new(), UserDirectory::Memory(String::new()));
         directories.temp_dir = environment.temp_dir();
         directories.rules = MiopenRules::of_version(&options.version);
         directories.notes.extend(directories.rules.stands_in_for(&options.version));
         if environment.disable_cache() {
             directories.system_disabled = true;
-            directories.user =
-                UserDirectory::Disabled { why: "MIOPEN_DISABLE_CACHE is set".to_owned() };
+            directories.user = UserDirectory::Disabled("MIOPEN_DISABLE_CACHE is set".to_owned());
             return directories;
         }
         directories.resolve_system(environment, options);
@@ -171,7 +161,7 @@ impl KdbDirectories {
                 "no version of MIOpen has kept kernels below `{}`, and none is installed",
                 above.display()
             );
-            self.user = UserDirectory::Unknown { why };
+            self.user = UserDirectory::Unknown(why);
         }
         self.read_only.clear();
         self
@@ -254,7 +244,7 @@ impl KdbDirectories {
         }
         if options.build_time_cache_dir.is_empty() {
             let why = "the library was built without a cache directory".to_owned();
-            self.user = UserDirectory::Disabled { why };
+            self.user = UserDirectory::Disabled(why);
             return;
         }
         let expanded = environment.expand_user(&options.build_time_cache_dir);
@@ -303,7 +293,7 @@ impl KdbDirectories {
 
     fn only_memory(&mut self, why: String) {
         self.fallback = Some(format!("compiled kernels are kept in memory only, since {why}"));
-        self.user = UserDirectory::Memory { why };
+        self.user = UserDirectory::Memory(why);
     }
 
     /// A directory that can't be written to may still hold kernels.

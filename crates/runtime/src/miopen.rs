@@ -102,7 +102,7 @@ pub fn ask_as_miopen(config: &Config, key: &KernelKey) -> MiopenLookup {
     config.look_only = true;
     config.directories.read_only.clear();
     if let Some(why) = config.directories.fallback.take() {
-        config.directories.user = UserDirectory::Unknown { why };
+        config.directories.user = UserDirectory::Unknown(why);
     }
     let kdb = MiopenKdb::choose(&config.directories, &config.target);
     config.only_system_file = kdb.as_ref().map(|kdb| kdb.file.clone());
@@ -169,7 +169,7 @@ mod tests {
             let why = String::new();
             KdbDirectories::new(
                 dirs.iter().map(|dir| dir.to_path_buf()),
-                UserDirectory::Memory { why },
+                UserDirectory::Memory(why),
             )
         };
         let device = "gfx906@60".parse().unwrap();

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Lookup, kernel_args: &str, output: &Output) -> Result {
     let rules = directories.rules.versions;
     // Why MIOpen's result does not cover the user's cache.
     let note = match (&directories.user, &directories.fallback) {
-        (UserDirectory::Unknown { why }, _) | (_, Some(why)) => Some(why),
+        (UserDirectory::Unknown(why), _) | (_, Some(why)) => Some(why),
         _ => None,
     };
 

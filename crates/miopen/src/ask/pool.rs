@@ -1,5 +1,6 @@
 //! Workers that share tasks: each is a thread here and a process of the probe.
 
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
@@ -9,7 +10,7 @@ use gfxpack_model::Result;
 use gfxpack_stock_library::DeviceFault;
 
 use crate::failure::Failure;
-use crate::probe::{Probe, ProbeAnswer, Worker, cancelled_error};
+use crate::probe::{Probe, ProbeAnswer, ask, cancelled_error};
 use crate::setup::Setup;
 
 /// How often a probe is started again after it has ended by itself.
@@ -93,7 +94,7 @@ pub(crate) struct Pool<'a> {
 /// A thread's connection to a process of the probe.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
-    worker: Option<Worker>,
+    worker: Option<UnixStream>,
     /// Whether the worker has answered.
     proven: bool,
 }
@@ -126,7 +127,7 @@ impl<'a> Pool<'a> {
                 Some(worker) => worker,
                 None => connection.worker.insert(self.worker(cancelled)?),
             };
-            let answer = worker.ask(request, cancelled)?;
+            let answer = ask(worker, request, self.setup.options.time_limit, cancelled)?;
             let usable = !matches!(
                 answer.early_end,
                 Some(Failure::Lost | Failure::Overdue | Failure::Probe(_))
@@ -144,7 +145,7 @@ impl<'a> Pool<'a> {
         }
     }
 
-    fn worker(&self, cancelled: &dyn Fn() -> bool) -> Result<Worker> {
+    fn worker(&self, cancelled: &dyn Fn() -> bool) -> Result<UnixStream> {
         loop {
             if let Ok(worker) = running(&self.lock()).worker() {
                 return Ok(worker);

@@ -123,7 +123,7 @@ fn the_users_cache_is_in_miopens_directory() {
 fn the_cache_can_be_switched_off() {
     let off = |options: &mut DirectoryOptions| options.build_time_cache_dir = String::new();
     let directories = resolve(&[("HOME", Path::new("/nobody/x"))], off);
-    assert!(matches!(directories.user, UserDirectory::Disabled { .. }));
+    assert!(matches!(directories.user, UserDirectory::Disabled(_)));
     assert!(
         !directories.system.is_empty() && directories.fallback.is_none(),
         "the system's kdb is read"
@@ -135,7 +135,7 @@ fn the_cache_can_be_switched_off() {
         [("MIOPEN_DISABLE_CACHE", Path::new("On")), ("MIOPEN_SYSTEM_DB_PATH", path.as_path())];
     let directories = resolve(&pairs, |_| {});
     assert!(
-        matches!(directories.user, UserDirectory::Disabled { .. }) && directories.system.is_empty()
+        matches!(directories.user, UserDirectory::Disabled(_)) && directories.system.is_empty()
     );
     let warnings = RecordedWarnings::default();
     let mut config = gfxpack_runtime::Config::new("gfx906@60".parse().unwrap(), directories);
@@ -181,7 +181,7 @@ fn where_home_is_read_only_the_cache_is_in_a_private_temporary_directory() {
     let refused = |make: &dyn Fn()| {
         make();
         let directories = resolve(&temp, |_| {});
-        assert!(matches!(directories.user, UserDirectory::Memory { .. }), "{:?}", directories.user);
+        assert!(matches!(directories.user, UserDirectory::Memory(_)), "{:?}", directories.user);
         assert!(directories.fallback.unwrap().contains("in memory only"));
     };
     refused(&|| std::fs::write(&private, "").unwrap());
@@ -202,7 +202,7 @@ fn an_unusable_custom_directory_is_reported() {
     std::fs::write(&file, "").unwrap();
     for custom in [file.clone(), file.join("below")] {
         let directories = resolve(&[("MIOPEN_CUSTOM_CACHE_DIR", &custom)], |_| {});
-        assert!(matches!(directories.user, UserDirectory::Memory { .. }), "{:?}", directories.user);
+        assert!(matches!(directories.user, UserDirectory::Memory(_)), "{:?}", directories.user);
         assert!(directories.fallback.unwrap().contains("MIOPEN_CUSTOM_CACHE_DIR"));
     }
 }

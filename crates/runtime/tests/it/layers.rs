@@ -160,7 +160,7 @@ fn directories_are_searched_in_order() {
         &first.system,
         &second.system,
     ];
-    let user = UserDirectory::Disabled { why: "not asked".to_owned() };
+    let user = UserDirectory::Disabled("not asked".to_owned());
     let cache = KernelCache::open(Config::new(target, KdbDirectories::new(directories, user)));
     assert_eq!(cache.files().len(), 6, "the working directory is none of them");
     let wide = first.system.join("gfx906.kdb");

@@ -164,7 +164,7 @@ fn code_for_another_device_is_a_miss() {
 fn a_system_fault_and_no_place_for_the_user_still_give_the_kernel() {
     let machine = Machine::new(1);
     std::fs::write(machine.kdb(), b"").unwrap();
-    let memory = gfxpack_runtime::UserDirectory::Memory { why: "of the test".to_owned() };
+    let memory = gfxpack_runtime::UserDirectory::Memory("of the test".to_owned());
     let cache = Cache::open(config(&machine.system, memory));
     let kernel = cache.kernel(0);
     assert!(matches!(kernel.not_stored, Some(NotStored::NoUserCache(_))));
@@ -184,7 +184,7 @@ fn too_many_open_files_are_not_a_fault_of_the_kdb() {
 #[ignore = "the child of another test, started in a process of its own"]
 fn child_process_without_files_to_spare() {
     use rustix::process::{Resource, getrlimit, setrlimit};
-    let memory = gfxpack_runtime::UserDirectory::Memory { why: "of the test".to_owned() };
+    let memory = gfxpack_runtime::UserDirectory::Memory("of the test".to_owned());
     let cache = Cache::open(config(Path::new(&child_arguments()[0]), memory));
     let usual = getrlimit(Resource::Nofile);
     let mut none = usual;

@@ -62,7 +62,7 @@ fn files_and_directories_without_rights() {
 #[ignore = "the child of another test, started as a user without rights"]
 fn child_process_without_rights() {
     let root = root_of_child();
-    let memory = || UserDirectory::Memory { why: "of the test".to_owned() };
+    let memory = || UserDirectory::Memory("of the test".to_owned());
     let system = |name: &str, class: WarningClass| {
         let cache = Cache::open(config(&root.join(name), memory()));
         for _ in 0..2 {
@@ -170,7 +170,7 @@ fn child_process_with_a_read_only_home() {
         let cache = open(Some("home"), temp);
         assert!(matches!(
             cache.cache.config().directories.user,
-            gfxpack_runtime::UserDirectory::Memory { .. }
+            gfxpack_runtime::UserDirectory::Memory(_)
         ));
         assert_eq!(cache.kernel(0).origin, Origin::Compiled);
         assert_eq!(cache.kernel(0).origin, Origin::Memory);

@@ -23,7 +23,7 @@ fn stderr(level: &str, sink: &str) -> (String, std::path::PathBuf, Machine) {
 fn child_process_that_warns() {
     let arguments = child_arguments();
     let root = std::path::Path::new(&arguments[0]);
-    let user = || UserDirectory::Disabled { why: "of the test".to_owned() };
+    let user = || UserDirectory::Disabled("of the test".to_owned());
     for directory in ["system", "corrupt"] {
         for _ in 0..2 {
             let directories = KdbDirectories::new([root.join(directory)], user());
@@ -74,7 +74,7 @@ fn the_warning_names_the_package_for_the_device() {
         let warnings = RecordedWarnings::default();
         let directories = KdbDirectories::new(
             [&machine.system],
-            UserDirectory::Disabled { why: "of the test".to_owned() },
+            UserDirectory::Disabled("of the test".to_owned()),
         );
         let mut config = Config::new(target.parse().unwrap(), directories);
         config.warnings = warnings.sink();
@@ -113,7 +113,7 @@ fn file_names_cannot_break_lines() {
     let system = machine.root.join("two\nlines\u{1b}[31m");
     std::fs::create_dir(&system).unwrap();
     std::fs::write(system.join(NAME), b"").unwrap();
-    let user = UserDirectory::Disabled { why: "of the test".to_owned() };
+    let user = UserDirectory::Disabled("of the test".to_owned());
     let cache = Cache::open(config(&system, user));
     assert_eq!(cache.layer(0), None);
     let text = cache.warnings.texts().remove(0);

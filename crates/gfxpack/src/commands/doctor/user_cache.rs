@@ -26,16 +26,16 @@ const ABOUT: &str = "user cache";
 pub(super) fn check(directories: &KdbDirectories, findings: &Findings<'_>) {
     const ELSEWHERE: &str = "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own";
     match &directories.user {
-        UserDirectory::Disabled { why } => findings.warning(
+        UserDirectory::Disabled(why) => findings.warning(
             ABOUT,
             format!("no cache: {why}"),
             "a kernel that no installed kdb has is compiled by every process",
         ),
-        UserDirectory::Memory { .. } => {
+        UserDirectory::Memory(_) => {
             let what = directories.fallback.as_deref().unwrap_or("it is in memory only");
             findings.problem(ABOUT, what, ELSEWHERE);
         }
-        UserDirectory::Unknown { why } => match &directories.fallback {
+        UserDirectory::Unknown(why) => match &directories.fallback {
             Some(fallback) => findings.warning(ABOUT, fallback, ELSEWHERE),
             None => findings.note(ABOUT, format!("no cache yet: {why}")),
         },

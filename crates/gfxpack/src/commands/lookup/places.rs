@@ -149,7 +149,7 @@ fn directories_of(library: &Path) -> Result<Vec<KdbDirectory>> {
         wheels.sort();
         dirs.extend(wheels.into_iter().map(|package| package.join("db")));
     }
-    let user = UserDirectory::Unknown { why: String::new() };
+    let user = UserDirectory::Unknown(String::new());
     let mut system = KdbDirectories::new(dirs, user).system;
     let rule = if layout.is_pythons() { PYTORCH } else { "beside the library" };
     system.iter_mut().for_each(|directory| directory.rule = rule);
@@ -172,9 +172,9 @@ pub(super) fn prefer(directories: &mut KdbDirectories, target: &Target) {
 /// Why these places have no file to look into.
 pub(super) fn why_no_file(directories: &KdbDirectories) -> String {
     match &directories.user {
-        UserDirectory::Disabled { why }
-        | UserDirectory::Memory { why }
-        | UserDirectory::Unknown { why } => why.clone(),
+        UserDirectory::Disabled(why) | UserDirectory::Memory(why) | UserDirectory::Unknown(why) => {
+            why.clone()
+        }
         _ => "there is no place for kdbs".to_owned(),
     }
 }
