@@ -14,7 +14,6 @@ use std::path::Path;
 use gfxpack_model::{Error, Result};
 use gfxpack_stock_library::{ElfFile, Library, Product};
 
-use self::probe::ProbeEnd;
 use crate::file::read::Reader;
 use crate::key::CacheKey;
 use crate::plan::FftPlan;
@@ -209,14 +208,14 @@ fn create(
         let asked: Vec<usize> =
             (0..plans.len()).filter(|plan| !failures.contains_key(plan)).collect();
         match probe::run(asked.iter().map(|plan| &plans[*plan]), installed, options)? {
-            ProbeEnd::Done(finished) => {
+            Ok(finished) => {
                 let refused =
                     finished.output.failures.iter().map(|(plan, failure)| (asked[*plan], *failure));
                 failures.extend(refused);
                 return Ok((finished, failures));
             }
             // The objects of the other plans are lost with the process.
-            ProbeEnd::Died { plan, failure } => failures.insert(asked[plan], failure),
+            Err((plan, failure)) => failures.insert(asked[plan], failure),
         };
     }
 }

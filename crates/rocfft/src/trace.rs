@@ -27,12 +27,9 @@ pub struct LoggedPlans {
     pub skipped: Skips,
 }
 
-/// The properties that a program sets before it creates a plan.
-#[derive(Default)]
-struct Description {
-    layout: [GivenLayout; 2],
-    is_unsupported: bool,
-}
+/// The layouts that a program sets before it creates a plan; `None` if it also sets what is not
+/// supported.
+type Description = Option<[GivenLayout; 2]>;
 
 /// The beginning of the functions about plans, before which log tools and MPI may write.
 const FUNCTION: &str = "rocfft_plan_";
@@ -76,13 +73,13 @@ pub fn read_trace(name: &str, from: impl Read) -> Result<LoggedPlans> {
                     damaged();
                     return Ok(());
                 };
-                let description = descriptions.entry(address).or_default();
-                match layout(&arguments) {
-                    _ if about != "description_set_data_layout" => {
-                        description.is_unsupported = true;
-                    }
-                    Some(layout) => description.layout = layout,
-                    None => damaged(),
+                let description =
+                    descriptions.entry(address).or_insert_with(|| Some(Default::default()));
+                match (layout(&arguments), &mut *description) {
+                    _ if about != "description_set_data_layout" => *description = None,
+                    (Some(layout), Some(known)) => *known = layout,
+                    (Some(_), None) => {}
+                    (None, _) => damaged(),
                 }
             }
         }
@@ -188,11 +185,11 @@ fn plan(
         return None;
     }
     let lengths: Vec<u64> = lengths.into_iter().rev().collect();
-    let description = descriptions.get(arguments.get("description")?);
-    if description.is_some_and(|description| description.is_unsupported) {
-        return Some(None);
-    }
-    let arrays = description.map(|description| description.layout.clone()).unwrap_or_default();
+    let arrays = match descriptions.get(arguments.get("description")?) {
+        Some(None) => return Some(None),
+        Some(Some(layouts)) => layouts.clone(),
+        None => Default::default(),
+    };
     if arrays.iter().flat_map(|array| &array.strides).any(|list| list.len() != lengths.len()) {
         return Some(None);
     }

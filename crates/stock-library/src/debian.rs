@@ -42,7 +42,7 @@ impl Library {
             Choice { product, archive, suites, listed: BTreeMap::new(), taken: Vec::new() };
         choice.complete(package)?;
         let mut packages: Vec<Pin> =
-            choice.taken.into_iter().map(|taken| taken.package.pin).collect();
+            choice.taken.into_iter().map(|(package, _)| package.pin).collect();
         // The library stays first.
         if let Some(others) = packages.get_mut(1..) {
             others.sort_by(|a, b| a.name.cmp(&b.name));
@@ -113,14 +113,8 @@ struct Choice<'a, 'p> {
     suites: Vec<Suite>,
     /// The packages listed by the suites, by name, with the index of the suite.
     listed: BTreeMap<String, Vec<(usize, Package)>>,
-    taken: Vec<Taken>,
-}
-
-/// A package that was chosen.
-struct Taken {
-    package: Package,
-    dir: PathBuf,
-    library_dirs: Vec<PathBuf>,
+    /// The packages that were chosen, and where each is unpacked.
+    taken: Vec<(Package, PathBuf)>,
 }
 
 impl Choice<'_, '_> {
@@ -139,9 +133,9 @@ impl Choice<'_, '_> {
             }
         }
         let product = self.product;
-        let own = self.taken.iter().enumerate().flat_map(|(index, taken)| {
-            let driver = product.driver.and_then(|name| tree::driver(&[&taken.dir], name));
-            let files = [tree::library(&taken.dir, product), driver];
+        let own = self.taken.iter().enumerate().flat_map(|(index, (_, dir))| {
+            let driver = product.driver.and_then(|name| tree::driver(&[dir], name));
+            let files = [tree::library(dir, product), driver];
             files.into_iter().flatten().map(move |file| (index, file))
         });
         let mut users: Vec<(usize, PathBuf)> = own.collect();
@@ -163,10 +157,10 @@ impl Choice<'_, '_> {
         if let Some(found) = self.find(soname) {
             return Ok(found);
         }
-        let package = self.taken[user].package.clone();
+        let package = self.taken[user].0.clone();
         self.list(names(&package))?;
         for relation in candidates(&package, soname) {
-            let known = |taken: &Taken| taken.package.pin.name == relation.name;
+            let known = |(taken, _): &(Package, PathBuf)| taken.pin.name == relation.name;
             let Some(package) = self.best(relation) else { continue };
             if self.taken.iter().any(known) {
                 continue;
@@ -188,16 +182,15 @@ impl Choice<'_, '_> {
     }
 
     fn find(&self, soname: &str) -> Option<(usize, PathBuf)> {
-        self.taken.iter().enumerate().find_map(|(index, taken)| {
-            let files = taken.library_dirs.iter().map(|dir| dir.join(soname));
-            files.into_iter().find(|file| file.is_file()).map(|file| (index, file))
+        self.taken.iter().enumerate().find_map(|(index, (_, dir))| {
+            let mut files = tree::library_dirs(dir).into_iter().map(|dir| dir.join(soname));
+            files.find(|file| file.is_file()).map(|file| (index, file))
         })
     }
 
     fn take(&mut self, package: Package) -> Result {
         let dir = self.archive.unpacked(&package.pin)?;
-        let library_dirs = tree::library_dirs(&dir);
-        self.taken.push(Taken { package, dir, library_dirs });
+        self.taken.push((package, dir));
         Ok(())
     }
 

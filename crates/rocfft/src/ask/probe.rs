@@ -18,19 +18,7 @@ use crate::plan::{FftPlan, Placement, Precision};
 /// Longer than any useful plan takes.
 const PLAN_LIMIT: Duration = Duration::from_secs(300);
 
-/// How a probe ended.
-pub(super) enum ProbeEnd {
-    /// It has created all plans that the library can create.
-    Done(FinishedProbe),
-    /// It died while it created this plan.
-    Died {
-        /// The plan's number.
-        plan: usize,
-        /// How it ended.
-        failure: PlanFailure,
-    },
-}
-
+/// A probe that has created all plans that the library can create.
 pub(super) struct FinishedProbe {
     pub(super) output: ProbeOutput,
     directory: ProbeDirectory,
@@ -84,12 +72,13 @@ fn start<'p>(
     Ok((process, asked))
 }
 
-/// Has a probe create these plans, and reads until it has ended.
+/// Has a probe create these plans, and reads until it has ended. If it died, returns the number of
+/// the plan that it created then, and how it ended.
 pub(super) fn run<'p>(
     plans: impl Iterator<Item = &'p FftPlan>,
     installed: InstalledCache<'_>,
     options: &AskOptions<'_>,
-) -> Result<ProbeEnd> {
+) -> Result<std::result::Result<FinishedProbe, (usize, PlanFailure)>> {
     let (mut process, plans) = start(plans, installed, options)?;
     let deadline = Instant::now() + PLAN_LIMIT;
     let patient = DeadlineReader::new(&process.socket, deadline, options.cancelled)
@@ -113,7 +102,7 @@ pub(super) fn run<'p>(
         }
         if output.line(&line, &plans, &process)? {
             let directory = process.directory;
-            return Ok(ProbeEnd::Done(FinishedProbe { output, directory }));
+            return Ok(Ok(FinishedProbe { output, directory }));
         }
     }
     let status = process.wait()?;
@@ -124,7 +113,7 @@ pub(super) fn run<'p>(
                 Some(signal) => PlanFailure::Killed(signal),
                 None => PlanFailure::Exited(status.code().unwrap_or_default()),
             };
-            Ok(ProbeEnd::Died { plan, failure })
+            Ok(Err((plan, failure)))
         }
         _ => Err(process.early_end(status)),
     }
