@@ -187,18 +187,15 @@ impl Inner {
             let name = config.target.ukdb_file_name();
             UserFile::new(directory.clone(), name, options, directories.temp_dir.clone())
         };
-        let user = match &directories.user {
-            UserDirectory::Dir(directory) => Some(user_file(directory)),
+        let own = match &directories.user {
+            UserDirectory::Dir(directory) => Some(directory),
             _ => None,
         };
         let read_only = directories.read_only.iter().map(user_file).collect();
         if let (Some(text), None) = (&directories.fallback, parent) {
             let hint = "set MIOPEN_CUSTOM_CACHE_DIR to a directory of your own to choose another";
-            let directory = match &directories.user {
-                UserDirectory::Dir(directory) => directory.clone(),
-                _ => PathBuf::new(),
-            };
-            warnings.fault(WarningClass::UserDirectory, &directory, text, hint);
+            let directory = own.map_or(Path::new(""), PathBuf::as_path);
+            warnings.fault(WarningClass::UserDirectory, directory, text, hint);
         }
         Self {
             device: loaded_by(config.target.id()),
@@ -208,7 +205,7 @@ impl Inner {
                 Some(parent) => parent.memory.inherited(),
             },
             system,
-            user,
+            user: own.map(user_file),
             read_only,
             compiling: CompileOnce::default(),
             config: Arc::clone(config),
