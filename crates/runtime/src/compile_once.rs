@@ -2,6 +2,7 @@
 //! want the key wait for the result.
 
 use std::collections::HashMap;
+use std::mem;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
@@ -49,6 +50,8 @@ pub(crate) struct Promise<'a> {
     owner: &'a CompileOnce,
     key: KernelKey,
     in_progress: Arc<InProgress>,
+    /// What the waiting threads get.
+    result: State,
 }
 
 impl CompileOnce {
@@ -65,8 +68,13 @@ impl CompileOnce {
                     changed: Condvar::new(),
                 });
                 keys.insert(key.clone(), Arc::clone(&in_progress));
-                let (process, key) = (process::process(), key.clone());
-                return Role::Compile(Promise { process, owner: self, key, in_progress });
+                return Role::Compile(Promise {
+                    process: process::process(),
+                    owner: self,
+                    key: key.clone(),
+                    in_progress,
+                    result: State::Failed,
+                });
             };
             drop(keys);
             // The compiler requests the key that it is compiling.
@@ -92,25 +100,18 @@ impl CompileOnce {
 
 impl Promise<'_> {
     /// Passes the result to the waiting threads.
-    pub(crate) fn fulfil(self, code_object: &CodeObject) {
-        self.finish(State::Done(code_object.clone()));
-    }
-
-    fn finish(&self, state: State) {
-        if self.process != process::process() {
-            return;
-        }
-        lock(&self.owner.keys).remove(&self.key);
-        *lock(&self.in_progress.state) = state;
-        self.in_progress.changed.notify_all();
+    pub(crate) fn fulfil(mut self, code_object: &CodeObject) {
+        self.result = State::Done(code_object.clone());
     }
 }
 
 impl Drop for Promise<'_> {
     fn drop(&mut self) {
-        let is_mine = self.process == process::process();
-        if is_mine && matches!(*lock(&self.in_progress.state), State::Compiling) {
-            self.finish(State::Failed);
+        if self.process != process::process() {
+            return;
         }
+        lock(&self.owner.keys).remove(&self.key);
+        *lock(&self.in_progress.state) = mem::replace(&mut self.result, State::Failed);
+        self.in_progress.changed.notify_all();
     }
 }

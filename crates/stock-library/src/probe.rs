@@ -236,7 +236,8 @@ pub const CANCELLED: io::ErrorKind = io::ErrorKind::ConnectionAborted;
 #[derive(Clone, Copy)]
 pub struct DeadlineReader<'a> {
     socket: &'a UnixStream,
-    deadline: Instant,
+    /// Until when to wait.
+    pub deadline: Instant,
     cancelled: &'a dyn Fn() -> bool,
 }
 
@@ -249,13 +250,6 @@ impl<'a> DeadlineReader<'a> {
     ) -> io::Result<Self> {
         socket.set_read_timeout(Some(TICK))?;
         Ok(Self { socket, deadline, cancelled })
-    }
-}
-
-impl DeadlineReader<'_> {
-    /// Sets the deadline.
-    pub fn wait_until(&mut self, deadline: Instant) {
-        self.deadline = deadline;
     }
 }
 

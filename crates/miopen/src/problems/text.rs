@@ -81,7 +81,8 @@ impl<'a> TextProblems<'a> {
             self.key(number, key);
             self.torn((number, line), after);
         } else if let Some(bare) = bare(line) {
-            self.bare((number, line), without_comment(bare), cut);
+            let end = memmem::find(bare, b" #").unwrap_or(bare.len());
+            self.bare((number, line), bare[..end].trim_ascii_end(), cut);
         } else if quoted(line).next().is_some() {
             quoted(line).for_each(|bare| self.bare((number, line), bare, cut));
         } else {
@@ -211,12 +212,6 @@ pub(super) fn begins_command(line: &[u8]) -> bool {
 
 fn has_command(line: &[u8]) -> bool {
     memmem::find(line, DriverCommand::PROGRAM.as_bytes()).is_some()
-}
-
-/// A line without a comment that begins with ` #`.
-fn without_comment(line: &[u8]) -> &[u8] {
-    let end = memmem::find(line, b" #").unwrap_or(line.len());
-    line[..end].trim_ascii_end()
 }
 
 /// The command in a line without the program's name. Log tools may have written before it.

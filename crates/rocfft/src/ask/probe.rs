@@ -87,7 +87,7 @@ pub(super) fn run<'p>(
     let (mut output, mut line, mut overdue) = (ProbeOutput::default(), Vec::new(), false);
     loop {
         line.clear();
-        reader.get_mut().wait_until(Instant::now() + PLAN_LIMIT);
+        reader.get_mut().deadline = Instant::now() + PLAN_LIMIT;
         match reader.read_until(b'\n', &mut line) {
             Err(error) if error.kind() == CANCELLED => {
                 return Err(Error::without_hint(ErrorKind::Interrupted, "interrupted"));
