@@ -113,12 +113,11 @@ pub(crate) fn check_schema(path: &Path, connection: &Connection) -> Result<(), F
     let rows = statement.query_map((), |row| row.get::<_, String>(0)).map_err(sqlite)?;
     let found = rows.collect::<Result<Vec<_>, _>>().map_err(sqlite)?;
     let own = bare(CREATE_TABLE);
-    let others = found.iter().filter(|text| bare(text) != own);
-    if found.len() == 1 && others.clone().count() == 0 {
+    let other = found.iter().find(|text| bare(text) != own);
+    if found.len() == 1 && other.is_none() {
         return Ok(());
     }
-    let first = { others }.next();
-    let found: String = first.map_or("no cache_v1".into(), |text| text.chars().take(80).collect());
+    let found: String = other.map_or("no cache_v1".into(), |text| text.chars().take(80).collect());
     let path = path.display();
     let message =
         format!("failed to read `{path}`: its schema is not that of a kernel cache: `{found}`");
