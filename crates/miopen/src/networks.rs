@@ -82,22 +82,20 @@ pub fn network_problems(
         for &batch in batches {
             for &data_type in data_types {
                 for &layout in layouts {
-                    let convolution = match &problem {
-                        Problem::Convolution(convolution) => convolution.clone(),
-                        Problem::Driver(line) => {
-                            problems.extend(norms(line, batch, data_type, layout, directions));
-                            continue;
+                    problems.extend(match &problem {
+                        Problem::Convolution(convolution) => {
+                            vec![Problem::Convolution(Convolution {
+                                batch,
+                                data_type,
+                                in_layout: layout,
+                                filter_layout: layout,
+                                out_layout: layout,
+                                directions,
+                                ..convolution.clone()
+                            })]
                         }
-                    };
-                    problems.insert(Problem::Convolution(Convolution {
-                        batch,
-                        data_type,
-                        in_layout: layout,
-                        filter_layout: layout,
-                        out_layout: layout,
-                        directions,
-                        ..convolution
-                    }));
+                        Problem::Driver(line) => norms(line, batch, data_type, layout, directions),
+                    });
                 }
             }
         }
