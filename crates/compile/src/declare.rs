@@ -108,7 +108,6 @@ impl Declared {
 impl<'a> Declarer<'a> {
     /// For a plan's sources and toolchains, both in the plan's order. Besides the sources,
     /// compilers may read the directories `admitted`. The drivers' answers are kept in the store.
-    #[must_use]
     pub fn new(
         file_system: &'a FileSystemCache<'a>,
         sources: &'a SourceSet,
@@ -137,7 +136,6 @@ impl<'a> Declarer<'a> {
     }
 
     /// The same, but writes nothing to the store.
-    #[must_use]
     pub fn without_writing(self) -> Self {
         Self { drivers: self.drivers.without_writing(), ..self }
     }
@@ -151,7 +149,6 @@ impl<'a> Declarer<'a> {
     }
 
     /// What one job of the plan may see, and its key.
-    #[must_use]
     pub fn declared(&self, job: &Job) -> Declared {
         let Some((_, commands)) = self.drivers.direct(&command_of(job)) else {
             return Declared { key: self.key_for_one_build(job), inputs: None };

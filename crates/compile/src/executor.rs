@@ -95,7 +95,6 @@ pub enum Origin {
 
 impl Summary {
     /// The number of objects with this origin.
-    #[must_use]
     pub fn count(&self, origin: Origin) -> usize {
         self.objects.iter().flatten().filter(|(_, it)| *it == origin).count()
     }

@@ -128,7 +128,6 @@ pub struct Explanation {
 }
 
 /// Explains one job for the key that asks for it.
-#[must_use]
 pub fn explain(
     plan: &Plan,
     job: &Job,

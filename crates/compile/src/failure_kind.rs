@@ -83,7 +83,6 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// A one-word name for messages that programs read.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Refused(_) => "refused",

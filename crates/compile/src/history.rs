@@ -62,7 +62,6 @@ fn key_number(key: &KernelKey) -> u128 {
 
 impl History {
     /// Reads the history of a target; empty if the file is missing or damaged.
-    #[must_use]
     pub fn read(store: &ObjectStore, target_id: &TargetId) -> Self {
         let text = store.read_file(&file(target_id)).ok();
         text.and_then(|text| parse(&String::from_utf8(text).ok()?)).unwrap_or_default()

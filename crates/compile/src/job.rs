@@ -74,7 +74,6 @@ impl Failure {
 
     /// Whether the kernel itself is wrong, rather than the machine or the moment, so that another
     /// run would fail in the same way.
-    #[must_use]
     pub fn is_kernels_fault(&self) -> bool {
         diagnostics::is_kernels_fault(&self.kind, &self.output)
     }

@@ -80,7 +80,6 @@ struct State {
 
 impl SharedCache {
     /// A shared cache, not asked for anything yet.
-    #[must_use]
     pub fn new(shared: Box<dyn SharedStore>, upload: Upload) -> Self {
         Self { shared, upload, state: Mutex::default() }
     }

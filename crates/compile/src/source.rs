@@ -78,7 +78,6 @@ struct PendingFile {
 
 impl SourceSet {
     /// The closures in the order in which they were loaded, as in a plan.
-    #[must_use]
     pub fn sources(&self) -> &[Source] {
         &self.sources
     }
@@ -135,7 +134,6 @@ impl SourceSet {
     }
 
     /// The files of a source's closure: staged path and content.
-    #[must_use]
     pub fn files(&self, source: SourceId) -> Vec<(&str, &[u8])> {
         let files = self.closures[source.0].iter();
         files.map(|(path, file)| (path.as_str(), file.bytes.as_slice())).collect()

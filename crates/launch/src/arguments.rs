@@ -54,7 +54,6 @@ pub(crate) fn deps_arguments(language: Language, file: &Path) -> Vec<OsString> {
 }
 
 /// The files that a compiler lists in its dependency file: the prerequisites of its one rule.
-#[must_use]
 pub fn depfile_paths(text: &[u8]) -> Vec<PathBuf> {
     let begin = text.windows(2).position(|two| two == b": ").map_or(text.len(), |at| at + 2);
     let mut paths = Vec::new();

@@ -95,7 +95,6 @@ struct StoredCommands {
 impl<'a> Drivers<'a> {
     /// For these toolchains. Answers are stored in the directory `kept`, two levels below the
     /// cache's.
-    #[must_use]
     pub fn new(
         toolchains: &'a [Toolchain],
         sources: &'a dyn SourceFiles,
@@ -118,19 +117,16 @@ impl<'a> Drivers<'a> {
     }
 
     /// The same, but writes nothing to the cache.
-    #[must_use]
     pub fn without_writing(self) -> Self {
         Self { keeps: false, ..self }
     }
 
     /// The toolchains that they belong to.
-    #[must_use]
     pub fn toolchains(&self) -> &'a [Toolchain] {
         self.toolchains
     }
 
     /// The commands that a command's driver would run. `None` if it can't be asked.
-    #[must_use]
     pub fn direct(&self, command: &Command<'_>) -> Option<Direct> {
         let shared = CommandKey::from_command(command).and_then(|(key, defines)| {
             let slot = slot_of(&self.known, key.clone());

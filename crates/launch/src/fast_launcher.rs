@@ -32,7 +32,6 @@ pub struct FastLauncher<'a> {
 
 impl<'a> FastLauncher<'a> {
     /// For the commands of a build. If `is_on` is false, no command has a shortcut.
-    #[must_use]
     pub fn new(session: &'a Session<'a>, is_on: bool, headers: HeaderOptions<'a>) -> Self {
         Self { session, is_on, headers, made: RwLock::default() }
     }
@@ -51,7 +50,6 @@ impl<'a> FastLauncher<'a> {
     /// Groups of commands, as indices into the list, for which [`FastLauncher::prepare`] should be
     /// called before they run; the largest first. No command is in two groups, and most may be in
     /// none.
-    #[must_use]
     pub fn groups(&self, commands: &[Command<'_>]) -> Vec<Vec<usize>> {
         if self.is_on { groups(commands) } else { Vec::new() }
     }

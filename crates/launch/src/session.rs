@@ -29,7 +29,6 @@ pub struct Session<'a> {
 impl<'a> Session<'a> {
     /// For the toolchains of these drivers. Each program may run for `time_limit`; `cancel` ends
     /// it.
-    #[must_use]
     pub fn new(drivers: &'a Drivers<'a>, time_limit: Duration, cancel: &'a Cancel) -> Self {
         let environments = drivers.toolchains().iter();
         let environments = environments.map(|it| preload::environment(&it.environment)).collect();

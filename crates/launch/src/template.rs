@@ -191,7 +191,6 @@ pub struct TemplateValues<'a> {
 
 impl CommandTemplate {
     /// The program and its arguments, with these values in the slots.
-    #[must_use]
     pub fn fill(&self, values: &TemplateValues<'_>) -> Vec<OsString> {
         let mut args = Vec::with_capacity(self.args.len());
         for arg in &self.args {

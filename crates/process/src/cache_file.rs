@@ -116,7 +116,6 @@ pub fn write_sealed(file: &Path, content: &impl Serialize) -> io::Result<()> {
 }
 
 /// The content of such a file; `None` if it is missing, damaged, or has another form.
-#[must_use]
 pub fn read_sealed<T: DeserializeOwned>(file: &Path) -> Option<T> {
     let bytes = fs::read(file).ok()?;
     let (seal, text) = bytes.split_at_checked(SEAL)?;

@@ -32,7 +32,6 @@ pub struct Timestamp(pub u64);
 
 impl Timestamp {
     /// The current time.
-    #[must_use]
     pub fn now() -> Self {
         #[expect(
             clippy::disallowed_methods,
@@ -58,7 +57,6 @@ pub struct Identity {
 impl Identity {
     /// The identity of a file with this device and inode and this size in bytes; the times of its
     /// last modification and change are in nanoseconds since 1970.
-    #[must_use]
     pub fn new((device, inode): (u64, u64), size: u64, modified: i64, changed: i64) -> Self {
         let time = |nanoseconds: i64| {
             (nanoseconds.div_euclid(NANOSECONDS), nanoseconds.rem_euclid(NANOSECONDS))
@@ -67,7 +65,6 @@ impl Identity {
     }
 
     /// The identity of a file, from its metadata.
-    #[must_use]
     pub fn from_metadata(meta: &fs::Metadata) -> Self {
         Self {
             device: meta.dev(),
@@ -80,13 +77,11 @@ impl Identity {
 
     /// Whether any change since then would show in the times. A time in the future comes from a
     /// clock that was set back.
-    #[must_use]
     pub fn was_settled(&self, since: Timestamp) -> bool {
         self.changed.0.unsigned_abs() + SETTLED < since.0
     }
 
     /// Device and inode.
-    #[must_use]
     pub fn file_id(self) -> (u64, u64) {
         (self.device, self.inode)
     }
@@ -160,13 +155,11 @@ pub struct FileDigests {
 
 impl FileDigests {
     /// Remembers digests in this process only.
-    #[must_use]
     pub fn in_memory() -> Self {
         Self::default()
     }
 
     /// Stores digests in `file`. If that is missing or damaged, the cache is empty.
-    #[must_use]
     pub fn open(file: &Path) -> Self {
         let kept = fs::read(file)
             .ok()
@@ -177,7 +170,6 @@ impl FileDigests {
     }
 
     /// Reads every file anew, and stores the digests in `file`.
-    #[must_use]
     pub fn open_anew(file: &Path) -> Self {
         Self { file: Some(file.to_owned()), ..Self::default() }
     }

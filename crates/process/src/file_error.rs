@@ -37,7 +37,6 @@ pub fn temporary_dir() -> Result<ScratchDir, Error> {
 
 /// Whether nothing exists at the path: it is missing, or its name is too long for the file system.
 /// A compiler may get different errors for these.
-#[must_use]
 pub fn is_not_found(error: &io::Error) -> bool {
     use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
 

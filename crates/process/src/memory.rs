@@ -28,7 +28,6 @@ pub(crate) fn compiler_memory() -> Option<u64> {
 /// The default number of parallel jobs: the number of processors that this process may use, by its
 /// affinity and the quota of its control group, and at least one. Memory is checked when jobs
 /// start.
-#[must_use]
 pub fn default_jobs() -> usize {
     // The standard library looks at sched_getaffinity and at the quotas of
     // both versions of control groups.

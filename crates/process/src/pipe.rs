@@ -14,7 +14,6 @@ pub const OUTPUT_LIMIT: usize = 256 * 1024;
 const DROPPED: &str = "[more output was dropped]";
 
 /// Whether output was cut.
-#[must_use]
 pub fn was_cut(output: &str) -> bool {
     output.lines().any(|line| line == DROPPED)
 }
@@ -50,19 +49,16 @@ impl Capture {
     }
 
     /// The output that was kept.
-    #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.kept
     }
 
     /// Whether the other end may still write.
-    #[must_use]
     pub fn is_open(&self) -> bool {
         self.open
     }
 
     /// The kept output as text, with a last line that says so if some was dropped.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut text = String::from_utf8_lossy(&self.kept).into_owned();
         if self.dropped {

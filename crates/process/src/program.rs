@@ -49,14 +49,12 @@ impl Cancel {
     }
 
     /// Whether [`Cancel::cancel`] was called.
-    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         let set = |flag: &Arc<AtomicBool>| flag.load(Ordering::SeqCst);
         set(&self.own) || self.above.iter().any(set)
     }
 
     /// A new flag that is also set when this one or one above it is.
-    #[must_use]
     pub fn child(&self) -> Self {
         let above = self.above.iter().chain([&self.own]).map(Arc::clone).collect();
         Self { own: Arc::default(), above }
@@ -71,7 +69,6 @@ impl Cancel {
 }
 
 /// The error of a build that [`Cancel`] stopped.
-#[must_use]
 pub fn interrupted() -> Error {
     let hint = "run the same command again: what is built already is kept";
     Error::new(ErrorKind::Interrupted, "failed to finish: interrupted", hint)
@@ -138,13 +135,11 @@ pub struct Output {
 
 impl Output {
     /// Whether it ended with success.
-    #[must_use]
     pub fn ok(&self) -> bool {
         matches!(self.end, ProgramEnd::Exited(0))
     }
 
     /// Whether it printed nothing.
-    #[must_use]
     pub fn is_silent(&self) -> bool {
         self.stdout.is_empty() && self.stderr.is_empty()
     }
@@ -222,7 +217,6 @@ fn recording(record: Option<&Recorder>) -> Vec<(OsString, OsString)> {
 }
 
 /// How a process ended, from its exit status.
-#[must_use]
 pub fn ended(status: ExitStatus) -> ProgramEnd {
     match status.code() {
         Some(code) => ProgramEnd::Exited(code),
@@ -237,7 +231,6 @@ pub struct Group(Option<Child>);
 
 impl Group {
     /// For a child that was started with a process group of its own.
-    #[must_use]
     pub fn new(child: Child) -> Self {
         Self(Some(child))
     }
@@ -262,7 +255,6 @@ impl Group {
     }
 
     /// Whether the child has exited; it stays a zombie until it is reaped.
-    #[must_use]
     pub fn has_ended(&self) -> bool {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         // The only possible error is that there is no such child.
@@ -349,7 +341,6 @@ pub fn open_many() {
 }
 
 /// The first executable file with that name in the directories of `path`.
-#[must_use]
 pub fn find_in_path(name: &str, path: &std::ffi::OsStr) -> Option<PathBuf> {
     use std::os::unix::fs::PermissionsExt;
     std::env::split_paths(path).map(|dir| dir.join(name)).find(|file| {

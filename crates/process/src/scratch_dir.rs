@@ -79,7 +79,6 @@ impl ScratchDir {
     }
 
     /// Its path. In a cache, its links are resolved.
-    #[must_use]
     pub fn path(&self) -> &Path {
         self.dir.path()
     }

@@ -109,7 +109,6 @@ impl SystemTool {
     }
 
     /// Whether the tool is on `PATH` and can be started.
-    #[must_use]
     pub fn is_installed(self) -> bool {
         let mut command = self.command(&["--version"], Path::new("."));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -179,7 +178,6 @@ impl Drop for RunningTool {
 
 impl ToolOutput {
     /// The error for a tool whose result is not acceptable.
-    #[must_use]
     pub fn failure(&self) -> Error {
         self.tool.failed(self.status, &self.stderr)
     }

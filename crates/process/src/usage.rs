@@ -15,7 +15,6 @@ pub struct Usage {
 
 impl Usage {
     /// The total for this program and `other`, which ran after it.
-    #[must_use]
     pub fn then(self, other: Self) -> Self {
         Self { cpu: self.cpu + other.cpu, peak_memory: self.peak_memory.max(other.peak_memory) }
     }

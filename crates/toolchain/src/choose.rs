@@ -165,7 +165,6 @@ impl<'a> Toolchains<'a> {
 
     /// Why each hipcc that was tried can't be used. Clangs are left out, since they need not be
     /// related to ROCm.
-    #[must_use]
     pub fn unusable(&self) -> Vec<String> {
         let reason = |entry: &ProbedCandidate| match (&entry.candidate.driver, &entry.probed) {
             (Driver::Hipcc(_), Some(Err(error))) => Some(error.to_string()),

@@ -103,7 +103,6 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Error> {
 
 impl Search {
     /// Whether a toolchain was given, so that others are not looked for.
-    #[must_use]
     pub fn is_given(&self) -> bool {
         !(self.hipcc.is_empty() && self.clang.is_empty() && self.rocm_path.is_empty())
     }

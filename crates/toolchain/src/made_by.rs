@@ -16,7 +16,6 @@ const MAX_NAME_BYTES: usize = 1024;
 /// version 19.0.0git (…)`. There are several, in no order, if it contains device libraries made by
 /// another one. There is none if no clang is named, as in objects of assembly, or if the bytes
 /// can't be read.
-#[must_use]
 pub fn made_by(bytes: &[u8]) -> BTreeSet<String> {
     let files = code_object::elf_files(bytes).unwrap_or_default();
     files.into_iter().filter_map(|(_, elf)| in_comment(elf)).flatten().collect()
@@ -31,7 +30,6 @@ fn in_comment(elf: &[u8]) -> Option<Vec<String>> {
 }
 
 /// The version in a name: `15.0.6` for `Debian clang version 15.0.6`.
-#[must_use]
 pub fn clang_version(name: &str) -> Option<&str> {
     let (_, rest) = name.split_once("clang version ")?;
     rest.split(|c: char| c.is_whitespace() || c == '-' || c == '+')

@@ -40,7 +40,6 @@ fn first_support(processor: &str) -> Option<(u32, &'static str)> {
 
 impl Toolchain {
     /// What this toolchain can build for a processor.
-    #[must_use]
     pub fn buildable(&self, processor: &str) -> Buildable {
         let isa = processor.strip_prefix("gfx").unwrap_or(processor);
         Buildable {

@@ -196,7 +196,6 @@ impl Toolchain {
     }
 
     /// The compiler as text: `hipcc 5.2.21153, clang 15.0.6`.
-    #[must_use]
     pub fn identity(&self) -> String {
         let hip = match (&self.hipcc, self.hip_version) {
             (Some(_), Some([major, minor, patch])) => format!("hipcc {major}.{minor}.{patch}, "),
@@ -208,7 +207,6 @@ impl Toolchain {
     }
 
     /// Whether both are the same installation, not only equal ones in two directories.
-    #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         let parts = |toolchain: &Self| {
             let Self { hipcc, clang, device_libs, rocm, .. } = toolchain;
@@ -273,26 +271,22 @@ impl Toolchain {
     /// Every file that the digest covers, with the digest of its content. Programs and their
     /// libraries have their file names, others `directory/file`. An entry `directory/` covers which
     /// directories and files in it are the same, and the targets of its links.
-    #[must_use]
     pub fn covered_files(&self) -> &[(String, Digest)] {
         &self.closure_files
     }
 
     /// The programs with links resolved, and their shared libraries.
-    #[must_use]
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
     /// The directory of device libraries with supplied constants, which is in the cache; `None` if
     /// none are supplied.
-    #[must_use]
     pub fn supplied_libs(&self) -> Option<&Path> {
         (!self.supplied.is_empty()).then_some(&*self.device_libs)
     }
 
     /// The files and directories of the digest for a language.
-    #[must_use]
     pub fn covered_paths(&self, language: Language) -> Vec<PathBuf> {
         let dirs = self.covered.iter().chain([&self.device_libs]);
         let dirs: Vec<&PathBuf> = dirs.filter(|dir| dir_decides(dir, language)).collect();
@@ -304,7 +298,6 @@ impl Toolchain {
     }
 
     /// The properties on which the arguments of its commands depend.
-    #[must_use]
     pub fn facts(&self) -> CompilerFacts {
         let hip_program = if self.hipcc.is_some() { Program::Hipcc } else { Program::Clang };
         CompilerFacts { hip_program, hip_version: self.hip_version }
@@ -312,7 +305,6 @@ impl Toolchain {
 
     /// A digest of the part that affects a language's objects: all of it for HIP, all but HIP's
     /// headers and driver for OpenCL C, and programs with their libraries for assembly.
-    #[must_use]
     pub fn digest_for(&self, language: Language) -> Digest {
         match language {
             Language::Hip => self.digest,
@@ -322,7 +314,6 @@ impl Toolchain {
     }
 
     /// A planned command in shell syntax.
-    #[must_use]
     pub fn command_line(&self, program: Program, arguments: &[Arc<str>]) -> String {
         let program = self.program(program).display().to_string();
         let args: Vec<String> = std::iter::once(program)
@@ -332,7 +323,6 @@ impl Toolchain {
     }
 
     /// The path of one of its programs.
-    #[must_use]
     pub fn program(&self, program: Program) -> &Path {
         match (program, &self.hipcc) {
             (Program::Hipcc, Some(hipcc)) => hipcc,
@@ -341,7 +331,6 @@ impl Toolchain {
     }
 
     /// A planned argument with the toolchain's own directories filled in.
-    #[must_use]
     pub fn fill(&self, argument: &str) -> OsString {
         for (placeholder, dir) in [(DEVICE_LIBS, &self.device_libs), (ROCM, &self.rocm)] {
             if let Some(before) = argument.strip_suffix(placeholder) {
@@ -415,7 +404,6 @@ fn changed(path: &Path) -> Error {
 
 /// Names that are in one of two lists of [`Toolchain::covered_files`] only, or whose
 /// digests differ.
-#[must_use]
 pub fn different_names<'a>(
     these: &'a [(String, Digest)],
     those: &'a [(String, Digest)],

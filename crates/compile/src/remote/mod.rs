@@ -96,7 +96,6 @@ pub enum Content {
 
 impl InputRoot {
     /// Sorts files and directories.
-    #[must_use]
     pub fn new(mut files: Vec<InputFile>, mut directories: Vec<String>) -> Self {
         files.sort_by(|a, b| a.path.cmp(&b.path));
         files.dedup_by(|a, b| a.path == b.path);

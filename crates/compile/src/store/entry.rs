@@ -38,7 +38,6 @@ pub struct ObjectPurpose {
 
 impl ObjectPurpose {
     /// The purpose of a job's object.
-    #[must_use]
     pub fn from_job(job: &Job) -> Self {
         let (key, arguments) = (KernelKey::clone(&job.key), job.arguments.clone());
         Self { key, target_id: job.target_id.clone(), arguments }

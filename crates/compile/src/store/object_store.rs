@@ -81,7 +81,6 @@ impl ObjectStore {
     }
 
     /// The store as it is, even if it does not exist: nothing is created or removed.
-    #[must_use]
     pub fn open_to_look(cache_dir: &Path) -> Self {
         let dir = cache_dir.join(VERSION);
         Self { dir, below: None, lock: None }
@@ -124,7 +123,6 @@ impl ObjectStore {
     }
 
     /// Information about the object with this key. Marks it as used. Its bytes are not read.
-    #[must_use]
     pub fn lookup(&self, key: Digest) -> Option<ObjectInfo> {
         let file = self.open_file(&object_path(key)).ok()?;
         let info = info_of(&file, key)?;
@@ -133,13 +131,11 @@ impl ObjectStore {
     }
 
     /// Information about the object with this key.
-    #[must_use]
     pub fn info(&self, key: Digest) -> Option<ObjectInfo> {
         info_of(&self.open_file(&object_path(key)).ok()?, key)
     }
 
     /// The purpose of a stored object; `None` if not known.
-    #[must_use]
     pub fn about(&self, key: Digest) -> Option<ObjectPurpose> {
         let file = self.open_file(&object_path(key)).ok()?;
         Some(Entry::split(&read_entry(file).ok()?)?.about)

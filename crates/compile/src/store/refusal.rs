@@ -40,7 +40,6 @@ impl ObjectStore {
     }
 
     /// The kept failure with this key, if this version of gfxpack judged it.
-    #[must_use]
     pub fn refusal(&self, key: Digest) -> Option<Failure> {
         let bytes = self.read_entry(&refusal_path(key)).ok()?;
         let refusal = serde_json::from_slice(Entry::parse(&bytes, key)?.object).ok()?;

@@ -37,7 +37,6 @@ pub struct StoreStats {
 
 impl StoreStats {
     /// All bytes, which [`Limits::size`] bounds.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.object_bytes + self.other_bytes
     }
@@ -85,7 +84,6 @@ struct StoredFile {
 
 impl ObjectStore {
     /// Counts what the store holds.
-    #[must_use]
     pub fn stats(&self) -> StoreStats {
         let mut stats = StoreStats::default();
         for entry in self.entries() {

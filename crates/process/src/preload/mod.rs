@@ -23,7 +23,6 @@ static FORK_SERVER: Library = Library::new(
 );
 
 /// The library, for remote compilers.
-#[must_use]
 pub fn bytes() -> &'static [u8] {
     PRELOADED.bytes
 }
@@ -53,7 +52,6 @@ pub type Environment = Vec<(OsString, OsString)>;
 
 /// A compiler's environment: the given one, with the library. If the library has no path, the
 /// compiler runs without it.
-#[must_use]
 pub fn environment(given: &[(OsString, OsString)]) -> Environment {
     let mut environment = given.to_vec();
     match path() {

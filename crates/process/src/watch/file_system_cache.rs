@@ -63,13 +63,11 @@ enum PathKind {
 
 impl<'a> FileSystemCache<'a> {
     /// Nothing has been looked at yet.
-    #[must_use]
     pub fn new(digests: &'a FileDigests) -> Self {
         Self { digests, known: Mutex::default() }
     }
 
     /// Known digests of files.
-    #[must_use]
     pub fn digests(&self) -> &'a FileDigests {
         self.digests
     }
@@ -152,14 +150,12 @@ impl<'a> FileSystemCache<'a> {
     }
 
     /// The path without links; its missing part is appended unchanged.
-    #[must_use]
     pub fn real(&self, path: &Path) -> PathBuf {
         self.lock().real.entry(path.to_owned()).or_insert_with(|| real(path)).clone()
     }
 
     /// Whether a path leads to or through /proc, where every process finds other files, so that the
     /// result of another process can't be checked.
-    #[must_use]
     pub fn leads_to_proc(&self, path: &Path) -> bool {
         let Some(dir) = path.parent() else { return false };
         let known = self.lock().to_proc.get(dir).copied();
@@ -180,7 +176,6 @@ impl<'a> FileSystemCache<'a> {
 
 /// Whether a file is on the file system of `/proc`, which differs for each process. A `/proc` that
 /// is not mounted is a directory like others.
-#[must_use]
 pub fn is_in_proc(file: &Metadata) -> bool {
     static DEVICE: LazyLock<Option<u64>> = LazyLock::new(|| {
         let is_mounted = statfs(PROC).is_ok_and(|system| system.f_type == PROC_SUPER_MAGIC);

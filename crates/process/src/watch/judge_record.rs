@@ -34,7 +34,6 @@ pub struct RunDependencies {
 ///
 /// A record does not contain the paths at which a program's loader looked for libraries; the
 /// libraries that it found are among the answers.
-#[must_use]
 pub fn judge_driver_record(
     record: &Record,
     program: &Path,
@@ -62,7 +61,6 @@ pub fn judge_driver_record(
 impl RunDependencies {
     /// A path for which the result that the run got is not known, so that the results can't be
     /// stored for other runs.
-    #[must_use]
     pub fn unknown(&self) -> Option<&Path> {
         let known = self.reads.as_ref().or(self.changed.as_ref()).or(self.fresh.as_ref());
         known.map(PathBuf::as_path)

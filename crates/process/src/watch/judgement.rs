@@ -87,7 +87,6 @@ fn is_above_run(dir: &Path, scratch: &Path) -> bool {
 
 /// A path with `.` and `..` resolved by text, as if it had no links. A relative result begins with
 /// `..` if it leads out of its directory.
-#[must_use]
 pub fn tidy_path(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for part in path.components() {

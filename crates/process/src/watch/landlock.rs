@@ -27,7 +27,6 @@ pub fn switch_off_landlock() {
 ///
 /// Source: Linux, Documentation/userspace-api/landlock.rst,
 /// `LANDLOCK_CREATE_RULESET_VERSION`.
-#[must_use]
 pub fn landlock_abi() -> Option<u32> {
     if SWITCHED_OFF.load(Ordering::Relaxed) { None } else { access() }
 }

@@ -175,7 +175,6 @@ impl Recorder {
     }
 
     /// A path of the record for processes of the same user, valid while this value lives.
-    #[must_use]
     pub fn path(&self) -> PathBuf {
         self.path.clone()
     }

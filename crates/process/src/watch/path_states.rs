@@ -72,19 +72,16 @@ pub struct PathStates {
 
 impl PathStates {
     /// The answers of a run.
-    #[must_use]
     pub fn new(states: BTreeSet<(PathBuf, PathState)>) -> Self {
         Self { states }
     }
 
     /// Whether all answers would be the same now.
-    #[must_use]
     pub fn hold(&self, file_system: &FileSystemCache<'_>) -> bool {
         self.first_change(file_system).is_none()
     }
 
     /// The first path whose answer would be different now.
-    #[must_use]
     pub fn first_change(&self, file_system: &FileSystemCache<'_>) -> Option<&Path> {
         let mut states = self.states.iter();
         let changed = states.find(|(path, state)| !file_system.holds(path, state));

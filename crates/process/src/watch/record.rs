@@ -44,7 +44,6 @@ pub enum WatchError {
 
 /// Whether a program with this name and these arguments is a compiler, an assembler or a linker, as
 /// the recorder decides it.
-#[must_use]
 pub fn compiles(args: &[OsString]) -> bool {
     let second = args.get(1).map(|arg| arg.as_bytes()).unwrap_or_default();
     let name = args.first().and_then(|arg| Path::new(arg).file_name()).unwrap_or_default();
@@ -81,7 +80,6 @@ pub struct FileStat {
 
 impl FileStat {
     /// Whether it is a directory.
-    #[must_use]
     pub fn is_dir(&self) -> bool {
         self.mode & 0o170_000 == 0o040_000
     }
@@ -122,7 +120,6 @@ impl Operation {
     /// Whether it changes the file or directory.
     ///
     /// Source: Linux, `include/uapi/asm-generic/fcntl.h`.
-    #[must_use]
     pub fn writes(&self) -> bool {
         const WRITING: u32 = 0o3 | 0o100 | 0o1000; // O_ACCMODE, O_CREAT, O_TRUNC
         match self {
@@ -148,14 +145,12 @@ pub struct FileAccess {
 
 impl FileAccess {
     /// Whether it was not allowed.
-    #[must_use]
     pub fn is_refused(&self) -> bool {
         const NOT_ALLOWED: i32 = 13;
         self.error == Some(NOT_ALLOWED)
     }
 
     /// Whether the result is that the file does not exist.
-    #[must_use]
     pub fn is_absent(&self) -> bool {
         const NO_SUCH_FILE: i32 = 2;
         const NOT_A_DIRECTORY: i32 = 20;
@@ -186,7 +181,6 @@ pub const SHORT_HEAP: &str = "a limit of memory (`ulimit -v` or `-d`) left no ro
 
 impl Record {
     /// The first path that the run tried to write and may not.
-    #[must_use]
     pub fn refused_write(&self) -> Option<&Path> {
         // Every bash tries the terminal, and may have none.
         let is_harmless = |path: &Path| ["/dev/null", "/dev/tty"].map(Path::new).contains(&path);
