@@ -7,7 +7,6 @@
 #define _GNU_SOURCE
 #include "record.h"
 
-#if GFXPACK_WATCHES
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -450,5 +449,3 @@ PUBLIC int bind(int socket, const struct sockaddr *address, socklen_t length) {
         return NEXT(bind)(socket, address, length);
     WRITE(int, REACH_NAME, SYS_bind, socket, address, length, 0, 0, .kind = KIND_CHANGE, .first = name)
 }
-
-#endif

@@ -8,7 +8,6 @@
 #define _GNU_SOURCE
 #include "record.h"
 
-#if GFXPACK_WATCHES
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -219,5 +218,3 @@ void restrict_by_kernel(const struct head *head) {
     }
     errno = before;
 }
-
-#endif

@@ -37,11 +37,6 @@
 
 #include "record.h"
 
-/* heap.c */
-extern void gfxpack_heap_apart(void);
-/* llvm_start.c */
-extern int gfxpack_start_llvm(void);
-
 #define GFXPACK_HELLO 0x31584647u
 
 typedef int main_fn(int, char **, char **);
@@ -101,7 +96,6 @@ static char *next_string(char **at, char *end) {
     return string;
 }
 
-#ifdef __GLIBC__
 /* Runs after the job's own exit handlers, and instead of those registered before the fork. Those
  * are destructors of LLVM's globals, which would write to hundreds of shared pages, and are
  * needed only for counters for debugging LLVM. */
@@ -110,7 +104,6 @@ static void end_here(int status, void *unused) {
     fflush(NULL);
     _exit(status);
 }
-#endif
 
 /* Runs the job, in a process of its own. */
 static void run_job(const char *directory, const char *temp_dir, const char *record, int argc, char **argv) {
@@ -122,10 +115,8 @@ static void run_job(const char *directory, const char *temp_dir, const char *rec
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0 || dup2(null, 0) < 0 || chdir(directory) != 0 || setenv("TMPDIR", temp_dir, 1) != 0)
         _exit(125);
-#ifdef __GLIBC__
     if (is_llvm)
         on_exit(end_here, NULL);
-#endif
     if (*record != 0)
         gfxpack_watch(record, argc, argv);
     exit(compiler_main(argc, argv, environ));
@@ -273,7 +264,7 @@ static int fork_servers(int argc, char **argv, char **envp) {
 }
 
 /* The C library calls main through this function; ours is found first. */
-__attribute__((visibility("default"))) int
+PUBLIC int
 __libc_start_main(main_fn *main_function, int argc, char **argv, void (*init)(void), void (*fini)(void),
                   void (*rtld_fini)(void), void *stack_end) {
     start_fn *start = (start_fn *)dlsym(RTLD_NEXT, "__libc_start_main");

@@ -22,27 +22,16 @@
  * Larger blocks, and blocks with a larger alignment, come from the C library.
  */
 #define _GNU_SOURCE
+#include "record.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-/* Makes a forked process allocate no memory next to its parent's. Pages that both write to would
- * be copied, and addresses would depend on what the parent did before. */
-void gfxpack_heap_apart(void);
-
-/* Whether a block came from the C library because there was no room, as under a limit of
- * addresses or data. The compiler's output may then differ from run to run. */
-int gfxpack_heap_was_short(void);
-
-#if defined(__GLIBC__) && UINTPTR_MAX > 0xffffffffu
 
 /* Sizes in steps of 16 bytes up to the first limit, then in four steps per doubling up to the
  * second. */
@@ -63,7 +52,6 @@ int gfxpack_heap_was_short(void);
 #define STEP ((size_t)32 << 20)
 /* The alignment of every block. */
 #define ALIGNED ((size_t)16)
-#define PUBLIC __attribute__((visibility("default")))
 
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
@@ -310,14 +298,3 @@ PUBLIC size_t malloc_usable_size(void *block) {
     size_t (*next)(void *) = (size_t (*)(void *))dlsym(RTLD_NEXT, "malloc_usable_size");
     return next != NULL ? next(block) : 0;
 }
-
-#else
-
-void gfxpack_heap_apart(void) {
-}
-
-int gfxpack_heap_was_short(void) {
-    return 0;
-}
-
-#endif

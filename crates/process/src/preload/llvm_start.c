@@ -15,14 +15,9 @@
  * with its callers in clang/tools/driver/driver.cpp and lld/ELF/Driver.cpp.
  */
 #define _GNU_SOURCE
+#include "record.h"
+
 #include <dlfcn.h>
-#include <stddef.h>
-
-/* Called before the first job is forked. Returns whether the program is linked with LLVM's
- * shared library. */
-int gfxpack_start_llvm(void);
-
-#define PUBLIC __attribute__((visibility("default")))
 
 /* In the order of LLVM's own lists. */
 #define OF_TARGETS(DO, part)                                                                                          \

@@ -7,7 +7,6 @@
 #define _GNU_SOURCE
 #include "record.h"
 
-#if GFXPACK_WATCHES
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +23,6 @@
 
 /* The kernel takes no longer command lines. */
 #define MAX_ARGUMENTS ((size_t)2 << 20)
-
-int gfxpack_heap_was_short(void);
 
 /* If this is NULL, nothing is written. */
 static struct head *record;
@@ -416,11 +413,3 @@ PUBLIC int fchdir(int dir) {
     }
     return done;
 }
-
-#else
-
-PUBLIC void gfxpack_watch(const char *path, int argc, char **argv) {
-    (void)path, (void)argc, (void)argv;
-}
-
-#endif

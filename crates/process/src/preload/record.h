@@ -23,12 +23,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#if defined(__linux__) && defined(__GLIBC__) && UINTPTR_MAX > 0xffffffffu
-#define GFXPACK_WATCHES 1
-#else
-#define GFXPACK_WATCHES 0
-#endif
-
 /* Room for a path with the directory that it is relative to. */
 #define MAX_TEXT ((size_t)PATH_MAX * 2)
 
@@ -141,6 +135,16 @@ struct event {
 /* Given fields override the defaults. */
 #pragma GCC diagnostic ignored "-Woverride-init"
 #define EVENT(...) (struct event){.dir = AT_FDCWD, .file = -1, __VA_ARGS__}
+
+/* Makes a forked process allocate no memory next to its parent's. Pages that both write to would
+ * be copied, and addresses would depend on what the parent did before. */
+void gfxpack_heap_apart(void);
+/* Whether a block came from the C library because there was no room, as under a limit of
+ * addresses or data. The compiler's output may then differ from run to run. */
+int gfxpack_heap_was_short(void);
+/* Called before the first job is forked. Returns whether the program is linked with LLVM's
+ * shared library. */
+int gfxpack_start_llvm(void);
 
 /* Starts recording into a file, for a forked process with the given arguments. With NULL, the
  * environment decides. */

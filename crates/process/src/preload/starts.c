@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "record.h"
 
-#if GFXPACK_WATCHES
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -369,5 +368,3 @@ PUBLIC long syscall(long number, ...) {
         untold("syscall");
     return raw(number, args[0], args[1], args[2], args[3], args[4], args[5]);
 }
-
-#endif

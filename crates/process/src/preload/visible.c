@@ -8,7 +8,6 @@
 #define _GNU_SOURCE
 #include "record.h"
 
-#if GFXPACK_WATCHES
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -152,5 +151,3 @@ ATTRIBUTES(getxattr, (const char *path, const char *name, void *value, size_t si
 ATTRIBUTES(lgetxattr, (const char *path, const char *name, void *value, size_t size), name, value, size)
 ATTRIBUTES(listxattr, (const char *path, char *names, size_t size), names, size)
 ATTRIBUTES(llistxattr, (const char *path, char *names, size_t size), names, size)
-
-#endif
