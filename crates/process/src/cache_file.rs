@@ -141,6 +141,14 @@ pub fn note_use(file: &File) {
     }
 }
 
+/// Whether nothing exists at the path: it is missing, or its name is too long for the file system.
+/// A compiler may get different errors for these.
+pub fn is_not_found(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidFilename, NotADirectory, NotFound};
+
+    matches!(error.kind(), NotFound | NotADirectory | InvalidFilename)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

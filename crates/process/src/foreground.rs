@@ -93,7 +93,7 @@ fn follow(
         let readable = watched.get(1).is_some_and(|stderr| !stderr.revents().is_empty());
         drop(watched);
         // After its end, there is no process to signal.
-        signals.pass_on(|signal| status.is_some() || kill(pid, signal).is_ok());
+        signals.pass_on(status.is_none().then_some(pid));
         if let (Some(status), false) = (status, readable) {
             return Ok(status);
         }
@@ -119,26 +119,21 @@ impl Signals {
         let held: SigSet = SIGNALS.into_iter().collect();
         let before = held.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        match SignalFd::with_flags(&held, flags) {
-            Ok(descriptor) => Ok(Self { descriptor, before }),
-            Err(error) => {
-                before.thread_set_mask()?;
-                Err(error)
-            }
-        }
+        // After an error, signals stay blocked, but this process is about to end.
+        Ok(Self { descriptor: SignalFd::with_flags(&held, flags)?, before })
     }
 
     /// Reads pending signals, and passes on those that the program does not get otherwise.
-    fn pass_on(&self, mut to: impl FnMut(Signal) -> bool) {
+    fn pass_on(&self, to: Option<Pid>) {
         while let Ok(Some(signal)) = self.descriptor.read_signal() {
             // The kernel sends the terminal's signals to the whole foreground group, so the program
             // has them already. For signals of processes, the code is at most 0.
             let by_process = signal.ssi_code <= 0;
             let number = i32::try_from(signal.ssi_signo).map(Signal::try_from);
-            if let (true, Ok(Ok(signal))) = (by_process, number)
+            if let (true, Ok(Ok(signal)), Some(program)) = (by_process, number, to)
                 && signal != Signal::SIGCHLD
             {
-                to(signal);
+                kill(program, signal).ok();
             }
         }
     }
@@ -146,7 +141,7 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // An error leaves signals blocked, but this process is about to end.
+        // The same holds after an error here.
         self.before.thread_set_mask().ok();
     }
 }

@@ -15,7 +15,6 @@
 
 mod cache_file;
 mod file_digest;
-mod file_error;
 mod foreground;
 mod memory;
 mod pipe;
@@ -27,11 +26,10 @@ mod usage;
 pub mod watch;
 
 pub use cache_file::{
-    create_dir_as_above, note_use, read_sealed, touch, write_atomic, write_atomic_by, write_output,
-    write_sealed,
+    create_dir_as_above, is_not_found, note_use, read_sealed, touch, write_atomic, write_atomic_by,
+    write_output, write_sealed,
 };
 pub use file_digest::{FileDigests, Identity, Timestamp};
-pub use file_error::{is_not_found, scratch_error, temporary_dir};
 pub use foreground::Foreground;
 pub use memory::{available_memory, default_jobs, kill_children, resident_of_jobs};
 pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};
@@ -39,6 +37,6 @@ pub use program::{
     Cancel, Group, Output, Program, ProgramEnd, TICK, ended, find_in_path, fixed, interrupted,
     open_many, run,
 };
-pub use scratch_dir::ScratchDir;
+pub use scratch_dir::{ScratchDir, scratch_error, temporary_dir};
 pub use system_tool::{RunningTool, SystemTool, ToolOutput};
 pub use usage::Usage;

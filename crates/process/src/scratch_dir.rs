@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+use gfxpack_model::Error;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -81,6 +82,32 @@ impl ScratchDir {
     /// Its path. In a cache, its links are resolved.
     pub fn path(&self) -> &Path {
         self.dir.path()
+    }
+}
+
+/// Creates a temporary directory.
+///
+/// # Errors
+/// If it can't be created.
+pub fn temporary_dir() -> Result<ScratchDir, Error> {
+    let dir = tempfile::env::temp_dir();
+    ScratchDir::below(&dir).map_err(|source| {
+        let hint = match source.kind() {
+            io::ErrorKind::StorageFull => {
+                "make room on that disk, or set TMPDIR to a directory that may be written"
+            }
+            _ => "set TMPDIR to a directory that may be written",
+        };
+        let message = format!("failed to create a temporary directory in `{}`", dir.display());
+        Error::internal(message, hint).caused_by(source)
+    })
+}
+
+/// The error of writing a temporary file.
+pub fn scratch_error(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |source| {
+        let hint = "set TMPDIR to a directory with room for the largest kdb, unpacked";
+        Error::internal(format!("failed to write `{}`", path.display()), hint).caused_by(source)
     }
 }
 

@@ -197,10 +197,6 @@ impl<'a> RecorderEntry<'a> {
             Ok(PathBuf::from(OsStr::from_bytes(text)))
         }
     }
-
-    fn maybe_path(&self, text: &[u8]) -> Result<Option<PathBuf>, WatchError> {
-        if text.is_empty() { Ok(None) } else { self.path(text).map(Some) }
-    }
 }
 
 /// The state of a process while its entries are read.
@@ -352,7 +348,8 @@ impl Reader {
         let state = self.states.get(&entry.pid).ok_or_else(|| entry.damaged())?;
         let found = entry.error.is_none();
         let absolute = |path: PathBuf| absolute(&state.directory, &path, entry);
-        let second = entry.maybe_path(entry.second)?;
+        let second = Some(entry.second).filter(|text| !text.is_empty());
+        let second = second.map(|text| entry.path(text)).transpose()?;
         let operation = match entry.kind {
             32 if found && (entry.file.is_none() || second.is_none()) => {
                 return Err(entry.damaged());
@@ -409,9 +406,7 @@ impl Reader {
         let Self { processes, executions, accesses, .. } = self;
         Ok(Record { processes, executions, accesses, heap_was_short: false })
     }
-}
 
-impl Reader {
     /// A shell that did not announce itself. Its process number is not known, so it
     /// is found by its arguments.
     ///

@@ -28,11 +28,10 @@ pub fn switch_off_landlock() {
 /// Source: Linux, Documentation/userspace-api/landlock.rst,
 /// `LANDLOCK_CREATE_RULESET_VERSION`.
 pub fn landlock_abi() -> Option<u32> {
-    if SWITCHED_OFF.load(Ordering::Relaxed) { None } else { access() }
-}
-
-fn access() -> Option<u32> {
     const VERSION: u32 = 1;
+    if SWITCHED_OFF.load(Ordering::Relaxed) {
+        return None;
+    }
     let none = std::ptr::null::<libc::c_void>();
     // SAFETY: with this flag, the call takes no attributes, changes nothing and returns a number.
     let version =
