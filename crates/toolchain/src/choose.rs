@@ -102,7 +102,7 @@ impl<'a> Toolchains<'a> {
                     continue;
                 }
                 let Some(toolchain) = self.variant(index, with_constants)? else { continue };
-                if !builds_all(&toolchain, processor, languages) {
+                if !toolchain.builds(processor, languages) {
                     continue;
                 }
                 *refusal = self.misfit(index, &toolchain, languages)?;
@@ -201,7 +201,7 @@ impl<'a> Toolchains<'a> {
                 let new: Vec<_> = PROCESSORS
                     .iter()
                     .map(|processor| processor.name)
-                    .filter(|name| builds_all(toolchain, name, &only))
+                    .filter(|name| toolchain.builds(name, &only))
                     .filter(|name| !builds.iter().any(|(known, _)| known == name))
                     .collect();
                 if new.is_empty() {
@@ -340,12 +340,6 @@ impl<'a> Toolchains<'a> {
         let given = self.search.is_given();
         support::unbuildable(processor, languages, &toolchains, &errors, given)
     }
-}
-
-fn builds_all(toolchain: &Toolchain, processor: &str, languages: &BTreeSet<Language>) -> bool {
-    let builds = toolchain.buildable(processor);
-    let libraries = languages.iter().any(|language| *language != Language::Assembly);
-    builds.compiler && (builds.device_libs || !libraries)
 }
 
 /// The environment of a candidate's programs; hipcc takes the prefix and the device libraries from

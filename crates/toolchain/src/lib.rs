@@ -25,6 +25,5 @@ pub use choose::{ToolchainReport, Toolchains};
 pub use discover::Search;
 pub use error::Missing;
 pub use made_by::{clang_version, made_by};
-pub use support::Buildable;
-pub use toolchain::{Toolchain, different_names};
+pub use toolchain::{Toolchain, different_names, text_of};
 pub use trial::TrialArguments;

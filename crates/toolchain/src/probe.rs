@@ -73,16 +73,15 @@ impl Probed {
             }
         };
         let clang = &found.clang;
-        let (processors, drivers) =
-            rayon::join(|| runner.processors(clang), || runner.drivers(clang, &languages));
-        let drivers = drivers?;
-        configuration.extend(drivers.configuration);
-        let clang_version = match drivers.version {
-            Some(version) => version,
-            None => runner.clang_version(clang)?,
-        };
-        found.programs.extend(drivers.programs);
-        Ok(Self { clang_version, processors: processors?, configuration, found })
+        let ((processors, version), drivers) = rayon::join(
+            || (runner.processors(clang), runner.clang_version(clang)),
+            || runner.drivers(clang, &languages),
+        );
+        let (programs, read) = drivers?;
+        let (clang_version, processors) = (version?, processors?);
+        configuration.extend(read);
+        found.programs.extend(programs);
+        Ok(Self { clang_version, processors, configuration, found })
     }
 }
 
@@ -97,16 +96,6 @@ pub(crate) struct FoundParts {
     pub(crate) rocm: PathBuf,
     /// The version of HIP that the driver finds, if it finds any.
     pub(crate) hip_version: Option<[u32; 3]>,
-}
-
-/// What clang's drivers say of themselves.
-#[derive(Debug, Default)]
-struct AskedDrivers {
-    version: Option<String>,
-    /// The configuration files that they read, for each language, since targets differ.
-    configuration: BTreeSet<PathBuf>,
-    /// The programs that they would run, since languages may have different linkers.
-    programs: BTreeSet<PathBuf>,
 }
 
 impl<'a> ProgramRunner<'a> {
@@ -136,19 +125,22 @@ impl<'a> ProgramRunner<'a> {
             .ok_or_else(|| nonsense(clang, "`--version` names no clang version"))
     }
 
-    /// Asks clang's driver for the commands that it would run for each language, given by its
-    /// arguments.
-    fn drivers(&self, clang: &Path, languages: &[&[&str]]) -> Result<AskedDrivers, Error> {
-        let mut asked = AskedDrivers::default();
+    /// Asks clang's driver for the programs that it would run for each language, given by its
+    /// arguments, and for the configuration files that it reads: languages may have different
+    /// linkers, and targets different files.
+    fn drivers(
+        &self,
+        clang: &Path,
+        languages: &[&[&str]],
+    ) -> Result<(BTreeSet<PathBuf>, BTreeSet<PathBuf>), Error> {
+        let (mut run, mut configuration) = (BTreeSet::new(), BTreeSet::new());
         for language in languages {
             let args = [*language, &["-###", "-nogpulib", "/dev/null", "-o", "probe.o"]].concat();
             let (output, read) = self.attempt(clang, &args)?;
-            asked.configuration.extend(self.configured(clang, &args, &output, read)?);
-            asked.programs.extend(programs(&output.stderr));
-            let version = || crate::made_by::clang_version(&output.stderr).map(str::to_owned);
-            asked.version = asked.version.or_else(version);
+            configuration.extend(self.configured(clang, &args, &output, read)?);
+            run.extend(programs(&output.stderr));
         }
-        Ok(asked)
+        Ok((run, configuration))
     }
 
     /// The configuration files that a driver read. It prints some of them; files that these include

@@ -15,10 +15,7 @@ pub(crate) struct ProbeRecorder<'a> {
     file_system: &'a FileSystemCache<'a>,
     since: Timestamp,
     scratch: PathBuf,
-    /// The accesses, or why they are not known.
-    seen: Mutex<Result<ProbeAccesses, String>>,
-    /// A path that a program tried to write, but may not.
-    written: Mutex<Option<PathBuf>>,
+    seen: Mutex<ProbeAccesses>,
 }
 
 #[derive(Default)]
@@ -26,16 +23,10 @@ struct ProbeAccesses {
     states: BTreeSet<(PathBuf, PathState)>,
     /// The libraries that each program loaded.
     loaded: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
-}
-
-impl ProbeAccesses {
-    fn add(&mut self, record: &Record, states: BTreeSet<(PathBuf, PathState)>) {
-        self.states.extend(states);
-        for process in &record.processes {
-            let loaded = self.loaded.entry(process.program.clone()).or_default();
-            loaded.extend(process.libraries.iter().cloned());
-        }
-    }
+    /// Why not all accesses are known, if they are not.
+    unknown: Option<String>,
+    /// A path that a program tried to write, but may not.
+    written: Option<PathBuf>,
 }
 
 impl<'a> ProbeRecorder<'a> {
@@ -47,9 +38,9 @@ impl<'a> ProbeRecorder<'a> {
         keep: bool,
     ) -> Self {
         let scratch = fs::canonicalize(scratch).unwrap_or_else(|_| scratch.to_owned());
-        let seen =
-            if keep { Ok(ProbeAccesses::default()) } else { Err("nothing is kept".to_owned()) };
-        Self { file_system, since, scratch, seen: Mutex::new(seen), written: Mutex::default() }
+        let unknown = (!keep).then(|| "nothing is kept".to_owned());
+        let seen = Mutex::new(ProbeAccesses { unknown, ..ProbeAccesses::default() });
+        Self { file_system, since, scratch, seen }
     }
 
     /// Adds the record of a program, and returns the files that it read.
@@ -62,19 +53,21 @@ impl<'a> ProbeRecorder<'a> {
         let record = match record {
             Ok(record) => record,
             Err(reason) => {
-                *seen = Err(reason.to_string());
+                seen.unknown = Some(reason.to_string());
                 return None;
             }
         };
-        let mut written = self.written.lock().expect("no panic inside");
-        *written = written.take().or_else(|| record.refused_write().map(Path::to_owned));
-        if let Ok(all) = &mut *seen {
+        seen.written = seen.written.take().or_else(|| record.refused_write().map(Path::to_owned));
+        if seen.unknown.is_none() {
             let dependencies =
                 judge_driver_record(&record, program, &self.scratch, self.file_system, self.since);
             // A written path is not among the answers.
-            match dependencies.unknown() {
-                Some(path) => *seen = Err(format!("`{}` changed", path.display())),
-                None => all.add(&record, dependencies.states),
+            seen.unknown =
+                dependencies.unknown().map(|path| format!("`{}` changed", path.display()));
+            seen.states.extend(dependencies.states);
+            for process in &record.processes {
+                let loaded = seen.loaded.entry(process.program.clone()).or_default();
+                loaded.extend(process.libraries.iter().cloned());
             }
         }
         Some(record.read().filter(|path| !path.starts_with(&self.scratch)).collect())
@@ -82,7 +75,7 @@ impl<'a> ProbeRecorder<'a> {
 
     /// A path that a program tried to write, but may not.
     pub(crate) fn written(&self) -> Option<PathBuf> {
-        self.written.lock().expect("no panic inside").clone()
+        self.seen.lock().expect("no panic inside").written.clone()
     }
 
     /// The results of all file accesses, and the libraries that each program loaded; or why these
@@ -90,7 +83,10 @@ impl<'a> ProbeRecorder<'a> {
     pub(crate) fn finish(
         self,
     ) -> Result<(PathStates, BTreeMap<PathBuf, BTreeSet<PathBuf>>), String> {
-        let ProbeAccesses { states, loaded } = self.seen.into_inner().expect("no panic inside")?;
-        Ok((PathStates::new(states), loaded))
+        let seen = self.seen.into_inner().expect("no panic inside");
+        match seen.unknown {
+            Some(reason) => Err(reason),
+            None => Ok((PathStates::new(seen.states), seen.loaded)),
+        }
     }
 }

@@ -6,15 +6,6 @@ use gfxpack_model::{Error, Language, processors};
 
 use crate::toolchain::Toolchain;
 
-/// What a toolchain can build for one processor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Buildable {
-    /// The compiler knows the processor, which is enough for assembly.
-    pub compiler: bool,
-    /// The device libraries know it too, which HIP and OpenCL C need.
-    pub device_libs: bool,
-}
-
 /// The newest clang in Debian 12 that works with its HIP headers.
 const DEBIAN_CLANG: u32 = 19;
 
@@ -39,13 +30,12 @@ fn first_support(processor: &str) -> Option<(u32, &'static str)> {
 }
 
 impl Toolchain {
-    /// What this toolchain can build for a processor.
-    pub fn buildable(&self, processor: &str) -> Buildable {
+    /// Whether this toolchain builds for a processor: its compiler knows it, which is enough for
+    /// assembly, and its device libraries do.
+    pub(crate) fn builds(&self, processor: &str, languages: &BTreeSet<Language>) -> bool {
         let isa = processor.strip_prefix("gfx").unwrap_or(processor);
-        Buildable {
-            compiler: self.processors.contains(processor),
-            device_libs: self.isas.contains(isa),
-        }
+        let needs_libs = languages.iter().any(|language| *language != Language::Assembly);
+        self.processors.contains(processor) && (!needs_libs || self.isas.contains(isa))
     }
 }
 
@@ -108,7 +98,9 @@ fn why_not(processor: &str, toolchain: &Toolchain, diagnostics: Option<&str>) ->
         Some(diagnostics) => {
             format!("{compiler} does not go with its headers and libraries: {diagnostics}")
         }
-        None if !toolchain.buildable(processor).compiler => format!("{compiler} does not know it"),
+        None if !toolchain.processors.contains(processor) => {
+            format!("{compiler} does not know it")
+        }
         None => format!(
             "{compiler} knows it, but the device libraries in `{}` have no oclc_isa_version_{}.bc",
             toolchain.installed_libs.display(),

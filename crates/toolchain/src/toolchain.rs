@@ -438,8 +438,8 @@ fn walk(dir: &Path) -> impl Iterator<Item = Result<PathBuf, ReadFailure>> {
     })
 }
 
-/// A relative path as text, another one for each path: none begins with `//`.
-fn text_of(path: &Path) -> String {
+/// A path as text, another one for each path that does not begin with `//`.
+pub fn text_of(path: &Path) -> String {
     let escaped = || format!("//{}", path.as_os_str().as_encoded_bytes().escape_ascii());
     path.to_str().map_or_else(escaped, str::to_owned)
 }

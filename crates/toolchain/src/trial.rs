@@ -1,6 +1,7 @@
 //! Finds out whether a compiler, HIP's headers and device libraries fit together, by compiling a
 //! kernel that uses all of them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -64,10 +65,8 @@ impl<'a> Trial<'a> {
             Language::Assembly => return None,
         };
         let mut newest_first = PROCESSORS.iter().rev();
-        let processor = newest_first.find(|processor| {
-            let builds = toolchain.buildable(processor.name);
-            builds.compiler && builds.device_libs
-        })?;
+        let only = BTreeSet::from([language]);
+        let processor = newest_first.find(|processor| toolchain.builds(processor.name, &only))?;
         let target = TargetId::new(processor.name);
         let (program, args) = arguments(language, &target, &toolchain.facts(), file);
         Some(Self { toolchain, source, file, target, program, args })
