@@ -3,7 +3,7 @@
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use gfxpack_launch::{Command, FastLauncher, Session};
+use gfxpack_launch::{Command, Session};
 use gfxpack_model::{Error, JobId};
 use gfxpack_plan::plan::{Job, Plan};
 use gfxpack_process::{Cancel, Usage};
@@ -19,10 +19,8 @@ pub(crate) struct BuildContext<'a> {
     pub(crate) time_limit: Duration,
     /// What jobs may see, and their keys.
     pub(crate) declarer: &'a Declarer<'a>,
-    /// Tried first.
-    pub(crate) fast: &'a FastLauncher<'a>,
-    /// Runs drivers if no shortcut makes the object. Their failures are those that are reported.
-    pub(crate) session: &'a Session<'a>,
+    /// Shortcuts are tried first. The failures of drivers are those that are reported.
+    pub(crate) session: Session<'a>,
     /// Number of jobs whose compilers could not be bound, and the reason for the first.
     pub(crate) unwatched: Mutex<(usize, Option<String>)>,
 }
@@ -30,13 +28,13 @@ pub(crate) struct BuildContext<'a> {
 impl BuildContext<'_> {
     /// Groups of these jobs for which headers are precompiled together, the largest group first.
     pub(crate) fn header_groups(&self, jobs: &[JobId]) -> Vec<Vec<JobId>> {
-        let groups = self.fast.groups(&self.commands(jobs)).into_iter();
+        let groups = self.session.groups(&self.commands(jobs)).into_iter();
         groups.map(|group| group.into_iter().map(|place| jobs[place]).collect()).collect()
     }
 
     /// Precompiles the headers that jobs share, and returns the resources used.
     pub(crate) fn precompile_headers(&self, jobs: &[JobId]) -> Result<Usage, Error> {
-        self.fast.prepare(&self.commands(jobs))
+        self.session.prepare(&self.commands(jobs))
     }
 
     fn commands(&self, jobs: &[JobId]) -> Vec<Command<'_>> {

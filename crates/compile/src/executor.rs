@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use gfxpack_launch::{FastLauncher, HeaderOptions, Session};
+use gfxpack_launch::{HeaderOptions, Session};
 use gfxpack_model::{Digest, Error, JobId};
 use gfxpack_plan::plan::Plan;
 use gfxpack_process::watch::FileSystemCache;
@@ -193,9 +193,7 @@ impl Executor<'_> {
             objects[index.0] = object.map(|object| (object, Origin::Cached));
         }
         if let Some(cache) = options.shared.as_deref() {
-            if cache.takes_all() {
-                cache.top_up(&had, declared, store, cancel);
-            }
+            cache.top_up(&had, declared, store, cancel);
             for (index, object) in cache.fetch(plan, &to_run, declared, store, cancel) {
                 objects[index.0] = Some((object, Origin::Shared));
             }
@@ -235,7 +233,7 @@ impl Executor<'_> {
         queue
     }
 
-    /// Runs the jobs that are left.
+    /// Has workers run the jobs that are left, on this machine and remotely.
     fn run_missing(
         &self,
         pool: &ThreadPool,
@@ -244,44 +242,17 @@ impl Executor<'_> {
         results: &mut Results<'_>,
         on_event: OnEvent<'_>,
     ) -> Result<(), Error> {
-        let Self { plan, sources, options, .. } = *self;
+        let Self { plan, sources, store, options, .. } = *self;
         let cancel = &self.cancel.child();
-        let work = ScratchDir::in_cache(&options.cache_dir)
+        let work = &ScratchDir::in_cache(&options.cache_dir)
             .map_err(Error::io("create", options.cache_dir.join("work")))?;
-        let session = Session::new(declarer.drivers(), options.time_limit, cancel);
-        let headers = HeaderOptions {
-            kept: self.store.dir().join(HEADERS),
-            scratch: work.path(),
-            search: declarer,
-        };
-        let context = BuildContext {
-            plan,
-            sources,
-            cancel,
-            time_limit: options.time_limit,
-            declarer,
-            fast: &FastLauncher::new(&session, options.shortcuts, headers),
-            session: &session,
-            unwatched: Default::default(),
-        };
-        self.run_all(pool, (&context, declared), &work, to_run, results, on_event);
-        if let Some(message) = context.unwatched_warning() {
-            on_event(Event::Warning { message });
-        }
-        Ok(())
-    }
-
-    /// Has workers run the jobs, on this machine and remotely.
-    fn run_all(
-        &self,
-        pool: &ThreadPool,
-        (context, declared): (&BuildContext<'_>, &AllDeclared),
-        work: &ScratchDir,
-        to_run: &[JobId],
-        results: &mut Results<'_>,
-        on_event: OnEvent<'_>,
-    ) {
-        let Self { plan, store, options, .. } = *self;
+        let kept = store.dir().join(HEADERS);
+        let headers = HeaderOptions { kept, scratch: work.path(), search: declarer };
+        let shortcuts = options.shortcuts.then_some(headers);
+        let session = Session::new(declarer.drivers(), options.time_limit, cancel, shortcuts);
+        let (time_limit, unwatched) = (options.time_limit, Default::default());
+        let context =
+            &BuildContext { plan, sources, cancel, time_limit, declarer, session, unwatched };
         let remote = options.remote.as_ref();
         let here = if remote.is_some_and(|remote| remote.alone) { 0 } else { options.jobs };
         let remote_workers = remote.map_or(0, |remote| remote.workers.count().max(1));
@@ -310,6 +281,10 @@ impl Executor<'_> {
             results.release(upload);
         });
         self.warn(on_event);
+        if let Some(message) = context.unwatched_warning() {
+            on_event(Event::Warning { message });
+        }
+        Ok(())
     }
 }
 

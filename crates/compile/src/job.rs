@@ -122,8 +122,8 @@ pub(crate) fn run(
 ) -> Result<Outcome, Error> {
     let started = Instant::now();
     let mut usage = Usage::default();
-    if let Some(kind) = declared.inputs.as_ref().and_then(|inputs| inputs.conflict()) {
-        let (made, duration) = (Made::nothing(kind), started.elapsed());
+    if let Some(dir) = declared.inputs.as_ref().and_then(|inputs| inputs.searches.clone()) {
+        let (made, duration) = (Made::nothing(FailureKind::Searches(dir)), started.elapsed());
         return Ok(Outcome { made, duration, usage, site: Site::Here });
     }
     let mut run_by =
@@ -170,7 +170,7 @@ fn attempt(
     let launched = if by_driver {
         context.session.run_driver(&command, &paths).map(Some)
     } else {
-        context.fast.run(&command, &paths)
+        context.session.run_shortcut(&command, &paths)
     };
     let run = match launched {
         Ok(Some(run)) => run,

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_launch::{self as launch, CompilerRun, Direct, TemplateValues, depfile_paths};
+use gfxpack_launch::{CompilerRun, Direct, RunPaths, depfile_paths};
 use gfxpack_plan::plan::Job;
 use gfxpack_process::ProgramEnd;
 use gfxpack_process::watch::{Record, SHORT_HEAP, WatchError, compiles};
@@ -31,7 +31,7 @@ pub(crate) fn judge(
     context: &BuildContext<'_>,
     job: &Job,
     inputs: Option<&Inputs>,
-    paths: &launch::RunPaths<'_>,
+    paths: &RunPaths<'_>,
     run: &CompilerRun,
 ) -> Judged {
     let records: Result<Vec<&Record>, &WatchError> =
@@ -55,89 +55,76 @@ pub(crate) fn judge(
             listed.contains(path)
                 || (path.is_absolute() && file_id_of(path).is_some_and(|id| outside.contains(&id)))
         };
-        if let Some(kind) = inputs.read_twice(&is_read) {
-            return Judged::Failed(kind);
+        // Two files for it, but one for a user's compiler.
+        let twice = inputs.twice.iter().find(|(own, path)| is_read(own) && is_read(path));
+        if let Some((own, path)) = twice.cloned() {
+            return Judged::Failed(FailureKind::ReadsByOtherName { path, own });
         }
     }
-    let judged = JudgedRun { context, job, paths, run, records };
-    match judged.unknown(inputs, &direct) {
-        Some(reason) => Judged::Unknown(reason),
-        None => Judged::Known,
-    }
-}
-
-struct JudgedRun<'a> {
-    context: &'a BuildContext<'a>,
-    job: &'a Job,
-    paths: &'a launch::RunPaths<'a>,
-    run: &'a CompilerRun,
-    records: Vec<&'a Record>,
-}
-
-impl JudgedRun<'_> {
-    /// Why the object may depend on something that its key does not cover.
-    fn unknown(&self, inputs: &Inputs, direct: &Direct) -> Option<String> {
-        if self.is_other_command(direct) {
-            return Some("the driver ran other commands than it had listed".to_owned());
-        }
-        if let Some(path) = self.unknown_program(direct) {
-            return Some(format!("`{}` is run, and is not of the toolchain", path.display()));
-        }
-        if let Some(path) = inputs.changed() {
-            let path = path.display();
-            return Some(format!("`{path}` changed while it was compiled, or just before"));
-        }
-        let short_heap = self.records.iter().any(|record| record.heap_was_short);
+    let unknown = if is_other_command(context, job, paths, run, &records, &direct) {
+        Some("the driver ran other commands than it had listed".to_owned())
+    } else if let Some(path) = unknown_program(context, job, &records, &direct) {
+        Some(format!("`{}` is run, and is not of the toolchain", path.display()))
+    } else if let Some(path) = inputs.changed() {
+        let path = path.display();
+        Some(format!("`{path}` changed while it was compiled, or just before"))
+    } else {
+        let short_heap = records.iter().any(|record| record.heap_was_short);
         short_heap.then(|| SHORT_HEAP.to_owned())
-    }
+    };
+    unknown.map_or(Judged::Known, Judged::Unknown)
+}
 
-    /// A program that no digest covers: one of a job's commands, or a compiler, linker or library
-    /// that ran.
-    fn unknown_program(&self, direct: &Direct) -> Option<PathBuf> {
-        let toolchain = self.context.declarer.toolchain(self.job.toolchain);
-        let known: HashSet<&Path> = toolchain.files().iter().map(PathBuf::as_path).collect();
-        let file_system = self.context.declarer.file_system();
-        let is_known =
-            |file: &Path| known.contains(file) || known.contains(&*file_system.real(file));
-        let compilers = self.records.iter().flat_map(|record| &record.processes);
-        let ran = compilers
-            .filter(|process| process.compiles)
-            .flat_map(|process| process.libraries.iter().chain([&process.program]));
-        let mut all = ran.map(PathBuf::as_path).chain(direct.1.programs());
-        all.find(|file| !is_known(file)).map(Path::to_owned)
-    }
+/// A program that no digest covers: one of a job's commands, or a compiler, linker or library
+/// that ran.
+fn unknown_program(
+    context: &BuildContext<'_>,
+    job: &Job,
+    records: &[&Record],
+    direct: &Direct,
+) -> Option<PathBuf> {
+    let toolchain = context.declarer.toolchain(job.toolchain);
+    let known: HashSet<&Path> = toolchain.files().iter().map(PathBuf::as_path).collect();
+    let file_system = context.declarer.file_system();
+    let is_known = |file: &Path| known.contains(file) || known.contains(&*file_system.real(file));
+    let compilers = records.iter().flat_map(|record| &record.processes);
+    let ran = compilers
+        .filter(|process| process.compiles)
+        .flat_map(|process| process.libraries.iter().chain([&process.program]));
+    let listed = direct.1.list.iter().filter_map(|command| command.texts().first().copied());
+    let mut all = ran.map(PathBuf::as_path).chain(listed.map(Path::new));
+    all.find(|file| !is_known(file)).map(Path::to_owned)
+}
 
-    /// Whether other compilers ran than the commands that the driver had listed, or one that could
-    /// not be bound. Names of temporary files, which it makes up, may differ.
-    fn is_other_command(&self, (defines, commands): &Direct) -> bool {
-        let Self { context, job, paths, run, records } = self;
-        let values = TemplateValues {
-            input: &context.plan[job.source].main,
-            defines,
-            output: paths.output,
-            deps_file: paths.deps_file,
-            scratch: paths.scratch,
-        };
-        let listed = commands.list.iter().map(|command| command.fill(&values));
-        // Programs besides compilers and linkers do not count.
-        let listed: Vec<Vec<OsString>> = listed.filter(|args| compiles(args)).collect();
-        let ran = records.iter().flat_map(|record| &record.processes);
-        let ran: Vec<_> = ran.filter(|process| process.compiles).collect();
-        let scratch = paths.scratch.as_os_str().as_encoded_bytes();
-        let is_own = |arg: &OsString| arg.as_encoded_bytes().starts_with(scratch);
-        let same = |(listed, ran): (&OsString, &OsString)| {
-            listed == ran || (is_own(listed) && is_own(ran))
-        };
-        // A command that fails is the last.
-        let complete = listed.len() == ran.len() || !matches!(run.end, ProgramEnd::Exited(0));
-        if !complete || ran.is_empty() || ran.len() > listed.len() {
-            return true;
-        }
-        run.by_driver
-            && listed.iter().zip(&ran).any(|(listed, ran)| {
-                let ran = &ran.arguments;
-                // The program may be named with or without links.
-                listed.len() != ran.len() || !listed.iter().zip(ran).skip(1).all(same)
-            })
+/// Whether other compilers ran than the commands that the driver had listed, or one that could
+/// not be bound. Names of temporary files, which it makes up, may differ.
+fn is_other_command(
+    context: &BuildContext<'_>,
+    job: &Job,
+    paths: &RunPaths<'_>,
+    run: &CompilerRun,
+    records: &[&Record],
+    (defines, commands): &Direct,
+) -> bool {
+    let values = paths.values(&context.plan[job.source].main, defines);
+    let listed = commands.list.iter().map(|command| command.fill(&values));
+    // Programs besides compilers and linkers do not count.
+    let listed: Vec<Vec<OsString>> = listed.filter(|args| compiles(args)).collect();
+    let ran = records.iter().flat_map(|record| &record.processes);
+    let ran: Vec<_> = ran.filter(|process| process.compiles).collect();
+    let scratch = paths.scratch.as_os_str().as_encoded_bytes();
+    let is_own = |arg: &OsString| arg.as_encoded_bytes().starts_with(scratch);
+    let same =
+        |(listed, ran): (&OsString, &OsString)| listed == ran || (is_own(listed) && is_own(ran));
+    // A command that fails is the last.
+    let complete = listed.len() == ran.len() || !matches!(run.end, ProgramEnd::Exited(0));
+    if !complete || ran.is_empty() || ran.len() > listed.len() {
+        return true;
     }
+    run.by_driver
+        && listed.iter().zip(&ran).any(|(listed, ran)| {
+            let ran = &ran.arguments;
+            // The program may be named with or without links.
+            listed.len() != ran.len() || !listed.iter().zip(ran).skip(1).all(same)
+        })
 }

@@ -2,7 +2,7 @@
 //! results, and keeps them in an object store by digest.
 //!
 //! This crate knows nothing of kdbs, packages and terminals, nor how a compiler
-//! is started: that is behind [`gfxpack_launch::FastLauncher`].
+//! is started: that is behind [`gfxpack_launch::Session`].
 //!
 //! ```
 //! // The cache of a user who has compiled nothing yet.

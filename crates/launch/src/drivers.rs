@@ -46,16 +46,6 @@ pub struct DriverCommands {
     pub by_driver: bool,
 }
 
-impl DriverCommands {
-    /// The programs of the commands.
-    pub fn programs(&self) -> impl Iterator<Item = &Path> {
-        self.list.iter().filter_map(|command| match command.args.first()? {
-            TemplateArg::Text(path) => Some(Path::new(path)),
-            _ => None,
-        })
-    }
-}
-
 /// A command's macros, and the commands that its driver would run.
 pub type Direct = (Defines, Arc<DriverCommands>);
 

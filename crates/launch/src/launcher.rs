@@ -10,7 +10,7 @@ use gfxpack_model::{Digest, Error, Language, SourceId, TargetId, ToolchainId};
 use gfxpack_process::watch::{Record, Visible, WatchError};
 use gfxpack_process::{Output, ProgramEnd, Usage};
 
-use crate::template::CommandTemplate;
+use crate::template::{CommandTemplate, Define, TemplateValues};
 
 /// A compiler command.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +52,14 @@ pub struct RunPaths<'a> {
     pub deps_file: &'a Path,
     /// What its compilers may see; everything if that is not known.
     pub visible: Option<&'a Visible>,
+}
+
+impl RunPaths<'_> {
+    /// The values for the slots of a command's templates.
+    pub fn values<'v>(&'v self, input: &'v str, defines: &'v [Vec<Define>]) -> TemplateValues<'v> {
+        let Self { output, deps_file, scratch, .. } = *self;
+        TemplateValues { input, defines, output, deps_file, scratch }
+    }
 }
 
 /// The result of a command.

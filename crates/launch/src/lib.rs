@@ -2,14 +2,13 @@
 //! it, forked from a loaded compiler, with precompiled headers.
 //!
 //! [`Session::run_driver`] runs a [`Command`] in the directories of [`RunPaths`] by its driver, and
-//! returns a [`CompilerRun`]; [`FastLauncher`] takes the shortcuts. None is taken if it might change
-//! the output.
+//! returns a [`CompilerRun`]; [`Session::run_shortcut`] takes the shortcuts. None is taken if it might
+//! change the output.
 //!
 //! This crate knows nothing of plans, jobs, object stores and names of kernels.
 
 mod arguments;
 mod drivers;
-mod fast_launcher;
 mod fork_server;
 mod fork_servers;
 mod headers;
@@ -20,7 +19,6 @@ mod wrappers;
 
 pub use arguments::{depfile_paths, searched};
 pub use drivers::{Direct, DriverCommands, Drivers};
-pub use fast_launcher::FastLauncher;
 pub use headers::HeaderOptions;
 pub use launcher::{Command, CompilerRun, HeaderInputs, HeaderSearch, RunPaths, SourceFiles};
 pub use session::Session;

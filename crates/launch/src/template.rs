@@ -232,20 +232,20 @@ impl CommandTemplate {
     /// it out: that of clang 21 does so for a GPU's code.
     pub(crate) fn with_deps_file(mut self) -> Self {
         let texts = self.texts();
-        let asked = texts.iter().position(|text| *text == Some("-sys-header-deps"));
-        if let Some(at) = asked.filter(|_| !texts.contains(&Some("-dependency-file"))) {
+        let asked = texts.iter().position(|text| *text == "-sys-header-deps");
+        if let Some(at) = asked.filter(|_| !texts.contains(&"-dependency-file")) {
             let option = TemplateArg::Text("-dependency-file".into());
             self.args.splice(at..at, [option, TemplateArg::DepsFile]);
         }
         self
     }
 
-    /// The text of each argument; `None` for slots.
-    pub(crate) fn texts(&self) -> Vec<Option<&str>> {
-        fn text(arg: &TemplateArg) -> Option<&str> {
+    /// The text of each argument; nothing for slots.
+    pub fn texts(&self) -> Vec<&str> {
+        fn text(arg: &TemplateArg) -> &str {
             match arg {
-                TemplateArg::Text(text) => Some(text),
-                _ => None,
+                TemplateArg::Text(text) => text,
+                _ => "",
             }
         }
         self.args.iter().map(text).collect()
@@ -253,9 +253,7 @@ impl CommandTemplate {
 
     /// The index of two consecutive arguments.
     pub(crate) fn position(&self, first: &str, second: &str) -> Option<usize> {
-        let is =
-            |arg: &TemplateArg, text: &str| matches!(arg, TemplateArg::Text(arg) if arg == text);
-        self.args.windows(2).position(|pair| is(&pair[0], first) && is(&pair[1], second))
+        self.texts().windows(2).position(|pair| pair == [first, second])
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gfxpack_launch::{CommandTemplate, TemplateArg, searched};
+use gfxpack_launch::{CommandTemplate, searched};
 use gfxpack_plan::include::Include;
 
 use super::search::joined;
@@ -35,11 +35,7 @@ impl CommandPaths {
     pub(super) fn new(commands: &[CommandTemplate], covered: &[PathBuf]) -> Self {
         let mut all = Self::default();
         for command in commands {
-            let text = |arg: &'_ TemplateArg| match arg {
-                TemplateArg::Text(text) => text.clone(),
-                _ => String::new(),
-            };
-            let args: Vec<String> = command.args.iter().map(text).collect();
+            let args = command.texts();
             for dir in searched(&args) {
                 let list = if dir.is_absolute() { &mut all.searched } else { &mut all.own };
                 if !list.iter().any(|known| known == dir) {
@@ -47,13 +43,13 @@ impl CommandPaths {
                 }
             }
             for pair in args.windows(2) {
-                match &*pair[0] {
+                match pair[0] {
                     "-include" | "-imacros" => {
-                        all.included.push(Include { path: pair[1].clone(), quoted: true });
+                        all.included.push(Include { path: pair[1].to_owned(), quoted: true });
                     }
                     // Searched by default.
                     "-resource-dir" => {
-                        let dir = joined(Path::new(&pair[1]), Path::new("include"));
+                        let dir = joined(Path::new(pair[1]), Path::new("include"));
                         all.add(&dir.to_string_lossy(), covered);
                         all.searched.extend((!all.searched.contains(&dir)).then_some(dir));
                     }
@@ -90,18 +86,20 @@ impl CommandPaths {
 }
 
 /// The directories that a command searches although it does not name them.
-fn searched_by_default(args: &[String]) -> Vec<PathBuf> {
-    let has = |option: &str| args.iter().any(|arg| arg == option);
+fn searched_by_default(args: &[&str]) -> Vec<PathBuf> {
+    let has = |option: &str| args.contains(&option);
     if !has("-cc1") || has("-nostdsysteminc") || has("-nostdinc") {
         return Vec::new();
     }
     let root = args.windows(2).find(|pair| pair[0] == "-isysroot");
-    let root = root.map_or(Path::new("/"), |pair| Path::new(&pair[1]));
+    let root = root.map_or(Path::new("/"), |pair| Path::new(pair[1]));
     SEARCHED_BY_DEFAULT.map(|dir| joined(root, Path::new(dir))).into()
 }
 
 #[cfg(test)]
 mod tests {
+    use gfxpack_launch::TemplateArg;
+
     use super::*;
     use crate::source::tests::write;
 

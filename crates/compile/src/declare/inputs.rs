@@ -32,17 +32,18 @@ pub(crate) struct Inputs {
     pub(super) names: Vec<PathBuf>,
     /// These files.
     pub(crate) outside: Vec<Arc<OutsideFile>>,
-    /// An include directory that the compiler searches on its own account.
-    pub(super) searches: Option<PathBuf>,
+    /// An include directory that the compiler searches on its own account, so that no object can be
+    /// made that is the plain compiler's.
+    pub(crate) searches: Option<PathBuf>,
     /// Files of the source that are also found elsewhere: their paths in the stage and there.
     pub(crate) twice: Vec<(PathBuf, PathBuf)>,
     /// Files that are named by a path that is not declared.
-    pub(super) undeclared: Vec<PathBuf>,
+    pub(crate) undeclared: Vec<PathBuf>,
     /// Directories that the user allows to be read, with digests of what is below.
     pub(super) admitted: Vec<(PathBuf, Option<Digest>)>,
     /// Whether all that its jobs may ask for is known by name, and is not outside of their
     /// directories.
-    pub(super) is_closed: bool,
+    pub(crate) is_closed: bool,
 }
 
 impl Inputs {
@@ -50,18 +51,6 @@ impl Inputs {
     pub(crate) fn visible(&self, stage: &Path) -> Visible {
         let (dirs, trees, names) = (self.dirs.clone(), self.trees.clone(), self.names.clone());
         Visible { stage: stage.to_owned(), dirs, trees, names }
-    }
-
-    /// Why no object can be made that is the plain compiler's, if it can't.
-    pub(crate) fn conflict(&self) -> Option<FailureKind> {
-        self.searches.clone().map(FailureKind::Searches)
-    }
-
-    /// The failure of a compiler that read a file by two names, which are two files for it, but one
-    /// for a user's compiler. `read` are the files that it lists.
-    pub(crate) fn read_twice(&self, read: &dyn Fn(&Path) -> bool) -> Option<FailureKind> {
-        let (own, path) = self.twice.iter().find(|(own, path)| read(own) && read(path))?;
-        Some(FailureKind::ReadsByOtherName { path: path.clone(), own: own.clone() })
     }
 
     /// A file that the compiler did not find, according to its messages, and that exists.
@@ -90,10 +79,5 @@ impl Inputs {
             let changed = admitted.find(|(dir, then)| then.is_none() || now(dir) != *then);
             changed.map(|(dir, _)| &**dir)
         })
-    }
-
-    /// Whether another machine may run the jobs: all that they name can be sent.
-    pub(crate) fn can_be_sent(&self) -> bool {
-        self.is_closed && self.undeclared.is_empty() && self.twice.is_empty()
     }
 }

@@ -183,7 +183,7 @@ impl HeaderMaker<'_> {
         let text = including_all(first);
         let args = recipe.preprocess(dir, ("", &text), &["-dD"], &file)?;
         let Some(args) = args else { return Ok(None) };
-        let mut visible = self.options.search.inputs(toolchain, recipe.command(), &text).visible;
+        let mut visible = self.options.search.inputs(toolchain, &recipe.command, &text).visible;
         visible.stage = self.session.drivers.file_system.real(dir);
         let is_done = self.run(toolchain, args, (dir, dir), &visible)?.0.ok();
         Ok(fs::read_to_string(&file).ok().filter(|_| is_done))

@@ -140,7 +140,7 @@ impl<'a> HeaderMaker<'a> {
                 .or_insert_with_key(|(source, dirs)| self.hides_none(&header, *source, dirs));
             served.extend(is_clear.then(|| (member.job, Arc::clone(&header))));
         }
-        let (text, count) = (recipe.text().trim_end().replace('\n', " "), served.len());
+        let (text, count) = (recipe.text.trim_end().replace('\n', " "), served.len());
         let header = if text.is_empty() { "the driver's header" } else { &text };
         tracing::debug!("{count} jobs use {header}, precompiled");
         Ok(served)
@@ -208,7 +208,7 @@ impl<'a> HeaderMaker<'a> {
         let made = match record {
             // A warning would be missing from the output of the commands.
             Ok(record) if output.ok() && output.is_silent() && !record.heap_was_short => {
-                let is_unchanged = self.options.search.are_unchanged(recipe.inputs());
+                let is_unchanged = self.options.search.are_unchanged(&recipe.inputs);
                 if is_unchanged { recipe.keep(scratch.path())? } else { None }
             }
             Ok(_) => None,
@@ -230,7 +230,7 @@ impl<'a> HeaderMaker<'a> {
         }
         fs::remove_file(&made.file).ok();
         tracing::warn!("a precompiled header failed its test and is not used");
-        recipe.keep_unfit(record)?;
+        recipe.keep_unfit()?;
         Ok(None)
     }
 
@@ -246,14 +246,14 @@ impl<'a> HeaderMaker<'a> {
         let dir = scratch.path();
         let input = "probe.hip";
         let source = dir.join(input);
-        fs::write(&source, format!("{}{PROBE}", recipe.text()))
+        fs::write(&source, format!("{}{PROBE}", recipe.text))
             .map_err(Error::io("write", &source))?;
         let deps_file = &dir.join("d");
         let stage = self.session.drivers.file_system.real(dir);
         let mut visible = Visible { stage, ..Visible::default() };
         visible.names.extend([header.file.clone(), header.source.clone()]);
         for command in commands {
-            let needs = self.options.search.inputs(toolchain, command, recipe.text()).visible;
+            let needs = self.options.search.inputs(toolchain, command, &recipe.text).visible;
             visible.dirs.extend(needs.dirs);
             visible.names.extend(needs.names);
         }
@@ -291,7 +291,7 @@ impl<'a> HeaderMaker<'a> {
         args: Vec<OsString>,
         dir: &Path,
     ) -> Result<Ran, Error> {
-        let mut visible = recipe.inputs().visible.clone();
+        let mut visible = recipe.inputs.visible.clone();
         visible.stage = self.session.drivers.file_system.real(dir);
         visible.names.push(recipe.source());
         self.run(toolchain, args, (dir, dir), &visible)
@@ -327,8 +327,7 @@ pub(super) fn scratch(work: &Path, prefix: &str) -> Result<TempDir, Error> {
 
 /// The directories of its sources that a command searches.
 fn own_dirs(command: &CommandTemplate) -> Vec<PathBuf> {
-    let args: Vec<&str> = command.texts().into_iter().map(Option::unwrap_or_default).collect();
-    searched(&args).filter(|dir| dir.is_relative()).map(Path::to_owned).collect()
+    searched(&command.texts()).filter(|dir| dir.is_relative()).map(Path::to_owned).collect()
 }
 
 /// The commands that may use precompiled headers, grouped by header.

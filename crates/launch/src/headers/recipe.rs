@@ -44,7 +44,7 @@ pub(crate) struct HeaderRecord {
 pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplate> {
     command.position("-include", WRAPPER)?;
     // Headers included by a configuration file may lie beside a source.
-    let included = |arg: &&Option<&str>| matches!(arg, Some("-include" | "-imacros"));
+    let included = |arg: &&&str| ["-include", "-imacros"].contains(*arg);
     if command.texts().iter().filter(included).count() > 1 {
         return None;
     }
@@ -81,10 +81,11 @@ pub(crate) fn header_command(command: &CommandTemplate) -> Option<CommandTemplat
 
 /// A precompiled header to make: its command and its path.
 pub(crate) struct HeaderRecipe {
-    command: CommandTemplate,
+    pub(super) command: CommandTemplate,
     /// The text of its source.
-    text: String,
-    inputs: HeaderInputs,
+    pub(super) text: String,
+    /// What it needs.
+    pub(super) inputs: HeaderInputs,
     /// The path of its files, without extension.
     path: PathBuf,
 }
@@ -126,16 +127,6 @@ impl HeaderRecipe {
         Some(CacheEntry::Header(Box::new(self.header(record))))
     }
 
-    /// The command that makes the header.
-    pub(crate) fn command(&self) -> &CommandTemplate {
-        &self.command
-    }
-
-    /// What the header needs.
-    pub(crate) fn inputs(&self) -> &HeaderInputs {
-        &self.inputs
-    }
-
     /// The path of the header with this SHA-256.
     fn file(&self, sha256: Digest) -> PathBuf {
         self.path.with_extension(format!("{sha256}.pch"))
@@ -173,11 +164,6 @@ impl HeaderRecipe {
         let Some(mut record) = own else { return Ok(()) };
         record.used.clone_from(&header.used);
         self.write_record(&record)
-    }
-
-    /// The text of its source.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
     }
 
     /// The command line that preprocesses, into `file` and with more options, a source with one text
@@ -229,7 +215,6 @@ impl HeaderRecipe {
         scratch: &Path,
     ) -> Result<Option<(PrecompiledHeader, HeaderRecord)>, Error> {
         let Ok(bytes) = fs::read(scratch.join("pch")) else { return Ok(None) };
-        let record = HeaderRecord { sha256: Digest::of(&bytes), used: BTreeMap::new() };
         let is_unclear = |path: &&PathBuf| {
             let text = fs::read(path).unwrap_or_default();
             let text = String::from_utf8_lossy(&text);
@@ -237,16 +222,17 @@ impl HeaderRecipe {
         };
         if let Some(path) = self.inputs.files.iter().find(is_unclear) {
             tracing::debug!(path = %path.display(), "its #elifdef may use any macro");
-            return self.keep_unfit(record).map(|()| None);
+            return self.keep_unfit().map(|()| None);
         }
+        let record = HeaderRecord { sha256: Digest::of(&bytes), used: BTreeMap::new() };
         let header = self.header(record.clone());
         write_atomic(&header.file, &[&bytes]).map_err(Error::io("write", &header.file))?;
         Ok(Some((header, record)))
     }
 
     /// Records that the header can't be precompiled.
-    pub(crate) fn keep_unfit(&self, record: HeaderRecord) -> Result<(), Error> {
-        let record = HeaderRecord { sha256: Digest::of(&[]), ..record };
+    pub(crate) fn keep_unfit(&self) -> Result<(), Error> {
+        let record = HeaderRecord { sha256: Digest::of(&[]), used: BTreeMap::new() };
         let file = self.file(record.sha256);
         write_atomic(&file, &[]).map_err(Error::io("write", &file))?;
         self.write_record(&record)

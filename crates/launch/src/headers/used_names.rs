@@ -43,7 +43,7 @@ impl HeaderMaker<'_> {
             let file = scratch.path().join("i");
             let defines: String = names.iter().map(|name| format!("#define {name} 0\n")).collect();
             let args =
-                recipe.preprocess(scratch.path(), (&defines, recipe.text()), &OPTIONS, &file)?;
+                recipe.preprocess(scratch.path(), (&defines, &recipe.text), &OPTIONS, &file)?;
             let Some(mut args) = args else { break };
             args.retain(|arg| arg != "-w");
             let (output, _) = self.run_for(toolchain, recipe, args, scratch.path())?;
