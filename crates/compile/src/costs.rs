@@ -31,13 +31,11 @@ const MAX_COST: [u64; 2] = [7 * 24 * 3_600_000, 1 << 30];
 #[derive(Debug, Clone)]
 pub(crate) struct CostFile {
     file: PathBuf,
-    lock: PathBuf,
 }
 
 impl CostFile {
     pub(crate) fn in_dir(cache_dir: &Path) -> Self {
-        let dir = cache_dir.join(VERSION);
-        Self { file: dir.join(FILE), lock: dir.join(LOCK) }
+        Self { file: cache_dir.join(VERSION).join(FILE) }
     }
 
     pub(crate) fn read(&self) -> KnownCosts {
@@ -61,7 +59,7 @@ impl CostFile {
         if let Some(dir) = self.file.parent() {
             fs::create_dir_all(dir)?;
         }
-        let lock = File::create(&self.lock)?;
+        let lock = File::create(self.file.with_file_name(LOCK))?;
         flock(&lock, FlockOperation::LockExclusive)?;
         let size = fs::metadata(&self.file).map_or(0, |meta| meta.len());
         // A build that was killed, or a full disk, may have left half a line.

@@ -24,7 +24,7 @@ use gfxpack_plan::plan::{Job, StagedFile};
 use gfxpack_plan::stored;
 use gfxpack_process::Cancel;
 use gfxpack_process::watch::{FileSystemCache, Visible};
-use gfxpack_toolchain::Toolchain;
+use gfxpack_toolchain::{Toolchain, text_of};
 
 use crate::context::command_of;
 use crate::explain::ChangedPart;
@@ -252,7 +252,7 @@ impl<'a> Declarer<'a> {
         let mut listed = listed(commands, &outside, &others, &admitted);
         listed.extend(twice.iter().map(|(own, path)| {
             let digest = Digest::of(path.as_os_str().as_encoded_bytes());
-            (ChangedPart::Source, name_of(own), digest)
+            (ChangedPart::Source, text_of(own), digest)
         }));
         let mut dirs = paths.dirs;
         let mut trees = Vec::new();
@@ -499,13 +499,13 @@ fn listed(
             .field(file.real.as_os_str().as_encoded_bytes())
             .field(one.as_os_str().as_encoded_bytes())
             .finish();
-        (ChangedPart::SystemFile, name_of(&file.path), digest)
+        (ChangedPart::SystemFile, text_of(&file.path), digest)
     }));
     listed.extend(listed_beside(others));
     listed.extend(
         admitted
             .iter()
-            .map(|it| (ChangedPart::AllowRead, name_of(&it.real), it.digest().unwrap_or(unknown))),
+            .map(|it| (ChangedPart::AllowRead, text_of(&it.real), it.digest().unwrap_or(unknown))),
     );
     listed
 }
@@ -523,12 +523,6 @@ fn listed_beside(others: &Beside) -> impl Iterator<Item = Listed> {
     let dirs = others.dirs.iter().map(|dir| entry(dir, [b"directory", b""]));
     let links = others.links.iter().map(|(from, to)| entry(from, [b"link", to.as_bytes()]));
     files.chain(dirs).chain(links)
-}
-
-/// A path as text, another one for each path.
-fn name_of(path: &Path) -> String {
-    let escaped = || format!("//{}", path.as_os_str().as_encoded_bytes().escape_ascii());
-    path.to_str().map_or_else(escaped, str::to_owned)
 }
 
 fn digest_of(listed: &[Listed]) -> Digest {

@@ -143,15 +143,14 @@ pub fn explain(
     let inputs = inputs.map(|inputs| inputs.listed.clone());
     let known = inputs.is_some();
     let inputs = inputs.unwrap_or_default();
-    let planned =
-        PlannedJob { plan, job, toolchain_files: &files, inputs: &inputs, store, history };
+    let changes = |record| changes(plan, job, (&files, &inputs), store, history, record);
     let state = match (store.lookup(object_key).ok_or(store.refusal(object_key)), history.get(key))
     {
         (Ok(info), _) => State::Stored(info),
         (Err(Some(failure)), _) => State::Refused(failure),
         (Err(None), _) if !known => State::Unknown,
         (Err(None), Some(record)) if record.key == object_key => State::Gone,
-        (Err(None), Some(record)) => State::Changed(planned.since(record)),
+        (Err(None), Some(record)) => State::Changed(changes(record)),
         (Err(None), None) => State::New,
     };
     let known = |(name, digest): &(String, Digest)| (group(name), name.clone(), *digest);
@@ -180,71 +179,62 @@ fn decides(name: &str, language: Language) -> bool {
     }
 }
 
-/// A job of the plan, and the history to compare it with.
-struct PlannedJob<'a> {
-    plan: &'a Plan,
-    job: &'a Job,
-    toolchain_files: &'a [(String, Digest)],
-    inputs: &'a [Listed],
-    store: &'a ObjectStore,
-    history: &'a History,
-}
-
-impl PlannedJob<'_> {
-    fn source(&self) -> &Source {
-        &self.plan[self.job.source]
+/// The differences of a job, its toolchain's files and its other inputs from an earlier record.
+fn changes(
+    plan: &Plan,
+    job: &Job,
+    (toolchain_files, inputs): (&[(String, Digest)], &[Listed]),
+    store: &ObjectStore,
+    history: &History,
+    record: &HistoryRecord,
+) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let toolchain = &plan[job.toolchain];
+    if record.toolchain != toolchain.digest {
+        let mut old: Option<Vec<(String, Digest)>> =
+            history::kept(store, history::TOOLCHAIN, record.toolchain);
+        old.iter_mut().for_each(|old| old.retain(|(name, _)| decides(name, job.language)));
+        let whole =
+            Change::new(ChangedPart::Compiler, &toolchain.identity, ChangeKind::Changed(None));
+        changes.extend(files(old, toolchain_files, group, whole));
     }
-
-    /// The differences from an earlier record.
-    fn since(&self, record: &HistoryRecord) -> Vec<Change> {
-        let mut changes = Vec::new();
-        let toolchain = &self.plan[self.job.toolchain];
-        if record.toolchain != toolchain.digest {
-            let mut old: Option<Vec<(String, Digest)>> =
-                history::kept(self.store, history::TOOLCHAIN, record.toolchain);
-            old.iter_mut().for_each(|old| old.retain(|(name, _)| decides(name, self.job.language)));
-            let whole =
-                Change::new(ChangedPart::Compiler, &toolchain.identity, ChangeKind::Changed(None));
-            changes.extend(files(old, self.toolchain_files, group, whole));
-        }
-        let source = self.source();
-        if record.source != source.digest() {
-            let pairs = |source: &Source| -> Vec<(String, Digest)> {
-                source.files.iter().map(|file| (file.path.clone(), file.digest)).collect()
+    let source = &plan[job.source];
+    if record.source != source.digest() {
+        let pairs = |source: &Source| -> Vec<(String, Digest)> {
+            source.files.iter().map(|file| (file.path.clone(), file.digest)).collect()
+        };
+        let old: Option<Source> = history::kept(store, history::SOURCE, record.source);
+        let old = old.filter(|old| old.digest() == record.source).as_ref().map(pairs);
+        let whole = Change::new(ChangedPart::Source, &source.main, ChangeKind::Changed(None));
+        changes.extend(files(old, &pairs(source), |_| ChangedPart::Source, whole));
+    }
+    if let Some(ObjectPurpose { arguments: old, .. }) = store.about(record.key) {
+        changes.extend(arguments(&old, &job.arguments));
+    }
+    let old: Option<Vec<Listed>> = history::kept(store, history::INPUTS, record.inputs);
+    if let Some(old) = old {
+        for what in [
+            ChangedPart::Driver,
+            ChangedPart::SystemFile,
+            ChangedPart::Source,
+            ChangedPart::AllowRead,
+        ] {
+            let of = |list: &[Listed]| -> Vec<(String, Digest)> {
+                let own = list.iter().filter(|(part, ..)| *part == what);
+                own.map(|(_, name, digest)| (name.clone(), *digest)).collect()
             };
-            let old: Option<Source> = history::kept(self.store, history::SOURCE, record.source);
-            let old = old.filter(|old| old.digest() == record.source).as_ref().map(pairs);
-            let whole = Change::new(ChangedPart::Source, &source.main, ChangeKind::Changed(None));
-            changes.extend(files(old, &pairs(source), |_| ChangedPart::Source, whole));
+            let whole = Change::new(what, "", ChangeKind::Changed(None));
+            changes.extend(files(Some(of(&old)), &of(inputs), |_| what, whole));
         }
-        if let Some(ObjectPurpose { arguments: old, .. }) = self.store.about(record.key) {
-            changes.extend(arguments(&old, &self.job.arguments));
-        }
-        let old: Option<Vec<Listed>> = history::kept(self.store, history::INPUTS, record.inputs);
-        if let Some(old) = old {
-            for what in [
-                ChangedPart::Driver,
-                ChangedPart::SystemFile,
-                ChangedPart::Source,
-                ChangedPart::AllowRead,
-            ] {
-                let of = |list: &[Listed]| -> Vec<(String, Digest)> {
-                    let own = list.iter().filter(|(part, ..)| *part == what);
-                    own.map(|(_, name, digest)| (name.clone(), *digest)).collect()
-                };
-                let whole = Change::new(what, "", ChangeKind::Changed(None));
-                changes.extend(files(Some(of(&old)), &of(self.inputs), |_| what, whole));
-            }
-        }
-        let version = env!("CARGO_PKG_VERSION");
-        if changes.is_empty() || self.history.head.gfxpack != version {
-            let versions = (self.history.head.gfxpack.clone(), version.to_owned());
-            let how = ChangeKind::Changed((versions.0 != versions.1).then_some(versions));
-            changes.push(Change::new(ChangedPart::Gfxpack, "gfxpack", how));
-        }
-        changes.sort();
-        changes
     }
+    let version = env!("CARGO_PKG_VERSION");
+    if changes.is_empty() || history.head.gfxpack != version {
+        let versions = (history.head.gfxpack.clone(), version.to_owned());
+        let how = ChangeKind::Changed((versions.0 != versions.1).then_some(versions));
+        changes.push(Change::new(ChangedPart::Gfxpack, "gfxpack", how));
+    }
+    changes.sort();
+    changes
 }
 
 /// Files that differ, by name; `whole` if it is not known which files there were.

@@ -71,24 +71,19 @@ impl History {
         self.records.get(&key_number(key))
     }
 
-    /// Records what a build made, for each of its targets. A failure only costs explanations later,
-    /// so it is not reported.
-    pub fn record(plan: &Plan, toolchains: &[Toolchain], store: &ObjectStore, summary: &Summary) {
-        let recorded = Self::try_record(plan, toolchains, store, summary);
-        if let Err(error) = recorded {
-            tracing::debug!(%error, "not remembered what the objects were made from");
-        }
-    }
-
-    fn try_record(
+    /// Records what a build made, for each of its targets.
+    ///
+    /// # Errors
+    /// If it can't be written, which only costs explanations later.
+    pub fn record(
         plan: &Plan,
         toolchains: &[Toolchain],
         store: &ObjectStore,
         summary: &Summary,
     ) -> Result<(), Error> {
-        let mut used = HashSet::new();
+        let (mut used_toolchains, mut used_sources) = (HashSet::new(), HashSet::new());
         let mut all_inputs = HashMap::new();
-        let mut by_target: BTreeMap<String, (&TargetId, Self)> = BTreeMap::new();
+        let mut by_target: BTreeMap<&TargetId, Self> = BTreeMap::new();
         let source_digests: Vec<Digest> = plan.sources.iter().map(Source::digest).collect();
         for kdb in &plan.kdbs {
             let numbers: Vec<u128> = kdb.rows.par_iter().map(|row| key_number(&row.key)).collect();
@@ -97,34 +92,28 @@ impl History {
                 let inputs = summary.inputs.get(&row.job);
                 let object = summary.objects[row.job.0].as_ref().zip(inputs);
                 let Some(((object, _), inputs)) = object else { continue };
-                used.insert((job.toolchain, job.source));
+                used_toolchains.insert(job.toolchain);
+                used_sources.insert(job.source);
                 all_inputs.insert(inputs.digest, inputs);
-                let of_target = by_target
-                    .entry(kdb.target.id().to_string())
-                    .or_insert_with(|| (kdb.target.id(), Self::default()));
-                of_target.1.records.insert(
-                    number,
-                    HistoryRecord {
-                        key: object.key,
-                        toolchain: plan[job.toolchain].digest,
-                        source: source_digests[job.source.0],
-                        inputs: inputs.digest,
-                    },
-                );
+                let record = HistoryRecord {
+                    key: object.key,
+                    toolchain: plan[job.toolchain].digest,
+                    source: source_digests[job.source.0],
+                    inputs: inputs.digest,
+                };
+                by_target.entry(kdb.target.id()).or_default().records.insert(number, record);
             }
         }
-        for &index in used.iter().map(|(toolchain, _)| toolchain).collect::<HashSet<_>>() {
-            let path = kept_file(TOOLCHAIN, plan[index].digest);
-            keep(store, &path, || json(&toolchains[index.0].covered_files()))?;
+        for index in used_toolchains {
+            keep(store, TOOLCHAIN, plan[index].digest, &toolchains[index.0].covered_files())?;
         }
-        for &index in used.iter().map(|(_, source)| source).collect::<HashSet<_>>() {
-            let path = kept_file(SOURCE, source_digests[index.0]);
-            keep(store, &path, || json(&plan[index]))?;
+        for index in used_sources {
+            keep(store, SOURCE, source_digests[index.0], &plan[index])?;
         }
         for (digest, inputs) in all_inputs {
-            keep(store, &kept_file(INPUTS, digest), || json(&inputs.listed))?;
+            keep(store, INPUTS, digest, &inputs.listed)?;
         }
-        for (target_id, new) in by_target.values_mut() {
+        for (target_id, mut new) in by_target {
             let old = Self::read(store, target_id);
             for (number, record) in old.records {
                 if new.records.len() >= MAX_KEYS {
@@ -196,17 +185,19 @@ pub(crate) fn kept<T: DeserializeOwned>(
     serde_json::from_slice(&store.read_file(&kept_file(kind, digest)).ok()?).ok()
 }
 
-fn json(value: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).expect("plain data")
-}
-
 /// Writes a file named by a digest, unless it exists.
-fn keep(store: &ObjectStore, path: &Path, bytes: impl FnOnce() -> Vec<u8>) -> Result<(), Error> {
-    let path = store.dir().join(path);
+fn keep(
+    store: &ObjectStore,
+    kind: &str,
+    digest: Digest,
+    value: &impl Serialize,
+) -> Result<(), Error> {
+    let path = store.dir().join(kept_file(kind, digest));
     if touch(&path) {
         return Ok(());
     }
-    write_atomic(&path, &[&bytes()]).map_err(Error::io("write", &path))
+    let bytes = serde_json::to_vec(value).expect("plain data");
+    write_atomic(&path, &[&bytes]).map_err(Error::io("write", &path))
 }
 
 fn file(target_id: &TargetId) -> PathBuf {

@@ -191,28 +191,20 @@ impl SourceDirectories {
     }
 
     /// The staged path, without links and `..`, of a directory of this machine; `None` outside of
-    /// the sources.
+    /// the sources. That below the root, if there is one, else the one through the innermost include
+    /// directory.
     pub(crate) fn laid_out(&self, dir: &Path) -> Option<PathBuf> {
         let real = fs::canonicalize(dir).ok()?;
         let below = |dir: &PathBuf| {
             let dir = fs::canonicalize(dir).ok()?;
             real.strip_prefix(dir).ok().map(Path::to_owned)
         };
-        innermost(below(&self.root), self.include_dirs.iter().map(below))
+        below(&self.root).or_else(|| {
+            let found = self.include_dirs.iter().enumerate();
+            let found = found.filter_map(|(number, dir)| Some((number, below(dir)?)));
+            let (number, below) = found.max_by_key(|(_, below)| below.components().count())?;
+            // Without a slash at the end, as an empty path adds.
+            Some(Path::new(&include_root(number)).join(below).components().collect())
+        })
     }
-}
-
-/// A path relative to the staged directory: that below the root, if there is one, else the one
-/// through the innermost include directory.
-fn innermost<P: AsRef<Path>>(
-    root: Option<P>,
-    include_dirs: impl Iterator<Item = Option<P>>,
-) -> Option<PathBuf> {
-    let found = include_dirs.enumerate().filter_map(|(number, below)| Some((number, below?)));
-    let longest = || found.max_by_key(|(_, below)| below.as_ref().components().count());
-    // Without a slash at the end, as an empty path adds.
-    let laid_out = |(number, below): (usize, P)| -> PathBuf {
-        Path::new(&include_root(number)).join(below).components().collect()
-    };
-    root.map(|below| below.as_ref().to_owned()).or_else(|| longest().map(laid_out))
 }

@@ -189,12 +189,7 @@ impl SharedCache {
         });
     }
 
-    /// Whether objects that were stored before are uploaded too.
-    pub(crate) fn takes_all(&self) -> bool {
-        self.upload == Upload::All
-    }
-
-    /// Uploads stored objects that the shared cache lacks.
+    /// Uploads stored objects that the shared cache lacks, if it is to have all.
     pub(crate) fn top_up(
         &self,
         jobs: &[JobId],
@@ -202,6 +197,9 @@ impl SharedCache {
         store: &ObjectStore,
         cancel: &Cancel,
     ) {
+        if self.upload != Upload::All {
+            return;
+        }
         let top_up = |job: JobId| {
             let key = declared[&job].key;
             match self.shared.has(&ObjectStore::entry_name(key)) {

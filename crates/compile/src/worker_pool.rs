@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Instant;
 
-use gfxpack_model::{Digest, Error, JobId, SourceId};
+use gfxpack_model::{Digest, Error, JobId, KernelKey, SourceId};
 use gfxpack_process::{ScratchDir, interrupted};
 
 use crate::context::{BuildContext, get_or_make};
@@ -14,7 +14,7 @@ use crate::declare::Declared;
 use crate::event::{Event, JobRun};
 use crate::job::{self, Compiled, Failure, Made, Outcome, Site};
 use crate::memory_limiter::{MemoryLimiter, Permit};
-use crate::remote::{RemoteContext, RemoteOutcome};
+use crate::remote::RemoteContext;
 use crate::schedule::{Schedule, Task};
 use crate::stage::stage;
 use crate::store::{ObjectPurpose, ObjectStore};
@@ -107,18 +107,15 @@ impl WorkerPool<'_> {
         sender: &Sender,
     ) -> Result<Outcome, Error> {
         let Some(remote) = self.remote_of(worker) else { return self.run_here(job) };
-        match remote.run(job)? {
-            RemoteOutcome::Done(outcome) => Ok(*outcome),
-            RemoteOutcome::Here(warning) => {
-                if let Some(message) = warning {
-                    report(sender, Event::Warning { message });
-                }
-                let memory = usual_memory(self.context.plan[job].language);
-                let permit = self.limiter.acquire(self.context.cancel, || Some(((), memory)));
-                let _permit = permit.ok_or_else(interrupted)?;
-                self.run_here(job)
-            }
+        if let Some(outcome) =
+            remote.run(job, |message| report(sender, Event::Warning { message }))?
+        {
+            return Ok(outcome);
         }
+        let memory = usual_memory(self.context.plan[job].language);
+        let permit = self.limiter.acquire(self.context.cancel, || Some(((), memory)));
+        let _permit = permit.ok_or_else(interrupted)?;
+        self.run_here(job)
     }
 
     fn run_here(&self, job: JobId) -> Result<Outcome, Error> {
@@ -154,7 +151,8 @@ impl WorkerPool<'_> {
         let key = self.declared[&index].key;
         let run_job = || self.run_here_or_remotely(worker, index, sender);
         let outcome = toolchain.while_unchanged(job.language, digests, run_job)?;
-        let about = ObjectPurpose::from_job(job);
+        let (kernel, target_id) = (KernelKey::clone(&job.key), job.target_id.clone());
+        let about = ObjectPurpose { key: kernel, target_id, arguments: job.arguments.clone() };
         let Outcome { made, duration, usage, site } = outcome;
         match made {
             Made::Object { bytes, is_known } => {

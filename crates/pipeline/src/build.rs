@@ -196,7 +196,8 @@ impl Runs<'_> {
         let executor = self.prepared.executor(&cache.store, None, &options, cancel);
         let summary = executor.run(&mut |event| self.event(&event))?;
         cache.digests.save();
-        History::record(plan, toolchains, &cache.store, &summary);
+        // Without it, a later plan can't say what changed.
+        History::record(plan, toolchains, &cache.store, &summary).ok();
         Ok(summary)
     }
 

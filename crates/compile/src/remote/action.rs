@@ -72,7 +72,9 @@ impl ActionTemplate {
         let is_other_name = |file: &StagedFile| file.same_as.is_some();
         if source.files.iter().chain(others).any(is_other_name)
             || links_matter(context, job, inputs)
-            || !inputs.can_be_sent()
+            || !inputs.is_closed
+            || !inputs.undeclared.is_empty()
+            || !inputs.twice.is_empty()
         {
             return Ok(None);
         }

@@ -13,7 +13,7 @@ use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, Error};
 use gfxpack_process::Cancel;
 
-pub(crate) use runner::{RemoteContext, RemoteOutcome};
+pub(crate) use runner::RemoteContext;
 
 /// Why an action has no outcome.
 #[derive(Debug)]

@@ -5,7 +5,6 @@ use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::sync::Arc;
 
 use gfxpack_model::{Digest, KernelKey, TargetId};
-use gfxpack_plan::plan::Job;
 use serde::{Deserialize, Serialize};
 
 /// A header line is far shorter; a longer one is damage.
@@ -34,14 +33,6 @@ pub struct ObjectPurpose {
     pub target_id: TargetId,
     /// The compiler's arguments.
     pub arguments: Vec<Arc<str>>,
-}
-
-impl ObjectPurpose {
-    /// The purpose of a job's object.
-    pub fn from_job(job: &Job) -> Self {
-        let (key, arguments) = (KernelKey::clone(&job.key), job.arguments.clone());
-        Self { key, target_id: job.target_id.clone(), arguments }
-    }
 }
 
 impl ObjectInfo {
