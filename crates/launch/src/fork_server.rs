@@ -5,16 +5,14 @@
 //! Jobs run the very same program, so their output is the same, too.
 
 use std::ffi::OsString;
-use std::io::{self, IoSlice, Write};
-use std::mem::MaybeUninit;
+use std::io::{self, Write};
 use std::net::Shutdown;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gfxpack_process::watch::Recorder;
@@ -22,7 +20,6 @@ use gfxpack_process::{
     Cancel, Capture, Group, Output, Program, ProgramEnd, TICK, Usage, ended, fixed, preload,
     wait_readable,
 };
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 
 use crate::wrappers::is_elf;
 
@@ -35,25 +32,18 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 /// How long a killed job may take to end.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// A compiler that is loaded and stopped before its `main`. Every server is a fork of it. It ends
-/// after the last of them.
+/// A compiler that is loaded and stopped before its `main`, and forks for one job after the other.
+/// It ends when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct LoadedCompiler {
+pub(crate) struct ForkServer {
     _group: Group,
-    control: UnixStream,
-    /// Its output, up to its end.
-    output: Capture,
+    requests: UnixStream,
+    answers: Capture,
+    stdout: Capture,
+    stderr: Capture,
 }
 
-impl Drop for LoadedCompiler {
-    fn drop(&mut self) {
-        self.control.shutdown(Shutdown::Write).ok();
-        // The process is reaped then, which gives the usage of it and its forks.
-        wait(&mut [&mut self.output], usize::MAX, STOP_LIMIT, &Cancel::default()).ok();
-    }
-}
-
-impl LoadedCompiler {
+impl ForkServer {
     /// Starts the program.
     ///
     /// # Errors
@@ -63,14 +53,14 @@ impl LoadedCompiler {
         program: &Path,
         environment: &[(OsString, OsString)],
         cancel: &Cancel,
-    ) -> io::Result<Arc<Self>> {
+    ) -> io::Result<Self> {
         if !is_elf(program) {
             return Err(io::Error::other("it is a script, or can't be read"));
         }
         let mut environment = environment.to_vec();
         preload::fork_server_into(&mut environment)?;
-        let (control, theirs) = UnixStream::pair()?;
-        #[expect(clippy::disallowed_methods, reason = "the compiler as a server, started once")]
+        let (requests, theirs) = UnixStream::pair()?;
+        #[expect(clippy::disallowed_methods, reason = "the compiler as a server")]
         let mut command = Command::new(program);
         command
             .current_dir("/")
@@ -80,60 +70,27 @@ impl LoadedCompiler {
             // Resolves functions once here instead of in every job.
             .env("LD_BIND_NOW", "1")
             .stdin(OwnedFd::from(theirs))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .process_group(0);
-        let group = Group::new(fixed(|| command.spawn())?);
-        group.limit_memory();
+        let mut child = fixed(|| command.spawn())?;
         // The command holds the other end of the socket. It is dropped so that the end of the
         // process closes the socket.
         drop(command);
-        let mut output = Capture::new(control.try_clone()?);
-        wait(&mut [&mut output], HELLO.len(), START_LIMIT, cancel)?;
-        greeted(&output)?;
-        Ok(Arc::new(Self { _group: group, control, output }))
-    }
-
-    /// A fork that runs jobs.
-    ///
-    /// # Errors
-    /// If the process can't fork any more.
-    pub(crate) fn server(self: &Arc<Self>, cancel: &Cancel) -> io::Result<ForkServer> {
-        let (requests, theirs) = UnixStream::pair()?;
-        let (stdout, their_stdout) = io::pipe()?;
-        let (stderr, their_stderr) = io::pipe()?;
-        let sent = [theirs.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        ancillary.push(SendAncillaryMessage::ScmRights(&sent));
-        sendmsg(&self.control, &[IoSlice::new(&[0])], &mut ancillary, SendFlags::NOSIGNAL)?;
-        drop((theirs, their_stdout, their_stderr));
+        let stdout = Capture::new(child.stdout.take().expect("stdout is piped"));
+        let stderr = Capture::new(child.stderr.take().expect("stderr is piped"));
+        let group = Group::new(child);
+        group.limit_memory();
         let answers = Capture::new(requests.try_clone()?);
-        let (stdout, stderr) = (Capture::new(stdout), Capture::new(stderr));
-        let loaded = Arc::clone(self);
-        let mut server = ForkServer { requests, answers, stdout, stderr, _loaded: loaded };
+        let mut server = Self { _group: group, requests, answers, stdout, stderr };
         server.wait(HELLO.len(), START_LIMIT, cancel)?;
-        greeted(&server.answers)?;
-        Ok(server)
+        if server.answers.bytes() == HELLO {
+            Ok(server)
+        } else {
+            Err(io::Error::other("it did not say hello"))
+        }
     }
-}
 
-fn greeted(output: &Capture) -> io::Result<()> {
-    if output.bytes() == HELLO { Ok(()) } else { Err(io::Error::other("it did not say hello")) }
-}
-
-/// A copy of a loaded compiler that forks for one job after the other.
-#[derive(Debug)]
-pub(crate) struct ForkServer {
-    requests: UnixStream,
-    answers: Capture,
-    stdout: Capture,
-    stderr: Capture,
-    /// Kept because the loaded compiler's end would also end this server.
-    _loaded: Arc<LoadedCompiler>,
-}
-
-impl ForkServer {
     /// Runs one job to its end, its time limit or cancellation.
     ///
     /// # Errors
@@ -160,37 +117,27 @@ impl ForkServer {
         Ok(Output { end, stdout: self.stdout.text(), stderr: self.stderr.text(), usage })
     }
 
+    /// Waits for this many bytes of an answer. Returns how the wait was stopped, if it was.
     fn wait(
         &mut self,
         bytes: usize,
         limit: Duration,
         cancel: &Cancel,
     ) -> io::Result<Option<ProgramEnd>> {
-        let mut pipes = [&mut self.answers, &mut self.stdout, &mut self.stderr];
-        wait(&mut pipes, bytes, limit, cancel)
-    }
-}
-
-/// Waits for this many bytes from the first of the pipes. Returns how the wait was stopped, if it
-/// was.
-fn wait(
-    pipes: &mut [&mut Capture],
-    bytes: usize,
-    limit: Duration,
-    cancel: &Cancel,
-) -> io::Result<Option<ProgramEnd>> {
-    let started = Instant::now();
-    while pipes[0].bytes().len() < bytes && pipes[0].is_open() {
-        if cancel.is_cancelled() {
-            return Ok(Some(ProgramEnd::Cancelled));
+        let started = Instant::now();
+        while self.answers.bytes().len() < bytes && self.answers.is_open() {
+            if cancel.is_cancelled() {
+                return Ok(Some(ProgramEnd::Cancelled));
+            }
+            let left = limit.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                return Ok(Some(ProgramEnd::TimedOut));
+            }
+            let mut pipes = [&mut self.answers, &mut self.stdout, &mut self.stderr];
+            wait_readable(&mut pipes, TICK.min(left))?;
         }
-        let left = limit.saturating_sub(started.elapsed());
-        if left.is_zero() {
-            return Ok(Some(ProgramEnd::TimedOut));
-        }
-        wait_readable(pipes, TICK.min(left))?;
+        Ok(None)
     }
-    Ok(None)
 }
 
 fn encode(program: &Program<'_>) -> io::Result<Vec<u8>> {
@@ -242,14 +189,9 @@ mod tests {
         }
     }
 
-    fn loaded() -> Arc<LoadedCompiler> {
-        let environment = [("PATH".into(), "/usr/bin:/bin".into()), ("A".into(), "b".into())];
-        let cancel = Cancel::default();
-        LoadedCompiler::start(Path::new("/bin/sh"), &environment, &cancel).unwrap()
-    }
-
     fn shell() -> ForkServer {
-        loaded().server(&Cancel::default()).unwrap()
+        let environment = [("PATH".into(), "/usr/bin:/bin".into()), ("A".into(), "b".into())];
+        ForkServer::start(Path::new("/bin/sh"), &environment, &Cancel::default()).unwrap()
     }
 
     fn run(server: &mut ForkServer, script: &str) -> Output {
@@ -384,8 +326,7 @@ int main(int argc, char **argv) {
         std::fs::write(path("compiler.c"), COMPILER).unwrap();
         compile("-shared -fPIC -o libllvm.so llvm.c");
         compile("-o compiler compiler.c -L. -lllvm -Wl,-rpath,$ORIGIN");
-        let loaded = LoadedCompiler::start(&path("compiler"), &environment, &cancel);
-        let mut server = loaded.unwrap().server(&cancel).unwrap();
+        let mut server = ForkServer::start(&path("compiler"), &environment, &cancel).unwrap();
         for name in ["one", "two"] {
             let arguments = ["compiler", name].map(OsString::from);
             let output = server.run(&request(&arguments, LONG), &cancel).unwrap();
@@ -415,7 +356,7 @@ int main(int argc, char **argv) {
         let script = dir.path().join("script");
         std::fs::write(&script, "#!/bin/sh\nexit 0\n").unwrap();
         for program in [script.as_path(), Path::new("/nonexistent"), Path::new("/dev/null")] {
-            assert!(LoadedCompiler::start(program, &[], &Cancel::default()).is_err());
+            assert!(ForkServer::start(program, &[], &Cancel::default()).is_err());
         }
     }
 }

@@ -2,13 +2,8 @@
  * copy that runs main for every job. Dynamic linking and the start and end of a
  * compiler's libraries, which take longer than a small kernel, happen only once.
  *
- * Standard input is a socket to the process that started it.
- *   hello:   u32 GFXPACK_HELLO
- *   request: one byte with three descriptors, for a server that is forked off:
- *            a socket, its standard output and its standard error
- * The end of the socket ends it and all its servers.
- *
- * On a server's own socket:
+ * Standard input is a socket to the process that started it; standard output and
+ * error are those of all jobs.
  *   hello:   u32 GFXPACK_HELLO
  *   request: u32 number of bytes that follow; u32 number of arguments; then,
  *            each with a zero byte at its end: working directory, TMPDIR, the
@@ -46,8 +41,6 @@ extern char **environ;
 static main_fn *compiler_main;
 /* Whether the program is one of LLVM's. */
 static int is_llvm;
-/* The job that runs, which leads a process group. */
-static volatile pid_t job;
 
 static int read_all(void *to, size_t size) {
     char *at = to;
@@ -109,7 +102,6 @@ static void end_here(int status, void *unused) {
 static void run_job(const char *directory, const char *temp_dir, const char *record, int argc, char **argv) {
     gfxpack_heap_apart();
     setpgid(0, 0);
-    signal(SIGTERM, SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGPIPE, SIG_DFL);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -122,20 +114,8 @@ static void run_job(const char *directory, const char *temp_dir, const char *rec
     exit(compiler_main(argc, argv, environ));
 }
 
-/* Kills the job and everything that it started. */
-static void kill_job(void) {
-    if (job > 0)
-        kill(-job, SIGKILL);
-}
-
-static void end_with_job(int signal) {
-    (void)signal;
-    kill_job();
-    _exit(125);
-}
-
-/* Waits for the job; kills it if the client has gone. */
-static void wait_for(int pidfd) {
+/* Waits for the job; kills it and everything that it started if the client has gone. */
+static void wait_for(pid_t job, int pidfd) {
     for (;;) {
         struct pollfd fds[2] = {{.fd = pidfd, .events = POLLIN}, {.fd = 0, .events = POLLRDHUP}};
         if (poll(fds, 2, -1) < 0 && errno != EINTR)
@@ -143,22 +123,24 @@ static void wait_for(int pidfd) {
         if (fds[0].revents != 0)
             return;
         if (fds[1].revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) {
-            kill_job();
+            kill(-job, SIGKILL);
             return;
         }
     }
 }
 
-static void say_hello(void) {
+/* Runs jobs instead of the program's main. */
+static int serve(int argc, char **argv, char **envp) {
+    (void)argc, (void)argv, (void)envp;
+    signal(SIGPIPE, SIG_IGN);
+    int probe = open_pidfd(getpid());
+    if (probe < 0)
+        return 125;
+    close(probe);
+    is_llvm = gfxpack_start_llvm();
     uint32_t hello = GFXPACK_HELLO;
     if (write_all(&hello, sizeof hello) != 0)
         _exit(125);
-}
-
-/* Runs jobs for one client. */
-static void serve(void) {
-    signal(SIGTERM, end_with_job);
-    say_hello();
     for (;;) {
         uint32_t size, count;
         if (read_all(&size, sizeof size) != 0)
@@ -179,22 +161,19 @@ static void serve(void) {
         pid_t pid = fork();
         if (pid == 0)
             run_job(directory, temp_dir, record, (int)count, arguments);
-        if (pid > 0) {
-            /* Called by both processes, so that it is done before either goes on. */
+        /* Called by both processes, so that it is done before either goes on. */
+        if (pid > 0)
             setpgid(pid, pid);
-            job = pid;
-        }
         int pidfd = pid > 0 ? open_pidfd(pid) : -1;
         if (pidfd < 0)
             _exit(125);
-        wait_for(pidfd);
+        wait_for(pid, pidfd);
         close(pidfd);
         int status = 0;
         struct rusage used = {0};
         while (wait4(pid, &status, 0, &used) < 0)
             if (errno != EINTR)
                 _exit(125);
-        job = 0;
         uint64_t answer[4] = {
             (uint64_t)(uint32_t)status,
             (uint64_t)used.ru_utime.tv_sec * 1000000 + (uint64_t)used.ru_utime.tv_usec,
@@ -206,61 +185,6 @@ static void serve(void) {
         free(arguments);
         free(text);
     }
-}
-
-/* Receives a request's descriptors. Returns 0 if there are no more requests. */
-static int receive(int descriptors[3]) {
-    char byte;
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(3 * sizeof(int))];
-    } control;
-    struct iovec part = {.iov_base = &byte, .iov_len = 1};
-    struct msghdr message = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    ssize_t count;
-    do
-        count = recvmsg(0, &message, MSG_CMSG_CLOEXEC);
-    while (count < 0 && errno == EINTR);
-    if (count == 0)
-        return 0;
-    struct cmsghdr *first = count > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (first == NULL || first->cmsg_type != SCM_RIGHTS || first->cmsg_len != CMSG_LEN(3 * sizeof(int)))
-        _exit(125);
-    memcpy(descriptors, CMSG_DATA(first), 3 * sizeof(int));
-    return 1;
-}
-
-/* The process of which every server is a fork. */
-static int fork_servers(int argc, char **argv, char **envp) {
-    (void)argc, (void)argv, (void)envp;
-    signal(SIGPIPE, SIG_IGN);
-    int probe = open_pidfd(getpid());
-    if (probe < 0)
-        return 125;
-    close(probe);
-    is_llvm = gfxpack_start_llvm();
-    say_hello();
-    int descriptors[3];
-    while (receive(descriptors)) {
-        /* If this fails, the client sees the end of the socket. */
-        pid_t pid = fork();
-        for (int i = 0; i < 3; i++) {
-            if (pid == 0 && dup2(descriptors[i], i) < 0)
-                _exit(125);
-            close(descriptors[i]);
-        }
-        if (pid == 0)
-            serve();
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            continue;
-    }
-    /* Waits, so that the servers' usage is counted. */
-    signal(SIGTERM, SIG_IGN);
-    kill(0, SIGTERM);
-    while (wait(NULL) >= 0 || errno == EINTR)
-        continue;
-    _exit(0);
 }
 
 /* The C library calls main through this function; ours is found first. */
@@ -275,7 +199,7 @@ __libc_start_main(main_fn *main_function, int argc, char **argv, void (*init)(vo
         unsetenv("LD_PRELOAD");
         unsetenv("LD_BIND_NOW");
         compiler_main = main_function;
-        main_function = fork_servers;
+        main_function = serve;
     }
     return start(main_function, argc, argv, init, fini, rtld_fini, stack_end);
 }
