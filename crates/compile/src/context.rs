@@ -6,7 +6,7 @@ use std::time::Duration;
 use gfxpack_launch::{Command, Session};
 use gfxpack_model::{Error, JobId};
 use gfxpack_plan::plan::{Job, Plan};
-use gfxpack_process::{Cancel, Usage};
+use gfxpack_process::Cancel;
 
 use crate::declare::Declarer;
 use crate::source::SourceSet;
@@ -32,12 +32,7 @@ impl BuildContext<'_> {
         groups.map(|group| group.into_iter().map(|place| jobs[place]).collect()).collect()
     }
 
-    /// Precompiles the headers that jobs share, and returns the resources used.
-    pub(crate) fn precompile_headers(&self, jobs: &[JobId]) -> Result<Usage, Error> {
-        self.session.prepare(&self.commands(jobs))
-    }
-
-    fn commands(&self, jobs: &[JobId]) -> Vec<Command<'_>> {
+    pub(crate) fn commands(&self, jobs: &[JobId]) -> Vec<Command<'_>> {
         jobs.iter().map(|job| command_of(&self.plan[*job])).collect()
     }
 

@@ -377,9 +377,7 @@ impl Results<'_> {
 
     /// Writes the costs to their file. An error is ignored, since a build can do without them.
     fn keep_costs(&mut self) {
-        if let Err(error) = self.cost_file.add(&self.costs) {
-            tracing::debug!(%error, "the jobs' costs are not kept");
-        }
+        self.cost_file.add(&self.costs).ok();
         self.costs.clear();
     }
 

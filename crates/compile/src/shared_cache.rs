@@ -146,7 +146,7 @@ impl SharedCache {
     ) -> Vec<(JobId, ObjectInfo)> {
         let fetch =
             |job: JobId| Some((job, self.fetch_one(&plan[job], declared[&job].key, store)?));
-        pool_for(jobs).install(|| self.each(jobs, cancel).filter_map(fetch).collect())
+        pool(jobs.len()).install(|| self.each(jobs, cancel).filter_map(fetch).collect())
     }
 
     /// These jobs, many at once, as long as the cache works.
@@ -208,7 +208,7 @@ impl SharedCache {
                 Err(reason) => self.give_up(&reason),
             }
         };
-        pool_for(jobs).install(|| self.each(jobs, cancel).for_each(top_up));
+        pool(jobs.len()).install(|| self.each(jobs, cancel).for_each(top_up));
     }
 
     fn upload_one(&self, key: Digest, store: &ObjectStore) {
@@ -227,13 +227,8 @@ impl SharedCache {
     }
 }
 
-/// Threads that wait for the network, not for a processor.
-fn pool(threads: usize) -> ThreadPool {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+/// Threads that wait for the network, not for a processor; enough for so many objects.
+fn pool(objects: usize) -> ThreadPool {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(objects.clamp(1, AT_ONCE));
     pool.build().expect("threads can be started")
-}
-
-/// Enough of them for these jobs.
-fn pool_for(jobs: &[JobId]) -> ThreadPool {
-    pool(jobs.len().clamp(1, AT_ONCE))
 }

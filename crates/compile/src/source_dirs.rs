@@ -34,12 +34,8 @@ impl SourceDirs {
                     }
                     Ok(_) => {}
                     // A dangling or circular link below is no source.
-                    Err(error) if error.depth() > 0 => {
-                        tracing::debug!(%error, "passed over while listing sources");
-                    }
-                    Err(error) => {
-                        return Err(Error::io("read", dir)(error.into()));
-                    }
+                    Err(error) if error.depth() > 0 => {}
+                    Err(error) => return Err(Error::io("read", dir)(error.into())),
                 }
             }
         }

@@ -8,7 +8,6 @@ use gfxpack_model::Digest;
 
 mod entry;
 mod object_store;
-mod refusal;
 #[cfg(test)]
 mod test_support;
 mod upkeep;

@@ -87,7 +87,7 @@ impl WorkerPool<'_> {
     ) -> Result<(), Error> {
         let started = Instant::now();
         let group = &self.header_groups[index];
-        let usage = self.context.precompile_headers(group)?;
+        let usage = self.context.session.prepare(&self.context.commands(group))?;
         self.schedule.precompiled(index);
         let event = Event::HeadersPrecompiled {
             job: group[0],
@@ -121,7 +121,12 @@ impl WorkerPool<'_> {
     fn run_here(&self, job: JobId) -> Result<Outcome, Error> {
         let declared = &self.declared[&job];
         let job = &self.context.plan[job];
-        let slot = self.stage_slot(job.source, declared);
+        // Laid out by the first worker that needs it.
+        let slot = {
+            let mut stages = self.stages.lock().expect("no panic inside");
+            let others = declared.inputs.as_ref().map(|inputs| inputs.others_digest);
+            Arc::clone(stages.entry((job.source, others)).or_default())
+        };
         let dir = self.work.path().join(format!("source-{:p}", Arc::as_ptr(&slot)));
         let others = declared.inputs.as_ref().map(|inputs| &inputs.others);
         let make = || stage(self.context.sources, job.source, others, dir).map(Some);
@@ -131,13 +136,6 @@ impl WorkerPool<'_> {
             .tempdir_in(self.work.path())
             .map_err(Error::io("create", self.work.path()))?;
         job::run(self.context, job, declared, stage, scratch.path())
-    }
-
-    /// The place for a staged source, which is laid out by the first worker that needs it.
-    fn stage_slot(&self, source: SourceId, declared: &Declared) -> Arc<StageSlot> {
-        let mut stages = self.stages.lock().expect("no panic inside");
-        let others = declared.inputs.as_ref().map(|inputs| inputs.others_digest);
-        Arc::clone(stages.entry((source, others)).or_default())
     }
 
     /// Runs a job, stores its outcome, and reports it.

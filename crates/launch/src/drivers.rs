@@ -160,19 +160,13 @@ impl<'a> Drivers<'a> {
             if let Some(states) = states.filter(|_| self.keeps) {
                 let commands = commands.clone();
                 // An answer that can't be written is asked for again by later builds.
-                if let Err(error) = write_sealed(&file, &StoredCommands { commands, states }) {
-                    tracing::debug!(%error, "a driver's answer is not kept");
-                }
+                write_sealed(&file, &StoredCommands { commands, states }).ok();
             }
             Some(commands)
         });
-        if list.is_none() && !self.cancel.is_cancelled() {
-            tracing::debug!(?key, "the driver runs these commands itself");
-        }
-        list.map(|list| {
-            let name = digest(&list, toolchain.supplied_libs());
-            Arc::new(DriverCommands { list, name, by_driver: false })
-        })
+        let list = list?;
+        let name = digest(&list, toolchain.supplied_libs());
+        Some(Arc::new(DriverCommands { list, name, by_driver: false }))
     }
 
     fn file(&self, toolchain: &Toolchain, key: &CommandKey) -> PathBuf {

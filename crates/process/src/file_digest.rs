@@ -241,13 +241,8 @@ impl FileDigests {
             let is_gone = || fs::metadata(path).is_err_and(|error| is_not_found(&error));
             !is_known || looked > LOOKED_FOR || !is_gone()
         });
-        let written = serde_json::to_vec(&remembered.kept)
-            .map_err(io::Error::from)
-            .and_then(|bytes| write_atomic(file, &[&bytes]));
-        match written {
-            Ok(()) => remembered.changed = false,
-            Err(error) => tracing::debug!(%error, file = %file.display(), "digest cache not saved"),
-        }
+        let bytes = serde_json::to_vec(&remembered.kept).map_err(io::Error::from);
+        remembered.changed = bytes.and_then(|bytes| write_atomic(file, &[&bytes])).is_err();
     }
 
     fn lock(&self) -> MutexGuard<'_, Remembered> {

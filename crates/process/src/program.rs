@@ -6,8 +6,8 @@ use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use gfxpack_model::{Error, ErrorKind};
@@ -138,11 +138,6 @@ impl Output {
     pub fn ok(&self) -> bool {
         matches!(self.end, ProgramEnd::Exited(0))
     }
-
-    /// Whether it printed nothing.
-    pub fn is_silent(&self) -> bool {
-        self.stdout.is_empty() && self.stderr.is_empty()
-    }
 }
 
 /// Runs the program to its end, its time limit, or cancellation. It gets a process group of its
@@ -165,7 +160,7 @@ pub fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, Error> {
         .env_clear()
         .envs(program.environment.iter().map(|(name, value)| (name, value)))
         .env("TMPDIR", program.temp_dir)
-        .envs(recording(program.record))
+        .envs(program.record.and_then(|record| record.environment().ok()).into_iter().flatten())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -208,12 +203,6 @@ pub fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, Error> {
     let usage = Usage { cpu, peak_memory: watch.peak(rusage.maxrss) };
     wait_readable(&mut [&mut stdout, &mut stderr], Duration::ZERO).map_err(start_error)?;
     Ok(Output { end, stdout: stdout.text(), stderr: stderr.text(), usage })
-}
-
-/// The environment that makes a program write a record.
-fn recording(record: Option<&Recorder>) -> Vec<(OsString, OsString)> {
-    let environment = record.map(Recorder::environment);
-    environment.and_then(Result::ok).map_or_else(Vec::new, Vec::from)
 }
 
 /// How a process ended, from its exit status.
@@ -318,14 +307,8 @@ pub fn fixed<T>(start: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         Ok(before)
     });
     let started = start();
-    match before {
-        Ok(before) => {
-            personality::set(before).ok();
-        }
-        Err(error) => {
-            static ONCE: Once = Once::new();
-            ONCE.call_once(|| tracing::debug!(%error, "address randomisation stays on"));
-        }
+    if let Ok(before) = before {
+        personality::set(before).ok();
     }
     started
 }

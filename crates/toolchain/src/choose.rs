@@ -14,7 +14,7 @@ use gfxpack_process::{Cancel, FileDigests, ScratchDir, Timestamp, interrupted};
 use crate::discover::{self, Candidate, Driver, Search};
 use crate::error::{self, Missing};
 use crate::probe::{self, ProgramRunner};
-use crate::probe_watch::ProbeRecorder;
+use crate::probe_cache::ProbeRecorder;
 use crate::support;
 use crate::toolchain::Toolchain;
 use crate::trial::{Trial, TrialArguments};

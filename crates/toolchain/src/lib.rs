@@ -16,7 +16,6 @@ mod isa_constants;
 mod made_by;
 mod probe;
 mod probe_cache;
-mod probe_watch;
 mod support;
 mod toolchain;
 mod trial;

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::discover::{Candidate, Driver};
 use crate::error::{self, Missing};
-use crate::probe_watch::ProbeRecorder;
+use crate::probe_cache::ProbeRecorder;
 
 /// Far longer than any program takes, for machines under load.
 const TIME_LIMIT: Duration = Duration::from_secs(300);

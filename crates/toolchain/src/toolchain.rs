@@ -87,8 +87,9 @@ impl Toolchain {
         (cache, keep): (&Path, bool),
     ) -> Result<Self, Error> {
         let known = ProbeCache::new(cache, candidate, environment, digests);
+        let ask = || known.ask(runner, Timestamp::now(), keep);
         let Probed { found, clang_version, processors, configuration } =
-            known.probe(runner, keep)?;
+            known.read(runner).map_or_else(ask, Ok)?;
         let programs: BTreeSet<&PathBuf> = found.programs.iter().chain([&found.clang]).collect();
         let programs = programs.into_par_iter().map(|program| runner.with_libraries(program));
         let programs: Vec<Vec<PathBuf>> = programs.collect::<Result<_, _>>()?;

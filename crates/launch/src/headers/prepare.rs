@@ -205,18 +205,12 @@ impl<'a> HeaderMaker<'a> {
             let (output, record) = headers.run_for(index, recipe, args, scratch.path())?;
             Ok((scratch, output, record))
         })?;
-        let made = match record {
-            // A warning would be missing from the output of the commands.
-            Ok(record) if output.ok() && output.is_silent() && !record.heap_was_short => {
-                let is_unchanged = self.options.search.are_unchanged(&recipe.inputs);
-                if is_unchanged { recipe.keep(scratch.path())? } else { None }
-            }
-            Ok(_) => None,
-            Err(reason) => {
-                tracing::debug!(%reason, "no precompiled header");
-                None
-            }
-        };
+        // A warning would be missing from the output of the commands.
+        let is_silent = output.stdout.is_empty() && output.stderr.is_empty();
+        let is_known = record.is_ok_and(|record| !record.heap_was_short);
+        let is_good = output.ok() && is_silent && is_known;
+        let is_good = is_good && self.options.search.are_unchanged(&recipe.inputs);
+        let made = if is_good { recipe.keep(scratch.path())? } else { None };
         let Some((made, record)) = made else {
             tracing::debug!(output = output.stderr, "no precompiled header");
             return Ok(None);

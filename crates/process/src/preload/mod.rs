@@ -54,9 +54,8 @@ pub type Environment = Vec<(OsString, OsString)>;
 /// compiler runs without it.
 pub fn environment(given: &[(OsString, OsString)]) -> Environment {
     let mut environment = given.to_vec();
-    match path() {
-        Ok(path) => set(&mut environment, PRELOAD_VARIABLE, path),
-        Err(error) => tracing::debug!(%error, "compilers run without the preloaded library"),
+    if let Ok(path) = path() {
+        set(&mut environment, PRELOAD_VARIABLE, path);
     }
     environment
 }
