@@ -88,24 +88,8 @@ pub(crate) struct Expected {
     pub(crate) measured: bool,
 }
 
-impl Expected {
-    fn new(Cost { milliseconds, kib }: Cost, language: Language) -> Self {
-        Self {
-            // No job is free.
-            time: Duration::from_millis(milliseconds.max(1)),
-            memory: if kib == 0 { usual_memory(language) } else { with_margin(kib << 10) },
-            measured: false,
-        }
-    }
-}
-
-/// CPU time and memory.
-#[derive(Debug, Clone, Copy, Default)]
-struct Cost {
-    milliseconds: u64,
-    /// 0 if not known.
-    kib: u64,
-}
+/// CPU time in milliseconds, and memory in KiB, 0 if not known.
+type Cost = (u64, u64);
 
 /// The stored cost of one job: identity, source, CPU time in milliseconds, memory in KiB.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,9 +143,8 @@ impl KnownCosts {
         let mut known = Self::default();
         for (identity, CostRecord(_, source, milliseconds, kib)) in newest {
             let most = known.sources.entry(source).or_default();
-            most.milliseconds = most.milliseconds.max(milliseconds);
-            most.kib = most.kib.max(kib);
-            known.kernels.insert(identity, Cost { milliseconds, kib });
+            *most = (most.0.max(milliseconds), most.1.max(kib));
+            known.kernels.insert(identity, (milliseconds, kib));
         }
         known
     }
@@ -169,12 +152,15 @@ impl KnownCosts {
     /// The expected cost of a job: its last cost, else that of its source's largest kernel, else
     /// what is usual for its language.
     pub(crate) fn expect(&self, plan: &Plan, job: &Job) -> Expected {
-        if let Some(own) = self.kernels.get(&identity(job)) {
-            return Expected { measured: own.kib > 0, ..Expected::new(*own, job.language) };
+        let own = self.kernels.get(&identity(job));
+        let known = own.or_else(|| self.sources.get(&plan[job.source].name));
+        let (milliseconds, kib) = known.copied().unwrap_or((usual_time(job.language), 0));
+        Expected {
+            // No job is free.
+            time: Duration::from_millis(milliseconds.max(1)),
+            memory: if kib == 0 { usual_memory(job.language) } else { with_margin(kib << 10) },
+            measured: own.is_some() && kib > 0,
         }
-        let unknown = Cost { milliseconds: usual_time(job.language), kib: 0 };
-        let of_source = self.sources.get(&plan[job.source].name).copied();
-        Expected::new(of_source.unwrap_or(unknown), job.language)
     }
 }
 

@@ -153,7 +153,7 @@ impl Executor<'_> {
         // Each compiler's server takes four open files, and its record one.
         open_many();
         let mut results = Results {
-            executor: self,
+            plan: self.plan,
             summary,
             cost_file: CostFile::in_dir(&self.options.cache_dir),
             costs: Vec::new(),
@@ -162,7 +162,9 @@ impl Executor<'_> {
             error: None,
         };
         self.run_missing(&pool, (&declarer, &declared), &to_run, &mut results, on_event)?;
-        results.settle()
+        results.keep_costs();
+        results.summary.failures.sort_by_key(|(job, _)| *job);
+        results.error.map_or(Ok(results.summary), Err)
     }
 
     /// Looks for the jobs' objects in the store and the shared cache, and for kept refusals;
@@ -315,7 +317,7 @@ fn run_workers(
 
 /// The results of the jobs so far.
 struct Results<'a> {
-    executor: &'a Executor<'a>,
+    plan: &'a Plan,
     summary: Summary,
     cost_file: CostFile,
     /// Costs that are not written to the file yet.
@@ -358,8 +360,7 @@ impl Results<'_> {
                 self.summary.objects[job.0] = Some((compiled.object.clone(), origin));
                 // A remote job's cost says nothing about this machine.
                 if here {
-                    let plan = self.executor.plan;
-                    self.costs.push(CostRecord::new(plan, &plan[*job], compiled));
+                    self.costs.push(CostRecord::new(self.plan, &self.plan[*job], compiled));
                 }
             }
             Event::Failed { job, failure, .. } => {
@@ -379,12 +380,5 @@ impl Results<'_> {
     fn keep_costs(&mut self) {
         self.cost_file.add(&self.costs).ok();
         self.costs.clear();
-    }
-
-    /// Writes the remaining costs, and returns the summary or the error.
-    fn settle(mut self) -> Result<Summary, Error> {
-        self.keep_costs();
-        self.summary.failures.sort_by_key(|(job, _)| *job);
-        self.error.map_or(Ok(self.summary), Err)
     }
 }

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
 use std::fs;
 use std::mem;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use gfxpack_model::Error;
 use gfxpack_process::watch::tidy_path;
@@ -30,6 +30,11 @@ pub(super) const HALF: &str = "hip/hip_fp16.h";
 const HEADERS: [&str; 2] = [RUNTIME, HALF];
 /// What a stand-in contains, and what it reports.
 const MARK: &str = "gfxpack_first_include";
+
+/// What a question's scratch directory holds.
+const STAND_INS: &str = "stand-ins";
+const MACROS: &str = "macros";
+const OUTPUT: &str = "preprocessed";
 
 /// The text of a source that includes headers.
 pub(super) fn including(headers: &[&str]) -> String {
@@ -128,99 +133,82 @@ pub(super) fn changed_names(printed: &str) -> impl Iterator<Item = String> {
     changing.filter_map(listed_name).map(str::to_owned)
 }
 
-/// The question for a command's source.
-pub(super) struct Question<'a> {
-    pub(super) command: &'a CommandTemplate,
-    /// The source's path, relative to the stage.
-    pub(super) main: &'a str,
-    /// The macros, with the names of all commands that the answer is for poisoned.
-    pub(super) macros: &'a MacroState,
-    /// A directory for the stand-ins, the macros and the output.
-    pub(super) scratch: &'a Path,
+/// The command line that preprocesses the source `main`, a path relative to the stage; `None` if the
+/// command is not understood. The names of all commands that the answer is for are poisoned in
+/// `macros`. The scratch directory is for the stand-ins, the macros and the output.
+pub(super) fn question(
+    command: &CommandTemplate,
+    main: &str,
+    macros: &MacroState,
+    scratch: &Path,
+) -> Result<Option<Vec<OsString>>, Error> {
+    let write = |path: &Path, text: &str| {
+        let parent = path.parent().unwrap_or(path);
+        fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        fs::write(path, text).map_err(Error::io("write", path))
+    };
+    for header in HEADERS {
+        let stand_in = scratch.join(STAND_INS).join(header);
+        write(&stand_in, &format!("{MARK}\n#error {MARK}\n"))?;
+    }
+    write(&scratch.join(MACROS), &macros.text())?;
+    // Written under a name that the compiler removes after an error, kept under another.
+    let (output, kept) = (scratch.join("removed"), scratch.join(OUTPUT));
+    write(&output, "")?;
+    fs::remove_file(&kept).ok();
+    if fs::hard_link(&output, kept).is_err() {
+        return Ok(None);
+    }
+    let args = command.fill(&TemplateValues {
+        input: main,
+        defines: &[],
+        output: &output,
+        deps_file: &scratch.join("d"),
+        scratch,
+    });
+    Ok(without_toolchain(args, scratch, &output))
 }
 
-impl Question<'_> {
-    /// The command line that preprocesses the source; `None` if the command is not understood.
-    pub(super) fn arguments(&self) -> Result<Option<Vec<OsString>>, Error> {
-        let write = |path: &Path, text: &str| {
-            let parent = path.parent().unwrap_or(path);
-            fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
-            fs::write(path, text).map_err(Error::io("write", path))
+/// The command line changed to preprocess only, without the toolchain's headers.
+fn without_toolchain(args: Vec<OsString>, scratch: &Path, output: &Path) -> Option<Vec<OsString>> {
+    let macros = ["-imacros".into(), scratch.join(MACROS).into()];
+    let mut args = preprocessing(args, output, &macros)?.into_iter();
+    let mut changed: Vec<OsString> = Vec::new();
+    let mut searches_others = false;
+    while let Some(arg) = args.next() {
+        let Some(option) = arg.to_str().filter(|option| is_searching(option)) else {
+            changed.push(arg);
+            continue;
         };
-        for header in HEADERS {
-            write(&self.stand_ins().join(header), &format!("{MARK}\n#error {MARK}\n"))?;
+        let dir = args.next()?;
+        if Path::new(&dir).is_absolute() && option != "-iquote" {
+            searches_others |= option == "-I";
+        } else if option == "-I" && !searches_others {
+            changed.extend([arg, dir]);
+        } else {
+            // A header of the toolchain could come before one of the source, or another one
+            // could be meant in quotes.
+            return None;
         }
-        write(&self.macros_file(), &self.macros.text())?;
-        // Written under a name that the compiler removes after an error, kept under another.
-        let output = self.scratch.join("removed");
-        write(&output, "")?;
-        fs::remove_file(self.output()).ok();
-        if fs::hard_link(&output, self.output()).is_err() {
-            return Ok(None);
-        }
-        let args = self.command.fill(&TemplateValues {
-            input: self.main,
-            defines: &[],
-            output: &output,
-            deps_file: &self.scratch.join("d"),
-            scratch: self.scratch,
-        });
-        Ok(self.without_toolchain(args, &output))
     }
+    // Of options that contradict each other, the last one counts.
+    changed.extend(PREPROCESSING.map(OsString::from));
+    changed.extend(["-isystem".into(), scratch.join(STAND_INS).into()]);
+    Some(changed)
+}
 
-    /// The command line changed to preprocess only, without the toolchain's headers.
-    fn without_toolchain(&self, args: Vec<OsString>, output: &Path) -> Option<Vec<OsString>> {
-        let macros = ["-imacros".into(), self.macros_file().into()];
-        let mut args = preprocessing(args, output, &macros)?.into_iter();
-        let mut changed: Vec<OsString> = Vec::new();
-        let mut searches_others = false;
-        while let Some(arg) = args.next() {
-            let Some(option) = arg.to_str().filter(|option| is_searching(option)) else {
-                changed.push(arg);
-                continue;
-            };
-            let dir = args.next()?;
-            if Path::new(&dir).is_absolute() && option != "-iquote" {
-                searches_others |= option == "-I";
-            } else if option == "-I" && !searches_others {
-                changed.extend([arg, dir]);
-            } else {
-                // A header of the toolchain could come before one of the source, or another one
-                // could be meant in quotes.
-                return None;
-            }
-        }
-        // Of options that contradict each other, the last one counts.
-        changed.extend(PREPROCESSING.map(OsString::from));
-        changed.extend(["-isystem".into(), self.stand_ins().into()]);
-        Some(changed)
-    }
-
-    /// Which of HIP's headers the source includes while it does no more than to define macros, in
-    /// order.
-    pub(super) fn answer(&self, errors: &str) -> Vec<FirstInclude> {
-        let text = fs::read(self.output()).unwrap_or_default();
-        let stand_ins = self.stand_ins();
-        let reached = reached(errors, &stand_ins);
-        let includes = first_includes(&String::from_utf8_lossy(&text), &stand_ins);
-        let agreed = includes.into_iter().zip(reached);
-        agreed
-            .take_while(|(include, header)| include.header == *header)
-            .map(|(include, _)| include)
-            .collect()
-    }
-
-    fn stand_ins(&self) -> PathBuf {
-        self.scratch.join("stand-ins")
-    }
-
-    fn macros_file(&self) -> PathBuf {
-        self.scratch.join("macros")
-    }
-
-    fn output(&self) -> PathBuf {
-        self.scratch.join("preprocessed")
-    }
+/// Which of HIP's headers the source of a question includes while it does no more than to define
+/// macros, in order.
+pub(super) fn answer(errors: &str, scratch: &Path) -> Vec<FirstInclude> {
+    let text = fs::read(scratch.join(OUTPUT)).unwrap_or_default();
+    let stand_ins = scratch.join(STAND_INS);
+    let reached = reached(errors, &stand_ins);
+    let includes = first_includes(&String::from_utf8_lossy(&text), &stand_ins);
+    let agreed = includes.into_iter().zip(reached);
+    agreed
+        .take_while(|(include, header)| include.header == *header)
+        .map(|(include, _)| include)
+        .collect()
 }
 
 /// Options for preprocessing: the output shows all macros, none is predefined, no directory is
@@ -383,9 +371,7 @@ mod tests {
             );
             let mut macros = MacroState::new(printed).unwrap();
             macros.poison(["N".to_owned()]);
-            let (macros, scratch) = (&macros, scratch.path());
-            let question = Question { command, main: "k.cpp", macros, scratch };
-            let args = question.arguments().unwrap()?;
+            let args = question(command, "k.cpp", &macros, scratch.path()).unwrap()?;
             Some(args.join(OsStr::new(" ")).into_string().unwrap())
         };
         let line = asked(&[

@@ -9,8 +9,8 @@ use gfxpack_model::{Error, SourceId, ToolchainId};
 use gfxpack_process::watch::{Visible, tidy_path};
 
 use super::beginning::{
-    FirstInclude, HALF, MacroState, Question, RUNTIME, changed_names, harmless_again, including,
-    including_all,
+    FirstInclude, HALF, MacroState, RUNTIME, answer, changed_names, harmless_again, including,
+    including_all, question,
 };
 use super::prepare::{HeaderGroup, HeaderMaker, MIN_HEADER_COMMANDS, Member, scratch};
 use super::recipe::{CacheEntry, HeaderRecipe};
@@ -145,15 +145,15 @@ impl HeaderMaker<'_> {
         let Member { commands, main, .. } = asked.members[0];
         let Some(command) = commands.list.first() else { return Ok(Vec::new()) };
         let scratch = scratch(self.options.scratch, "question-")?;
-        let question = Question { command, main, macros: &macros, scratch: scratch.path() };
-        let Some(args) = question.arguments()? else { return Ok(Vec::new()) };
+        let args = question(command, main, &macros, scratch.path())?;
+        let Some(args) = args else { return Ok(Vec::new()) };
         let visible = Visible { stage: stage.to_owned(), ..Visible::default() };
         let dirs = (stage, scratch.path());
         let (output, record) = self.run(group.toolchain, args, dirs, &visible)?;
         if record.is_err() {
             return Ok(Vec::new());
         }
-        let includes = question.answer(&output.stderr);
+        let includes = answer(&output.stderr, scratch.path());
         if includes.is_empty() {
             tracing::debug!(source = main, reason = output.stderr, "no header of HIP comes first");
         }

@@ -72,11 +72,6 @@ impl<'a> FileSystemCache<'a> {
         self.digests
     }
 
-    /// Whether the path has this state now.
-    pub(super) fn holds(&self, path: &Path, state: &PathState) -> bool {
-        self.state(path, state.query()).is_some_and(|now| now == *state)
-    }
-
     /// The answer for the path; `None` if it can't be found out.
     pub(super) fn state(&self, path: &Path, query: PathQuery) -> Option<PathState> {
         if query == PathQuery::Link {
@@ -131,12 +126,6 @@ impl<'a> FileSystemCache<'a> {
         let absent = look.kind == PathKind::Absent;
         known.paths.insert(path.to_owned(), look);
         absent
-    }
-
-    /// Whether it is certain that a path did not change after `since`.
-    pub(super) fn was_settled(&self, path: &Path, since: Timestamp) -> bool {
-        let look = CachedPath::read(path);
-        look.identity.is_none_or(|identity| identity.was_settled(since))
     }
 
     /// The first missing directory of a path, or the path itself.

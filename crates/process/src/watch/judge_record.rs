@@ -2,6 +2,7 @@
 //! the programs themselves.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -11,7 +12,7 @@ use super::file_system_cache::PROC;
 use super::judgement::{self, Judgement};
 use super::path_states::PathQuery;
 use super::{FileAccess, FileStat, FileSystemCache, Operation, PathState, Record};
-use crate::Timestamp;
+use crate::{Identity, Timestamp};
 
 /// The dependencies of a run.
 #[derive(Debug, Default)]
@@ -161,7 +162,8 @@ impl RunDependencies {
         match file_system.state(&path, PathQuery::Content) {
             Some(state @ PathState::File { .. }) => {
                 // The record does not identify the file, so it must not have changed since.
-                if !file_system.was_settled(&path, since) {
+                let meta = fs::metadata(&path);
+                if meta.is_ok_and(|meta| !Identity::from_metadata(&meta).was_settled(since)) {
                     self.fresh.get_or_insert_with(|| path.clone());
                 }
                 self.states.insert((path, state));

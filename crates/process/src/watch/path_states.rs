@@ -83,8 +83,9 @@ impl PathStates {
 
     /// The first path whose answer would be different now.
     pub fn first_change(&self, file_system: &FileSystemCache<'_>) -> Option<&Path> {
+        let now = |path: &Path, state: &PathState| file_system.state(path, state.query());
         let mut states = self.states.iter();
-        let changed = states.find(|(path, state)| !file_system.holds(path, state));
+        let changed = states.find(|(path, state)| now(path, state).as_ref() != Some(state));
         changed.map(|(path, _)| path.as_path())
     }
 }

@@ -1,11 +1,10 @@
 //! Judging whole records.
 
-use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 
 use super::*;
+use crate::FileDigests;
 use crate::watch::{PathStates, Process};
-use crate::{FileDigests, Identity};
 
 /// A time long after all files of a test were created.
 const LATER: Timestamp = Timestamp(u64::MAX / 2);
