@@ -166,5 +166,7 @@ impl CacheDir {
 
 /// The number of processes that is wanted, or else one for each processor.
 pub fn processes(wanted: Option<u16>) -> usize {
-    wanted.map_or_else(gfxpack_compile::default_jobs, usize::from)
+    // As its affinity and the quota of its control group allow.
+    let available = || std::thread::available_parallelism().map_or(1, usize::from);
+    wanted.map_or_else(available, usize::from)
 }

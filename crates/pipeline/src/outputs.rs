@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn verification_is_recorded_by_content_and_target() {
         let dir = tempfile::tempdir().unwrap();
-        let digests = FileDigests::in_memory();
+        let digests = FileDigests::default();
         let records = FileRecords::below(dir.path(), &digests, false);
         let targets = ["gfx906@60", "gfx906"].map(|target| target.parse::<Target>().unwrap());
         let file = |name, content| {

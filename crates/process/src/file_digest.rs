@@ -144,7 +144,7 @@ fn keeps(path: &Path) -> bool {
     })
 }
 
-/// A cache of file digests, optionally stored in a file between runs.
+/// A cache of file digests, stored in a file between runs if it was opened from one.
 #[derive(Debug, Default)]
 pub struct FileDigests {
     remembered: Mutex<Remembered>,
@@ -154,11 +154,6 @@ pub struct FileDigests {
 }
 
 impl FileDigests {
-    /// Remembers digests in this process only.
-    pub fn in_memory() -> Self {
-        Self::default()
-    }
-
     /// Stores digests in `file`. If that is missing or damaged, the cache is empty.
     pub fn open(file: &Path) -> Self {
         let kept = fs::read(file)
@@ -320,7 +315,7 @@ mod tests {
     fn a_change_right_after_reading_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("f");
-        let digests = FileDigests::in_memory();
+        let digests = FileDigests::default();
         // The times may be equal within one tick of the clock.
         for number in 0..100 {
             let text = format!("{number:03}");

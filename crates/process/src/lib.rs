@@ -31,7 +31,7 @@ pub use cache_file::{
 };
 pub use file_digest::{FileDigests, Identity, Timestamp};
 pub use foreground::Foreground;
-pub use memory::{available_memory, default_jobs, kill_children, resident_of_jobs};
+pub use memory::{available_memory, kill_children, resident_of_jobs};
 pub use pipe::{Capture, OUTPUT_LIMIT, wait_readable, was_cut};
 pub use program::{
     Cancel, Group, Output, Program, ProgramEnd, TICK, ended, find_in_path, fixed, interrupted,

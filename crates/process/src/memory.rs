@@ -25,15 +25,6 @@ pub(crate) fn compiler_memory() -> Option<u64> {
     })
 }
 
-/// The default number of parallel jobs: the number of processors that this process may use, by its
-/// affinity and the quota of its control group, and at least one. Memory is checked when jobs
-/// start.
-pub fn default_jobs() -> usize {
-    // The standard library looks at sched_getaffinity and at the quotas of
-    // both versions of control groups.
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// Resident bytes of this process's jobs, of which at most `running` run. Counts the largest
 /// processes below this one, each without its parent's memory, which a forked compiler shares. The
 /// other processes are compilers waiting for a job.

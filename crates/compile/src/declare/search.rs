@@ -178,7 +178,7 @@ mod tests {
     /// The files that can be reached from a name, below `root`.
     fn reached(search: &Search, root: &Path, name: &str) -> Vec<String> {
         let name = Include { path: name.to_owned(), quoted: false };
-        let files = search.reachable([&name].into_iter(), &[], &FileDigests::in_memory());
+        let files = search.reachable([&name].into_iter(), &[], &FileDigests::default());
         let below = files.iter().map(|file| file.path.strip_prefix(root).unwrap());
         below.map(|path| path.display().to_string()).collect()
     }

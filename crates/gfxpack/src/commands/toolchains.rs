@@ -25,7 +25,7 @@ pub(super) fn survey(search: &Search, cancel: &Cancel) -> Result<Vec<ToolchainRe
     let cache = cache.filter(|dir| std::fs::create_dir_all(dir.join("trials")).is_ok());
     let digests = match &cache {
         Some(dir) => options.file_digests(dir),
-        None => FileDigests::in_memory(),
+        None => FileDigests::default(),
     };
     let cache = cache.as_deref().unwrap_or(scratch.path());
     let found = Toolchains::find(search, &digests, (cache, true), cache, arguments::plain, cancel);

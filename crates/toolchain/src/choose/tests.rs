@@ -78,7 +78,7 @@ impl Machine {
     }
 
     fn passed(&self, toolchain: &Toolchain) -> bool {
-        let digests = FileDigests::in_memory();
+        let digests = FileDigests::default();
         let trial = Trial::new(toolchain, Language::Hip, trial).unwrap();
         trial.is_passed(&self.at("cache"), &FileSystemCache::new(&digests))
     }
@@ -89,7 +89,7 @@ impl Machine {
 
     fn listed(&self) -> ToolchainReport {
         let (cache, cancel, digests) =
-            (self.at("cache"), Cancel::default(), FileDigests::in_memory());
+            (self.at("cache"), Cancel::default(), FileDigests::default());
         let mut found =
             Toolchains::find(&self.search, &digests, (&cache, true), &cache, trial, &cancel)
                 .unwrap();

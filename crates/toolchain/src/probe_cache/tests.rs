@@ -35,7 +35,7 @@ impl Machine {
                 own_prefix: false,
             },
             environment: vec![("PATH".into(), path.into()), ("LD_LIBRARY_PATH".into(), libraries)],
-            digests: FileDigests::in_memory(),
+            digests: FileDigests::default(),
             dir,
         };
         symlink(fs::canonicalize("/bin/sh").unwrap(), at("shell")).unwrap();

@@ -8,7 +8,7 @@ use super::*;
 
 /// The digest of a directory of headers.
 fn digest(dir: &Path) -> Digest {
-    let digests = FileDigests::in_memory();
+    let digests = FileDigests::default();
     digest_of(&closure(&[], &[dir.join("include")], &digests).unwrap())
 }
 
@@ -45,7 +45,7 @@ fn toolchain(dir: &Path) -> Toolchain {
     let (files, covered) = (vec![dir.join("bin/clang")], vec![dir.join("include")]);
     let snapshot = Arc::new(Snapshot::take(&files, &covered));
     Toolchain {
-        closure_files: closure(&files, &covered, &FileDigests::in_memory()).unwrap().into(),
+        closure_files: closure(&files, &covered, &FileDigests::default()).unwrap().into(),
         snapshot: Arc::new(Mutex::new(snapshot)),
         files,
         covered,
@@ -59,7 +59,7 @@ fn unchanged_by(toolchain: &Toolchain, act: &dyn Fn()) -> Result<(), Error> {
         act();
         Ok(())
     };
-    toolchain.while_unchanged(Language::Hip, &FileDigests::in_memory(), make)
+    toolchain.while_unchanged(Language::Hip, &FileDigests::default(), make)
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl Fixture {
             accesses,
             heap_was_short: false,
         };
-        let digests = FileDigests::in_memory();
+        let digests = FileDigests::default();
         let (file_system, scratch) = (FileSystemCache::new(&digests), self.path("scratch"));
         let program = Path::new(PROGRAM);
         let mut judged = judge_driver_record(&record, program, &scratch, &file_system, since);
@@ -106,7 +106,7 @@ fn a_changed_link_is_noticed() {
         f.access("system/dir/none.h", Operation::Stat, Some(2)),
     ];
     let states = PathStates::new(f.judge(accesses, LATER).states);
-    let digests = FileDigests::in_memory();
+    let digests = FileDigests::default();
     assert!(states.hold(&FileSystemCache::new(&digests)));
     link("two");
     let file_system = FileSystemCache::new(&digests);

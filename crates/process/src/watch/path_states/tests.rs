@@ -9,11 +9,11 @@ use crate::watch::path_states::PathQuery;
 
 /// Whether answers hold in a new build.
 fn hold(states: &PathStates) -> bool {
-    states.hold(&FileSystemCache::new(&FileDigests::in_memory()))
+    states.hold(&FileSystemCache::new(&FileDigests::default()))
 }
 
 fn states_of(dir: &Path, names: &[&str]) -> PathStates {
-    let digests = FileDigests::in_memory();
+    let digests = FileDigests::default();
     let file_system = FileSystemCache::new(&digests);
     let state = |name: &&str| {
         let path = dir.join(name);
@@ -61,7 +61,7 @@ fn a_changed_target_is_noticed_if_the_link_was_read() {
     let dir = tempfile::tempdir().unwrap();
     let link = dir.path().join("link");
     symlink("nothing", &link).unwrap();
-    let digests = FileDigests::in_memory();
+    let digests = FileDigests::default();
     let file_system = FileSystemCache::new(&digests);
     let state = file_system.state(&link, PathQuery::Link).unwrap();
     assert_eq!(state, PathState::Link("nothing".into()));
@@ -79,7 +79,7 @@ fn a_path_that_becomes_a_link_is_noticed() {
     let dir = fs::canonicalize(dir.path()).unwrap();
     let (path, other) = (dir.join("x"), dir.join("other"));
     fs::create_dir(&path).unwrap();
-    let digests = FileDigests::in_memory();
+    let digests = FileDigests::default();
     let file_system = FileSystemCache::new(&digests);
     let state = file_system.state(&path, PathQuery::Link).unwrap();
     assert_eq!(state, PathState::NoLink);
@@ -95,7 +95,7 @@ fn a_path_that_becomes_a_link_is_noticed() {
 fn changed_names_are_noticed_if_the_directory_was_listed() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("a"), "").unwrap();
-    let digests = FileDigests::in_memory();
+    let digests = FileDigests::default();
     let file_system = FileSystemCache::new(&digests);
     let states = |query| {
         let state = file_system.state(dir.path(), query).unwrap();
