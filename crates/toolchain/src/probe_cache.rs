@@ -94,15 +94,10 @@ impl<'a> ProbeCache<'a> {
         let program = self.candidate.driver.path().display();
         let watched = watch.finish();
         match watched.and_then(|(states, loaded)| Ok((states, libraries(runner, loaded)?))) {
-            Err(reason) if keep => {
-                tracing::debug!(%program, reason, "what a toolchain says is not kept")
-            }
-            Err(_) => {}
+            Err(reason) => tracing::debug!(%program, reason, "what a toolchain says is not kept"),
             Ok((states, libraries)) => {
                 let entry = StoredProbe { probed: probed.clone(), states, libraries };
-                if let Err(error) = write_sealed(&self.file, &entry) {
-                    tracing::debug!(%program, %error, "what a toolchain says is not kept");
-                }
+                write_sealed(&self.file, &entry).ok();
             }
         }
         Ok(probed)

@@ -16,10 +16,10 @@
 //! mapped away.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, io};
 
 use gfxpack_launch::{CommandTemplate, Defines, TemplateArg, TemplateValues, searched};
 use gfxpack_model::{Digest, Error, relative_path};
@@ -79,12 +79,14 @@ impl ActionTemplate {
             return Ok(None);
         }
         let mut tree = InputTree::new(context, job, inputs);
-        let commands = tree.send(commands)?;
-        let Some(commands) = commands else {
-            tracing::debug!(key = %job.key, "it can't run elsewhere");
-            return Ok(None);
-        };
-        Ok(Some(Self { commands, root: Arc::new(tree.finish()) }))
+        match tree.send(commands) {
+            Ok(commands) => Ok(Some(Self { commands, root: Arc::new(tree.finish()) })),
+            Err(None) => {
+                tracing::debug!(key = %job.key, "it can't run elsewhere");
+                Ok(None)
+            }
+            Err(Some(error)) => Err(error),
+        }
     }
 
     /// The action of a job.
@@ -137,6 +139,14 @@ fn links_matter(context: &BuildContext<'_>, job: &Job, inputs: &Inputs) -> bool 
         || (has_outside || !links.is_empty()) && context.sources.any_leads_back(job.source)
 }
 
+/// An error, or `None` if a command can't run elsewhere.
+type Sent<T> = Result<T, Option<Error>>;
+
+/// The error of a file that is to be sent.
+fn unreadable(file: &Path) -> impl FnOnce(io::Error) -> Option<Error> {
+    move |error| Some(Error::io("read", file)(error))
+}
+
 /// An input root being built.
 struct InputTree<'a> {
     context: &'a BuildContext<'a>,
@@ -173,39 +183,30 @@ impl<'a> InputTree<'a> {
         InputRoot::new(self.files.into_values().collect(), directories)
     }
 
-    /// The commands with paths of the tree, to which their files are added; `None` if an argument
-    /// is not understood.
-    fn send(
-        &mut self,
-        commands: &[CommandTemplate],
-    ) -> Result<Option<Vec<CommandTemplate>>, Error> {
-        let Some(loader) = self.libraries()? else { return Ok(None) };
+    /// The commands with paths of the tree, to which their files are added.
+    fn send(&mut self, commands: &[CommandTemplate]) -> Sent<Vec<CommandTemplate>> {
+        let loader = self.libraries()?;
         let mut dirs = BTreeSet::new();
         let mut sent = Vec::with_capacity(commands.len());
         for command in commands {
-            let Some(args) = self.send_args(command, &loader, &mut dirs)? else {
-                return Ok(None);
-            };
-            sent.push(CommandTemplate { args });
+            sent.push(CommandTemplate { args: self.send_args(command, &loader, &mut dirs)? });
         }
         for header in &self.inputs.outside {
-            if !self.add_header(&header.path)? {
-                return Ok(None);
-            }
+            self.add_header(&header.path)?;
         }
         for dir in dirs {
-            let Some((place, passed)) = normal(&dir) else { return Ok(None) };
+            let (place, passed) = normal(&dir).ok_or(None)?;
             self.directories.extend(passed);
             // Compilers ignore missing directories.
             self.directories.extend(dir.is_dir().then_some(place));
         }
-        Ok(Some(sent))
+        Ok(sent)
     }
 
-    /// Adds the libraries of the toolchain's programs, all in one directory. Returns the arguments
-    /// that start a program with them and with none of the worker's own; `None` if two have the
-    /// same name.
-    fn libraries(&mut self) -> Result<Option<Vec<TemplateArg>>, Error> {
+    /// Adds the libraries of the toolchain's programs, all in one directory, so that no two may have
+    /// the same name. Returns the arguments that start a program with them and with none of the
+    /// worker's own.
+    fn libraries(&mut self) -> Sent<Vec<TemplateArg>> {
         let mut loader = None;
         for file in self.toolchain.files() {
             let Some(name) = file.file_name().and_then(|name| name.to_str()) else { continue };
@@ -217,16 +218,16 @@ impl<'a> InputTree<'a> {
                 loader = Some(format!("../{path}"));
             }
             if !self.add(format!("{TOP}/{path}"), file)? {
-                return Ok(None);
+                return Err(None);
             }
         }
-        let Some(loader) = loader else { return Ok(Some(Vec::new())) };
+        let Some(loader) = loader else { return Ok(Vec::new()) };
         let libraries = format!("../{SENT}/lib");
         let args = [&*loader, "--inhibit-cache", "--library-path", &libraries];
         let args = [&args[..], &["--preload", PRELOAD_FROM_SOURCE]].concat();
         // It makes a compiler's output reproducible, as here.
         self.add_bytes(PRELOAD.to_owned(), preload::bytes(), true);
-        Ok(Some(args.into_iter().map(|arg| TemplateArg::Text(arg.to_owned())).collect()))
+        Ok(args.into_iter().map(|arg| TemplateArg::Text(arg.to_owned())).collect())
     }
 
     fn add_bytes(&mut self, path: String, bytes: &[u8], executable: bool) {
@@ -241,7 +242,7 @@ impl<'a> InputTree<'a> {
         command: &CommandTemplate,
         loader: &[TemplateArg],
         dirs: &mut BTreeSet<PathBuf>,
-    ) -> Result<Option<Vec<TemplateArg>>, Error> {
+    ) -> Sent<Vec<TemplateArg>> {
         let mut args = loader.to_vec();
         let mut previous = "";
         for (at, arg) in command.args.iter().enumerate() {
@@ -255,11 +256,10 @@ impl<'a> InputTree<'a> {
             } else if ["-D", "-U"].contains(&previous)
                 || previous == "-include" && !text.starts_with('/')
             {
-                Some(text.clone())
+                text.clone()
             } else {
                 self.send_arg(text, previous, dirs)?
             };
-            let Some(sent) = sent else { return Ok(None) };
             args.push(TemplateArg::Text(sent));
             if at > 0 && text == "-cc1" {
                 let maps = ["-fmacro-prefix-map", "-fdebug-prefix-map"];
@@ -267,7 +267,7 @@ impl<'a> InputTree<'a> {
             }
             previous = text;
         }
-        Ok(Some(args))
+        Ok(args)
     }
 
     /// An argument with its paths replaced by those in the tree.
@@ -276,70 +276,66 @@ impl<'a> InputTree<'a> {
         text: &str,
         previous: &str,
         dirs: &mut BTreeSet<PathBuf>,
-    ) -> Result<Option<String>, Error> {
+    ) -> Sent<String> {
         let path = Path::new(text);
         if text.contains("-prefix-map=") || text.starts_with("-I/") {
-            return Ok(None);
+            return Err(None);
         }
         if searched(&[previous, text]).any(Path::is_absolute) {
             dirs.insert(path.to_owned());
-            return Ok(Some(format!("{SYSTEM}{text}")));
+            return Ok(format!("{SYSTEM}{text}"));
         }
         if previous == "-resource-dir" {
             // Searched by default.
             dirs.insert(path.join("include"));
-            return Ok(Some(format!("{SYSTEM}{text}")));
+            return Ok(format!("{SYSTEM}{text}"));
         }
         let (before, path) = match text.split_once("=/") {
             _ if path.is_absolute() => ("", text),
             Some((option, _)) if option.starts_with('-') => text.split_at(option.len() + 1),
-            _ => return Ok(Some(text.to_owned())),
+            _ => return Ok(text.to_owned()),
         };
         if path == "/dev/null" {
-            return Ok(Some(text.to_owned()));
+            return Ok(text.to_owned());
         }
-        let sent = self.add_named("files", Path::new(path))?;
-        Ok(sent.map(|sent| format!("{before}{sent}")))
+        Ok(format!("{before}{}", self.add_named("files", Path::new(path))?))
     }
 
-    /// Adds a file below `dir` under its own name. Returns its path as commands see it, or `None`
-    /// if it is no file.
-    fn add_named(&mut self, dir: &str, file: &Path) -> Result<Option<String>, Error> {
-        let Some(name) = file.file_name().and_then(|name| name.to_str()) else { return Ok(None) };
-        if !file.is_file() {
-            return Ok(None);
-        }
+    /// Adds a file below `dir` under its own name. Returns its path as commands see it.
+    fn add_named(&mut self, dir: &str, file: &Path) -> Sent<String> {
+        let name = file.file_name().and_then(|name| name.to_str());
+        let name = name.filter(|_| file.is_file()).ok_or(None)?;
         let mut path = format!("{SENT}/{dir}/{name}");
         if !self.add(format!("{TOP}/{path}"), file)? {
             path = format!("{SENT}/{dir}/{}/{name}", self.digest(file)?);
             self.add(format!("{TOP}/{path}"), file)?;
         }
-        Ok(Some(format!("../{path}")))
+        Ok(format!("../{path}"))
     }
 
-    fn digest(&self, file: &Path) -> Result<Digest, Error> {
-        self.context.declarer.file_system().digests().digest(file).map_err(Error::io("read", file))
+    fn digest(&self, file: &Path) -> Sent<Digest> {
+        self.context.declarer.file_system().digests().digest(file).map_err(unreadable(file))
     }
 
-    /// Adds a header where its includers find it. Returns whether that is possible.
-    fn add_header(&mut self, header: &Path) -> Result<bool, Error> {
-        let Some((place, passed)) = normal(header) else { return Ok(false) };
+    /// Adds a header where its includers find it.
+    fn add_header(&mut self, header: &Path) -> Sent<()> {
+        let (place, passed) = normal(header).ok_or(None)?;
         let here = place.strip_prefix(HEADERS).unwrap_or(&place);
         // If a link was passed, `..` leads elsewhere.
         if fs::canonicalize(here).ok() != fs::canonicalize(header).ok() {
-            return Ok(false);
+            return Err(None);
         }
         self.directories.extend(passed);
-        self.add(place, header)
+        if self.add(place, header)? { Ok(()) } else { Err(None) }
     }
 
     /// Adds a file to the tree, unless another one has the path. Returns whether the tree has it.
-    fn add(&mut self, path: String, file: &Path) -> Result<bool, Error> {
+    fn add(&mut self, path: String, file: &Path) -> Sent<bool> {
         let digest = self.digest(file)?;
         if let Some(there) = self.files.get(&path) {
             return Ok(there.digest == digest);
         }
-        let meta = fs::metadata(file).map_err(Error::io("read", file))?;
+        let meta = fs::metadata(file).map_err(unreadable(file))?;
         let input = InputFile {
             path: path.clone(),
             digest,

@@ -118,12 +118,10 @@ pub enum Operation {
 
 impl Operation {
     /// Whether it changes the file or directory.
-    ///
-    /// Source: Linux, `include/uapi/asm-generic/fcntl.h`.
     pub fn writes(&self) -> bool {
-        const WRITING: u32 = 0o3 | 0o100 | 0o1000; // O_ACCMODE, O_CREAT, O_TRUNC
+        const WRITING: i32 = libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC;
         match self {
-            Self::Open { flags, .. } => flags & WRITING != 0,
+            Self::Open { flags, .. } => flags & WRITING.cast_unsigned() != 0,
             Self::Change => true,
             _ => false,
         }
@@ -146,16 +144,12 @@ pub struct FileAccess {
 impl FileAccess {
     /// Whether it was not allowed.
     pub fn is_refused(&self) -> bool {
-        const NOT_ALLOWED: i32 = 13;
-        self.error == Some(NOT_ALLOWED)
+        self.error == Some(libc::EACCES)
     }
 
     /// Whether the result is that the file does not exist.
     pub fn is_absent(&self) -> bool {
-        const NO_SUCH_FILE: i32 = 2;
-        const NOT_A_DIRECTORY: i32 = 20;
-        const NAME_TOO_LONG: i32 = 36;
-        matches!(self.error, Some(NO_SUCH_FILE | NOT_A_DIRECTORY | NAME_TOO_LONG))
+        matches!(self.error, Some(libc::ENOENT | libc::ENOTDIR | libc::ENAMETOOLONG))
     }
 }
 
