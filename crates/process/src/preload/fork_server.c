@@ -42,34 +42,6 @@ static main_fn *compiler_main;
 /* Whether the program is one of LLVM's. */
 static int is_llvm;
 
-static int read_all(void *to, size_t size) {
-    char *at = to;
-    while (size > 0) {
-        ssize_t count = read(0, at, size);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return -1;
-        at += count;
-        size -= (size_t)count;
-    }
-    return 0;
-}
-
-static int write_all(const void *from, size_t size) {
-    const char *at = from;
-    while (size > 0) {
-        ssize_t count = write(0, at, size);
-        if (count < 0 && errno == EINTR)
-            continue;
-        if (count <= 0)
-            return -1;
-        at += count;
-        size -= (size_t)count;
-    }
-    return 0;
-}
-
 static int open_pidfd(pid_t pid) {
 #ifdef SYS_pidfd_open
     return (int)syscall(SYS_pidfd_open, pid, 0);
@@ -139,14 +111,12 @@ static int serve(int argc, char **argv, char **envp) {
     close(probe);
     is_llvm = gfxpack_start_llvm();
     uint32_t hello = GFXPACK_HELLO;
-    if (write_all(&hello, sizeof hello) != 0)
+    if (write(0, &hello, sizeof hello) != sizeof hello)
         _exit(125);
-    for (;;) {
-        uint32_t size, count;
-        if (read_all(&size, sizeof size) != 0)
-            _exit(0);
+    uint32_t size, count;
+    while (recv(0, &size, sizeof size, MSG_WAITALL) == sizeof size) {
         char *text = malloc((size_t)size + 1);
-        if (text == NULL || size < sizeof count || read_all(text, size) != 0)
+        if (text == NULL || size < sizeof count || recv(0, text, size, MSG_WAITALL) != (ssize_t)size)
             _exit(125);
         memcpy(&count, text, sizeof count);
         char *at = text + sizeof count, *end = text + size;
@@ -180,11 +150,12 @@ static int serve(int argc, char **argv, char **envp) {
             (uint64_t)used.ru_stime.tv_sec * 1000000 + (uint64_t)used.ru_stime.tv_usec,
             (uint64_t)used.ru_maxrss,
         };
-        if (write_all(answer, sizeof answer) != 0)
-            _exit(0);
+        if (write(0, answer, sizeof answer) != sizeof answer)
+            break;
         free(arguments);
         free(text);
     }
+    _exit(0);
 }
 
 /* The C library calls main through this function; ours is found first. */
