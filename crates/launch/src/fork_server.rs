@@ -4,6 +4,7 @@
 //! The process runs the compiler's own program; a preloaded library stops it before its `main`.
 //! Jobs run the very same program, so their output is the same, too.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::Shutdown;
@@ -11,10 +12,12 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use gfxpack_model::ToolchainId;
 use gfxpack_process::watch::Recorder;
 use gfxpack_process::{
     Cancel, Capture, Group, Output, Program, ProgramEnd, TICK, Usage, ended, fixed, preload,
@@ -31,11 +34,13 @@ const ANSWER: usize = 32;
 const START_LIMIT: Duration = Duration::from_secs(120);
 /// How long a killed job may take to end.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
+/// A program whose servers fail this often is not loaded again.
+const MAX_BREAKDOWNS: u32 = 5;
 
 /// A compiler that is loaded and stopped before its `main`, and forks for one job after the other.
 /// It ends when this value is dropped.
 #[derive(Debug)]
-pub(crate) struct ForkServer {
+struct ForkServer {
     _group: Group,
     requests: UnixStream,
     answers: Capture,
@@ -49,7 +54,7 @@ impl ForkServer {
     /// # Errors
     /// If the program can't be stopped before `main`: it is statically linked, a script, or the
     /// kernel is too old.
-    pub(crate) fn start(
+    fn start(
         program: &Path,
         environment: &[(OsString, OsString)],
         cancel: &Cancel,
@@ -95,7 +100,7 @@ impl ForkServer {
     ///
     /// # Errors
     /// If the server has ended. It can't be used any more then, nor after a job that was stopped.
-    pub(crate) fn run(&mut self, program: &Program<'_>, cancel: &Cancel) -> io::Result<Output> {
+    fn run(&mut self, program: &Program<'_>, cancel: &Cancel) -> io::Result<Output> {
         for pipe in [&mut self.answers, &mut self.stdout, &mut self.stderr] {
             pipe.clear();
         }
@@ -168,10 +173,73 @@ fn decode(answer: &[u8]) -> Option<(ProgramEnd, Usage)> {
     Some((ended(status), Usage { cpu: user + system, peak_memory }))
 }
 
+/// A program that fork servers run.
+#[derive(Debug, Default)]
+struct ServedProgram {
+    /// Idle servers. There are as many servers as ran at once.
+    idle: Vec<ForkServer>,
+    breakdowns: u32,
+}
+
+/// Identifies a program: its toolchain, which decides its environment, and its path.
+type Key = (ToolchainId, PathBuf);
+
+/// The fork servers of a build.
+#[derive(Debug, Default)]
+pub(crate) struct ForkServers(Mutex<HashMap<Key, ServedProgram>>);
+
+impl ForkServers {
+    /// Runs a program by a server; `None` if no server can run it.
+    pub(crate) fn run(
+        &self,
+        toolchain: ToolchainId,
+        program: &Program<'_>,
+        cancel: &Cancel,
+    ) -> Option<Output> {
+        let key = (toolchain, program.path.to_owned());
+        let idle = {
+            let mut all = self.lock();
+            let served = all.entry(key.clone()).or_default();
+            if served.breakdowns >= MAX_BREAKDOWNS {
+                return None;
+            }
+            served.idle.pop()
+        };
+        let start = || ForkServer::start(program.path, program.environment, cancel);
+        let ran = idle.map_or_else(start, Ok).and_then(|mut server| {
+            let output = server.run(program, cancel)?;
+            Ok((server, output))
+        });
+        let mut all = self.lock();
+        let served = all.entry(key).or_default();
+        match ran {
+            Ok((server, output)) => {
+                served.breakdowns = 0;
+                // A server whose job was stopped can't be used any more.
+                if !matches!(output.end, ProgramEnd::TimedOut | ProgramEnd::Cancelled) {
+                    served.idle.push(server);
+                }
+                Some(output)
+            }
+            Err(error) => {
+                let program = program.path.display();
+                tracing::debug!(%program, %error, "a fork server broke down");
+                served.breakdowns += 1;
+                None
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, ServedProgram>> {
+        self.0.lock().expect("no panic inside")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use gfxpack_process as process;
     use gfxpack_process::watch::RecorderOptions;
+    use rustix::process::{Pid, Signal, kill_process};
 
     use super::*;
 
@@ -358,5 +426,35 @@ int main(int argc, char **argv) {
         for program in [script.as_path(), Path::new("/nonexistent"), Path::new("/dev/null")] {
             assert!(ForkServer::start(program, &[], &Cancel::default()).is_err());
         }
+    }
+
+    /// The output of a shell script.
+    fn printed(servers: &ForkServers, script: &str) -> String {
+        let program = Program {
+            path: Path::new("/bin/sh"),
+            arguments: ["-c", script].map(OsString::from).into(),
+            directory: Path::new("/"),
+            environment: &[("PATH".into(), "/usr/bin:/bin".into())],
+            temp_dir: Path::new("/tmp"),
+            time_limit: LONG,
+            record: None,
+        };
+        let cancel = Cancel::default();
+        let served = servers.run(ToolchainId(0), &program, &cancel);
+        served.unwrap_or_else(|| process::run(&program, &cancel).unwrap()).stdout
+    }
+
+    #[test]
+    fn a_server_is_used_again_and_replaced_when_it_dies() {
+        let servers = ForkServers::default();
+        let script = "echo $PPID";
+        let server = printed(&servers, script);
+        assert_eq!(printed(&servers, script), server);
+        let pid = Pid::from_raw(server.trim().parse().unwrap()).unwrap();
+        kill_process(pid, Signal::KILL).unwrap();
+        assert_eq!(printed(&servers, "echo there"), "there\n");
+        let another = printed(&servers, script);
+        assert_ne!(another, server);
+        assert_eq!(printed(&servers, script), another);
     }
 }

@@ -10,7 +10,6 @@
 mod arguments;
 mod drivers;
 mod fork_server;
-mod fork_servers;
 mod headers;
 mod launcher;
 mod session;

@@ -16,7 +16,7 @@ use gfxpack_toolchain::Toolchain;
 
 use crate::arguments::deps_arguments;
 use crate::drivers::{Direct, Drivers};
-use crate::fork_servers::ForkServers;
+use crate::fork_server::ForkServers;
 use crate::headers::{HeaderMaker, HeaderOptions, PrecompiledHeader, groups};
 use crate::launcher::{Command, CompilerRun, RunPaths};
 

@@ -9,7 +9,7 @@ use gfxpack_model::compiler::SuppliedConstant;
 use gfxpack_model::processors::PROCESSORS;
 use gfxpack_model::{Digest, Error, Language, TargetId};
 use gfxpack_process::watch::FileSystemCache;
-use gfxpack_process::{Cancel, FileDigests, ScratchDir, Timestamp, interrupted};
+use gfxpack_process::{Cancel, FileDigests, ScratchDir, Timestamp};
 
 use crate::discover::{self, Candidate, Driver, Search};
 use crate::error::{self, Missing};
@@ -153,8 +153,7 @@ impl<'a> Toolchains<'a> {
     pub fn clang_versions(&mut self) -> Result<Vec<String>, Error> {
         let mut versions: Vec<String> = Vec::new();
         for index in 0..self.entries.len() {
-            self.probe(index)?;
-            if let Some(Ok(toolchain)) = &self.entries[index].probed
+            if let Ok(toolchain) = self.probe(index)?
                 && !versions.contains(&toolchain.clang_version)
             {
                 versions.push(toolchain.clang_version.clone());
@@ -182,14 +181,12 @@ impl<'a> Toolchains<'a> {
             refused: Vec::new(),
             constants: Vec::new(),
         };
-        self.probe(index)?;
-        let own = match &self.entries[index].probed {
-            Some(Ok(toolchain)) => toolchain.clone(),
-            Some(Err(error)) => {
+        let own = match self.probe(index)? {
+            Ok(toolchain) => toolchain.clone(),
+            Err(error) => {
                 listed.toolchain = Err(error.to_string());
                 return Ok(listed);
             }
-            None => return Err(interrupted()),
         };
         let more = own.with_constants(self.cache);
         listed.constants = more.as_ref().map(|more| more.supplied.clone()).unwrap_or_default();
@@ -240,20 +237,21 @@ impl<'a> Toolchains<'a> {
     }
 
     fn variant(&mut self, index: usize, with_constants: bool) -> Result<Option<Toolchain>, Error> {
-        self.probe(index)?;
-        let probed = match &self.entries[index].probed {
-            Some(Ok(toolchain)) => toolchain,
+        let (cache, is_given) = (self.cache, self.search.is_given());
+        match self.probe(index)? {
+            Ok(probed) if with_constants => Ok(probed.with_constants(cache)),
+            Ok(probed) => Ok(Some(probed.clone())),
+            Err(_) if !is_given => Ok(None),
             // A given toolchain must work.
-            Some(Err(_)) if self.search.is_given() => {
-                let error = self.entries[index].probed.take();
-                return Err(error.and_then(Result::err).unwrap_or_else(|| Missing::Hipcc.into()));
+            Err(_) => {
+                let error = self.entries[index].probed.take().and_then(Result::err);
+                Err(error.unwrap_or_else(|| Missing::Hipcc.into()))
             }
-            _ => return Ok(None),
-        };
-        Ok(if with_constants { probed.with_constants(self.cache) } else { Some(probed.clone()) })
+        }
     }
 
-    fn probe(&mut self, index: usize) -> Result<(), Error> {
+    /// The toolchain of a candidate, or why it can't be used.
+    fn probe(&mut self, index: usize) -> Result<&Result<Toolchain, Error>, Error> {
         let Self { digests, cancel, cache, keep, scratch, entries, .. } = self;
         let ProbedCandidate { candidate, environment, probed } = &mut entries[index];
         if probed.is_none() {
@@ -264,7 +262,7 @@ impl<'a> Toolchains<'a> {
                 other => *probed = Some(other),
             }
         }
-        Ok(())
+        Ok(probed.as_ref().expect("it was probed above"))
     }
 
     /// The compiler's output if the toolchain's parts do not fit together. hipcc's own parts belong
