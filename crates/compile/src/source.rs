@@ -312,9 +312,6 @@ impl SourceSet {
 
     /// Writes a closure and other files of its directories below `dir`, as its compiler finds it:
     /// the very bytes that were hashed, so that a file edited meanwhile can't get a wrong digest.
-    ///
-    /// # Errors
-    /// If they can't be written.
     pub(crate) fn stage(
         &self,
         source: SourceId,

@@ -190,8 +190,8 @@ pub(crate) fn for_plan(toolchain: &Toolchain) -> PlanToolchain {
     PlanToolchain {
         identity: toolchain.identity(),
         digest: toolchain.digest,
-        opencl_c: toolchain.digest_for(Language::OpenclC),
-        assembly: toolchain.digest_for(Language::Assembly),
+        opencl_c: toolchain.opencl_c,
+        assembly: toolchain.assembly,
         supplied: toolchain.supplied.clone(),
         facts: toolchain.facts(),
     }

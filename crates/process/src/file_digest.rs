@@ -124,13 +124,9 @@ impl Remembered {
         *self.devices.entry(device).or_insert_with(|| FileSystem::of(path))
     }
 
-    /// The map for a file's digest, and whether it is stored.
-    fn known(&mut self, path: &Path, device: u64) -> (&mut Known, bool) {
-        if self.system(path, device).keeps {
-            (&mut self.kept, true)
-        } else {
-            (&mut self.passing, false)
-        }
+    /// The map for digests of a file system's files.
+    fn known(&mut self, system: FileSystem) -> &mut Known {
+        if system.keeps { &mut self.kept } else { &mut self.passing }
     }
 }
 
@@ -175,11 +171,12 @@ impl FileDigests {
     /// If the file can't be read.
     pub fn digest(&self, path: &Path) -> io::Result<Digest> {
         let mut meta = fs::metadata(path)?;
-        if self.lock().system(path, meta.dev()).is_nfs {
+        let system = self.lock().system(path, meta.dev());
+        if system.is_nfs {
             meta = fs::File::open(path)?.metadata()?;
         }
         let identity = Identity::from_metadata(&meta);
-        let known = self.lock().known(path, identity.device).0.get(path).copied();
+        let known = self.lock().known(system).get(path).copied();
         // The file may have been readable for another user only.
         let is_readable = || access(path, Access::READ_OK).is_ok();
         if let Some((_, digest)) = known.filter(|(known, _)| *known == identity && is_readable()) {
@@ -192,9 +189,8 @@ impl FileDigests {
             return Ok(digest);
         }
         let mut remembered = self.lock();
-        let (known, is_kept) = remembered.known(path, identity.device);
-        known.insert(path.to_owned(), (identity, digest));
-        remembered.changed |= is_kept;
+        remembered.known(system).insert(path.to_owned(), (identity, digest));
+        remembered.changed |= system.keeps;
         Ok(digest)
     }
 

@@ -55,9 +55,10 @@ pub struct Toolchain {
     /// A digest of programs, shared libraries, device libraries, the headers of the compiler and
     /// HIP, and supplied constants.
     pub digest: Digest,
-    /// Digests of the parts that OpenCL C's and assembly's objects depend on.
-    opencl_c: Digest,
-    assembly: Digest,
+    /// A digest of what OpenCL C's objects depend on: all but HIP's headers and driver.
+    pub opencl_c: Digest,
+    /// A digest of what assembly's objects depend on: programs with their libraries.
+    pub assembly: Digest,
     /// The digest without supplied constants.
     closure: Digest,
     /// The files of that digest.
@@ -302,16 +303,6 @@ impl Toolchain {
     pub fn facts(&self) -> CompilerFacts {
         let hip_program = if self.hipcc.is_some() { Program::Hipcc } else { Program::Clang };
         CompilerFacts { hip_program, hip_version: self.hip_version }
-    }
-
-    /// A digest of the part that affects a language's objects: all of it for HIP, all but HIP's
-    /// headers and driver for OpenCL C, and programs with their libraries for assembly.
-    pub fn digest_for(&self, language: Language) -> Digest {
-        match language {
-            Language::Hip => self.digest,
-            Language::OpenclC => self.opencl_c,
-            Language::Assembly => self.assembly,
-        }
     }
 
     /// A planned command in shell syntax.

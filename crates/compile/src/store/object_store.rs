@@ -230,9 +230,6 @@ impl ObjectStore {
     }
 
     /// Stores a failure, which is the kernel's own fault.
-    ///
-    /// # Errors
-    /// If it can't be written.
     pub(crate) fn insert_refusal(
         &self,
         key: Digest,
