@@ -21,7 +21,7 @@ use wait4::{ResUse, Wait4};
 
 use crate::memory::compiler_memory;
 use crate::pipe::{Capture, wait_readable};
-use crate::usage::{PeakWatch, Usage};
+use crate::usage::{Usage, peak, peak_so_far};
 use crate::watch::Recorder;
 
 /// How often a waiting thread checks the clock and [`Cancel`].
@@ -165,7 +165,7 @@ pub fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, Error> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    let inherited = PeakWatch::inherited();
+    let inherited = peak_so_far("self").unwrap_or(0);
     let mut start = || fixed(|| command.spawn());
     let started = match program.record {
         Some(record) => record.start(program.path, start),
@@ -173,7 +173,7 @@ pub fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, Error> {
     };
     let mut child = Group::new(started.map_err(start_error)?);
     child.limit_memory();
-    let mut watch = PeakWatch::new(child.child().id(), inherited);
+    let (process, mut seen) = (child.child().id().to_string(), None);
     let mut look = FIRST_LOOK;
     let mut stdout = Capture::new(child.child().stdout.take().expect("stdout is piped"));
     let mut stderr = Capture::new(child.child().stderr.take().expect("stderr is piped"));
@@ -192,7 +192,7 @@ pub fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, Error> {
         let open = stdout.is_open() || stderr.is_open();
         let tick = if open { look } else { REAP_TICK }.min(left);
         wait_readable(&mut [&mut stdout, &mut stderr], tick).map_err(start_error)?;
-        watch.look();
+        seen = seen.max(peak_so_far(&process));
         look = (look * 2).min(TICK);
     };
     // The rest of the group is killed now. Then both pipes are closed, unless a grandchild that
@@ -200,7 +200,7 @@ pub fn run(program: &Program<'_>, cancel: &Cancel) -> Result<Output, Error> {
     let ResUse { status, rusage } = child.kill_and_reap().map_err(start_error)?;
     let end = stopped.unwrap_or_else(|| ended(status));
     let cpu = rusage.utime + rusage.stime;
-    let usage = Usage { cpu, peak_memory: watch.peak(rusage.maxrss) };
+    let usage = Usage { cpu, peak_memory: peak(rusage.maxrss, inherited, seen) };
     wait_readable(&mut [&mut stdout, &mut stderr], Duration::ZERO).map_err(start_error)?;
     Ok(Output { end, stdout: stdout.text(), stderr: stderr.text(), usage })
 }
