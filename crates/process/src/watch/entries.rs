@@ -59,49 +59,41 @@ impl Record {
     }
 }
 
-/// The options in the head of a record.
-#[derive(Default)]
-pub(super) struct RecordHeader<'a> {
-    /// Whether file accesses are recorded.
-    pub(super) all: bool,
-    /// The paths that may be written, absolute and without links.
-    pub(super) writable: Option<&'a [PathBuf]>,
-    /// Whether the library makes the kernel confine compilers to these paths, and to what they see.
-    pub(super) landlock: bool,
-    /// What compilers see, in the library's form.
-    pub(super) visible: Option<&'a [u8]>,
-}
-
-impl RecordHeader<'_> {
-    /// An empty record.
-    pub(super) fn bytes(&self, limit: u64) -> Vec<u8> {
-        let wishes = [
-            (self.all, WISH_ALL),
-            (self.writable.is_some(), WISH_BOUNDS),
-            (self.landlock, WISH_LANDLOCK),
-            (self.visible.is_some(), WISH_VISIBLE),
-        ];
-        let wishes: u32 = wishes.iter().filter(|(wished, _)| *wished).map(|(_, wish)| wish).sum();
-        let paths = self.writable.unwrap_or_default().iter();
-        let writable: Vec<u8> =
-            paths.flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
-        let visible = self.visible.unwrap_or_default();
-        let [written, seen] = [writable.as_slice(), visible]
-            .map(|list| u32::try_from(list.len()).expect("paths are shorter").to_ne_bytes());
-        let mut header = vec![0; HEAD];
-        header[..8].copy_from_slice(&MAGIC.to_ne_bytes());
-        header[8..16].copy_from_slice(&limit.to_ne_bytes());
-        header[WISHES..WISHES + 4].copy_from_slice(&wishes.to_ne_bytes());
-        header[32..36].copy_from_slice(&written);
-        header[36..40].copy_from_slice(&seen);
-        header.extend(writable);
-        header.resize(header.len().next_multiple_of(8), 0);
-        header.extend(visible);
-        header.resize(begin(&header), 0);
-        let used = header.len() as u64;
-        header[USED..USED + 8].copy_from_slice(&used.to_ne_bytes());
-        header
-    }
+/// An empty record of at most `limit` bytes. With `all`, file accesses are recorded. The paths that
+/// may be written are absolute and without links. With `landlock`, the library makes the kernel
+/// confine compilers to these, and to what they see, which is in the library's form.
+pub(super) fn empty(
+    limit: u64,
+    (all, landlock): (bool, bool),
+    writable: Option<&[PathBuf]>,
+    visible: Option<&[u8]>,
+) -> Vec<u8> {
+    let wishes = [
+        (all, WISH_ALL),
+        (writable.is_some(), WISH_BOUNDS),
+        (landlock, WISH_LANDLOCK),
+        (visible.is_some(), WISH_VISIBLE),
+    ];
+    let wishes: u32 = wishes.iter().filter(|(wished, _)| *wished).map(|(_, wish)| wish).sum();
+    let paths = writable.unwrap_or_default().iter();
+    let writable: Vec<u8> =
+        paths.flat_map(|path| [path.as_os_str().as_bytes(), b"\0"].concat()).collect();
+    let visible = visible.unwrap_or_default();
+    let [written, seen] = [writable.as_slice(), visible]
+        .map(|list| u32::try_from(list.len()).expect("paths are shorter").to_ne_bytes());
+    let mut header = vec![0; HEAD];
+    header[..8].copy_from_slice(&MAGIC.to_ne_bytes());
+    header[8..16].copy_from_slice(&limit.to_ne_bytes());
+    header[WISHES..WISHES + 4].copy_from_slice(&wishes.to_ne_bytes());
+    header[32..36].copy_from_slice(&written);
+    header[36..40].copy_from_slice(&seen);
+    header.extend(writable);
+    header.resize(header.len().next_multiple_of(8), 0);
+    header.extend(visible);
+    header.resize(begin(&header), 0);
+    let used = header.len() as u64;
+    header[USED..USED + 8].copy_from_slice(&used.to_ne_bytes());
+    header
 }
 
 /// The position of a record's first entry.

@@ -32,7 +32,6 @@ use rustix::fs::{FallocateFlags, StatVfsMountFlags, fallocate, statvfs};
 use rustix::process::{Resource, getrlimit};
 use tempfile::TempPath;
 
-use self::entries::RecordHeader;
 use crate::preload::{self, PRELOAD_VARIABLE, RECORD_VARIABLE};
 
 pub use file_system_cache::{FileSystemCache, is_in_proc};
@@ -155,13 +154,9 @@ impl Recorder {
         let named = || options.writable.into_iter().flatten().copied();
         let real = || writable.iter().flatten().map(PathBuf::as_path);
         let visible = options.visible.map(|visible| visible.list(named().chain(real())));
-        let header = RecordHeader {
-            all: options.all,
-            writable: writable.as_deref(),
-            landlock: landlock.is_some() && (files.is_none() || visible.is_some()),
-            visible: visible.as_deref(),
-        };
-        let header = header.bytes(limit);
+        let confines = landlock.is_some() && (files.is_none() || visible.is_some());
+        let wishes = (options.all, confines);
+        let header = entries::empty(limit, wishes, writable.as_deref(), visible.as_deref());
         if header.len() as u64 > limit / 2 {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,

@@ -11,7 +11,7 @@ const LIMIT: u64 = 1 << 20;
 
 impl Making {
     fn new() -> Self {
-        Self { bytes: RecordHeader::default().bytes(LIMIT) }
+        Self { bytes: empty(LIMIT, (false, false), None, None) }
     }
 
     fn entry(mut self, kind: u8, pid: u32, argument: u32, first: &str, second: &str) -> Self {
