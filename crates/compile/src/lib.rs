@@ -38,6 +38,7 @@ pub use declare::{Declared, Declarer};
 pub use event::{Event, JobRun};
 pub use executor::{Executor, ExecutorOptions, Origin, Remote, Summary};
 pub use explain::{Change, ChangeKind, ChangedPart, Explanation, State, explain};
+pub use gfxpack_launch::SourceFiles;
 pub use gfxpack_process::watch::{FileSystemCache, landlock_abi, switch_off_landlock};
 pub use gfxpack_process::{
     Cancel, FileDigests, Usage, interrupted, kill_children, touch, write_atomic,

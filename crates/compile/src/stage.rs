@@ -34,17 +34,6 @@ pub(crate) fn stage(
     Ok(dir)
 }
 
-impl SourceSet {
-    /// Lays out a source in a directory, which is created if necessary, as its compiler finds it.
-    ///
-    /// # Errors
-    /// If it can't be written.
-    pub fn lay_out(&self, source: SourceId, dir: &Path) -> Result<(), Error> {
-        fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
-        self.stage(source, None, dir)
-    }
-}
-
 impl SourceFiles for SourceSet {
     fn is_absent(&self, source: SourceId, below: &Path) -> bool {
         let name = tidy_path(below);
@@ -65,6 +54,7 @@ impl SourceFiles for SourceSet {
     }
 
     fn lay_out(&self, source: SourceId, dir: &Path) -> Result<(), Error> {
-        self.lay_out(source, dir)
+        fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+        self.stage(source, None, dir)
     }
 }

@@ -7,7 +7,7 @@ use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use gfxpack_compile::{Cancel, FileSystemCache};
+use gfxpack_compile::{Cancel, FileSystemCache, SourceFiles as _};
 use gfxpack_model::SourceId;
 use gfxpack_plan::plan::{Job, KdbPlan, Plan};
 use gfxpack_process::write_output;
