@@ -56,9 +56,9 @@ type Known<K, V> = Mutex<HashMap<K, Arc<V>>>;
 /// driver asked once.
 #[derive(Debug)]
 pub struct Declarer<'a> {
-    file_system: &'a FileSystemCache<'a>,
+    pub(crate) file_system: &'a FileSystemCache<'a>,
     sources: &'a SourceSet,
-    drivers: Drivers<'a>,
+    pub(crate) drivers: Drivers<'a>,
     admitted: Vec<Admitted>,
     /// By toolchain, language and searched directories.
     searches: Known<(ToolchainId, Language, Vec<PathBuf>), Search>,
@@ -116,7 +116,7 @@ impl<'a> Declarer<'a> {
         cancel: &'a Cancel,
         admitted: &[PathBuf],
     ) -> Self {
-        let kept = store.dir().join(COMMANDS);
+        let kept = store.dir.join(COMMANDS);
         let drivers = Drivers::new(toolchains, sources, kept, file_system, cancel);
         let admit = |dir: &PathBuf| Admitted {
             dir: std::path::absolute(dir).unwrap_or_else(|_| dir.clone()),
@@ -138,14 +138,6 @@ impl<'a> Declarer<'a> {
     /// The same, but writes nothing to the store.
     pub fn without_writing(self) -> Self {
         Self { drivers: self.drivers.without_writing(), ..self }
-    }
-
-    pub(crate) fn file_system(&self) -> &'a FileSystemCache<'a> {
-        self.file_system
-    }
-
-    pub(crate) fn drivers(&self) -> &Drivers<'a> {
-        &self.drivers
     }
 
     /// What one job of the plan may see, and its key.
@@ -173,7 +165,7 @@ impl<'a> Declarer<'a> {
     }
 
     pub(crate) fn toolchain(&self, toolchain: ToolchainId) -> &'a Toolchain {
-        &self.drivers.toolchains()[toolchain.0]
+        &self.drivers.toolchains[toolchain.0]
     }
 
     /// What the toolchain's digest covers, without links.

@@ -248,10 +248,10 @@ impl Executor<'_> {
         let cancel = &self.cancel.child();
         let work = &ScratchDir::in_cache(&options.cache_dir)
             .map_err(Error::io("create", options.cache_dir.join("work")))?;
-        let kept = store.dir().join(HEADERS);
+        let kept = store.dir.join(HEADERS);
         let headers = HeaderOptions { kept, scratch: work.path(), search: declarer };
         let shortcuts = options.shortcuts.then_some(headers);
-        let session = Session::new(declarer.drivers(), options.time_limit, cancel, shortcuts);
+        let session = Session::new(&declarer.drivers, options.time_limit, cancel, shortcuts);
         let (time_limit, unwatched) = (options.time_limit, Default::default());
         let context =
             &BuildContext { plan, sources, cancel, time_limit, declarer, session, unwatched };

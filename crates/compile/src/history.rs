@@ -121,7 +121,7 @@ impl History {
                 }
                 new.records.entry(number).or_insert(record);
             }
-            let path = store.dir().join(file(target_id));
+            let path = store.dir.join(file(target_id));
             let text = new.text();
             if fs::read(&path).ok().is_none_or(|known| known != text.as_bytes()) {
                 write_atomic(&path, &[text.as_bytes()]).map_err(Error::io("write", path))?;
@@ -192,7 +192,7 @@ fn keep(
     digest: Digest,
     value: &impl Serialize,
 ) -> Result<(), Error> {
-    let path = store.dir().join(kept_file(kind, digest));
+    let path = store.dir.join(kept_file(kind, digest));
     if touch(&path) {
         return Ok(());
     }

@@ -145,7 +145,7 @@ impl WorkerPool<'_> {
         report(sender, Event::Started { job: index, run });
         // The compiler must still be the one that the outcome is kept for.
         let toolchain = self.context.declarer.toolchain(job.toolchain);
-        let digests = self.context.declarer.file_system().digests();
+        let digests = self.context.declarer.file_system.digests();
         let key = self.declared[&index].key;
         let run_job = || self.run_here_or_remotely(worker, index, sender);
         let outcome = toolchain.while_unchanged(job.language, digests, run_job)?;

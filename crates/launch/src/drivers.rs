@@ -55,7 +55,8 @@ type KnownCommands = Option<Arc<DriverCommands>>;
 /// The drivers of a build's toolchains, each asked once for every key of its commands.
 #[derive(Debug)]
 pub struct Drivers<'a> {
-    toolchains: &'a [Toolchain],
+    /// The toolchains that they belong to.
+    pub toolchains: &'a [Toolchain],
     /// The directory in which answers are kept between builds.
     kept: PathBuf,
     /// Whether new answers are written.
@@ -109,11 +110,6 @@ impl<'a> Drivers<'a> {
     /// The same, but writes nothing to the cache.
     pub fn without_writing(self) -> Self {
         Self { keeps: false, ..self }
-    }
-
-    /// The toolchains that they belong to.
-    pub fn toolchains(&self) -> &'a [Toolchain] {
-        self.toolchains
     }
 
     /// The commands that a command's driver would run. `None` if it can't be asked.

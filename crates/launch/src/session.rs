@@ -48,7 +48,7 @@ impl<'a> Session<'a> {
         cancel: &'a Cancel,
         shortcuts: Option<HeaderOptions<'a>>,
     ) -> Self {
-        let environments = drivers.toolchains().iter();
+        let environments = drivers.toolchains.iter();
         let environments = environments.map(|it| preload::environment(&it.environment)).collect();
         let (servers, headers) = Default::default();
         Self { drivers, environments, servers, time_limit, cancel, shortcuts, headers }
@@ -163,7 +163,7 @@ impl<'a> Session<'a> {
     }
 
     pub(crate) fn toolchain(&self, toolchain: ToolchainId) -> &'a Toolchain {
-        &self.drivers.toolchains()[toolchain.0]
+        &self.drivers.toolchains[toolchain.0]
     }
 
     /// Runs a toolchain's program to its end, its time limit, or cancellation: by a fork server if

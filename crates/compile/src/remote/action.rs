@@ -314,7 +314,7 @@ impl<'a> InputTree<'a> {
     }
 
     fn digest(&self, file: &Path) -> Sent<Digest> {
-        self.context.declarer.file_system().digests().digest(file).map_err(unreadable(file))
+        self.context.declarer.file_system.digests().digest(file).map_err(unreadable(file))
     }
 
     /// Adds a header where its includers find it.

@@ -45,7 +45,8 @@ struct KeptRefusal {
 /// modification time of a file is the hour in which it was last used.
 #[derive(Debug)]
 pub struct ObjectStore {
-    pub(super) dir: PathBuf,
+    /// The directory that new objects are written to.
+    pub(crate) dir: PathBuf,
     /// The directory of a second store that is only read.
     pub(super) below: Option<PathBuf>,
     /// A shared lock, held by all builds.
@@ -107,11 +108,6 @@ impl ObjectStore {
             (Err(error), Some(below)) if is_gone(&error) => File::open(below.join(path)),
             (opened, _) => opened,
         }
-    }
-
-    /// The directory that new objects are written to.
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
     }
 
     /// Reads a file of the store, and marks it as used.
