@@ -137,7 +137,7 @@ pub fn explain(
     history: &History,
 ) -> Explanation {
     let toolchain = declarer.toolchain(job.toolchain);
-    let files = toolchain.covered_files().iter();
+    let files = toolchain.covered_files.iter();
     let files: Vec<_> = files.filter(|(name, _)| decides(name, job.language)).cloned().collect();
     let Declared { key: object_key, inputs } = declarer.declared(job);
     let inputs = inputs.map(|inputs| inputs.listed.clone());

@@ -105,7 +105,7 @@ impl History {
             }
         }
         for index in used_toolchains {
-            keep(store, TOOLCHAIN, plan[index].digest, &toolchains[index.0].covered_files())?;
+            keep(store, TOOLCHAIN, plan[index].digest, &toolchains[index.0].covered_files)?;
         }
         for index in used_sources {
             keep(store, SOURCE, source_digests[index.0], &plan[index])?;

@@ -84,7 +84,7 @@ fn unknown_program(
     direct: &Direct,
 ) -> Option<PathBuf> {
     let toolchain = context.declarer.toolchain(job.toolchain);
-    let known: HashSet<&Path> = toolchain.files().iter().map(PathBuf::as_path).collect();
+    let known: HashSet<&Path> = toolchain.files.iter().map(PathBuf::as_path).collect();
     let file_system = context.declarer.file_system;
     let is_known = |file: &Path| known.contains(file) || known.contains(&*file_system.real(file));
     let compilers = records.iter().flat_map(|record| &record.processes);

@@ -61,16 +61,18 @@ pub struct Toolchain {
     pub assembly: Digest,
     /// The digest without supplied constants.
     closure: Digest,
-    /// The files of that digest.
-    closure_files: Arc<[(String, Digest)]>,
+    /// Every file that the digest covers, with the digest of its content. Programs and their
+    /// libraries have their file names, others `directory/file`. An entry `directory/` covers which
+    /// directories and files in it are the same, and the targets of its links.
+    pub covered_files: Arc<[(String, Digest)]>,
     /// Directories covered by the digest.
     covered: Vec<PathBuf>,
     /// Processors that clang knows.
     pub(crate) processors: BTreeSet<String>,
     /// ISA versions that the device libraries know: `906`, `90a`.
     pub(crate) isas: BTreeSet<String>,
-    /// Programs, libraries and configuration files that the digest covers.
-    files: Vec<PathBuf>,
+    /// The programs with links resolved, their shared libraries, and configuration files.
+    pub files: Vec<PathBuf>,
     /// The last snapshot after which the files had the digested content.
     snapshot: Arc<Mutex<Arc<Snapshot>>>,
     /// The complete environment of its programs.
@@ -115,8 +117,8 @@ impl Toolchain {
         let snapshot = Arc::new(Snapshot::take(&files, &covered));
         let assembly = digest_of(&closure(&programs, &[], digests).map_err(unreadable)?);
         let opencl_c = digest_of(&closure(&programs, &of_opencl_c, digests).map_err(unreadable)?);
-        let closure_files = closure(&files, &covered, digests).map_err(unreadable)?;
-        let closure = digest_of(&closure_files);
+        let covered_files = closure(&files, &covered, digests).map_err(unreadable)?;
+        let closure = digest_of(&covered_files);
         Ok(Self {
             hipcc,
             clang: found.clang,
@@ -128,7 +130,7 @@ impl Toolchain {
             digest: closure,
             supplied: Vec::new(),
             closure,
-            closure_files: closure_files.into(),
+            covered_files: covered_files.into(),
             opencl_c,
             assembly,
             covered,
@@ -255,7 +257,7 @@ impl Toolchain {
         let files = closure(&self.files, &self.covered, digests);
         let files = files.map_err(|(path, _)| changed(&path))?;
         // A directory's entry changes with the files in it, which are better named.
-        let names = different_names(&self.closure_files, &files).into_iter();
+        let names = different_names(&self.covered_files, &files).into_iter();
         if let Some(name) = names.min_by_key(|name| name.ends_with('/')) {
             let program = self.files.iter().find(|file| file.ends_with(name));
             return Err(changed(program.map_or(Path::new(name), PathBuf::as_path)));
@@ -268,18 +270,6 @@ impl Toolchain {
     fn has_sound_constants(&self) -> bool {
         self.supplied.is_empty()
             || isa_constants::is_sound(&self.device_libs, &self.installed_libs, &self.supplied)
-    }
-
-    /// Every file that the digest covers, with the digest of its content. Programs and their
-    /// libraries have their file names, others `directory/file`. An entry `directory/` covers which
-    /// directories and files in it are the same, and the targets of its links.
-    pub fn covered_files(&self) -> &[(String, Digest)] {
-        &self.closure_files
-    }
-
-    /// The programs with links resolved, and their shared libraries.
-    pub fn files(&self) -> &[PathBuf] {
-        &self.files
     }
 
     /// The directory of device libraries with supplied constants, which is in the cache; `None` if
@@ -510,7 +500,7 @@ impl Toolchain {
             opencl_c: digest,
             assembly: digest,
             closure: digest,
-            closure_files: Arc::new([]),
+            covered_files: Arc::new([]),
             covered: Vec::new(),
             processors: BTreeSet::new(),
             isas: BTreeSet::new(),

@@ -208,7 +208,7 @@ impl<'a> InputTree<'a> {
     /// worker's own.
     fn libraries(&mut self) -> Sent<Vec<TemplateArg>> {
         let mut loader = None;
-        for file in self.toolchain.files() {
+        for file in &self.toolchain.files {
             let Some(name) = file.file_name().and_then(|name| name.to_str()) else { continue };
             if !name.contains(".so") {
                 continue;

@@ -67,7 +67,7 @@ pub fn write(
     let stored: Vec<StoredToolchain> = toolchains
         .iter()
         .map(|toolchain| {
-            let closure = toolchain.covered_files().to_vec();
+            let closure = toolchain.covered_files.to_vec();
             StoredToolchain { toolchain: for_plan(toolchain), closure }
         })
         .collect();
@@ -248,7 +248,7 @@ impl Stored {
         let difference = match &here {
             None => "none is found here that could take its place".to_owned(),
             Some(here) => {
-                let difference = different(&wanted.closure, here.covered_files());
+                let difference = different(&wanted.closure, &here.covered_files);
                 format!("here is {}{difference}", here.identity())
             }
         };

@@ -45,7 +45,7 @@ fn toolchain(dir: &Path) -> Toolchain {
     let (files, covered) = (vec![dir.join("bin/clang")], vec![dir.join("include")]);
     let snapshot = Arc::new(Snapshot::take(&files, &covered));
     Toolchain {
-        closure_files: closure(&files, &covered, &FileDigests::default()).unwrap().into(),
+        covered_files: closure(&files, &covered, &FileDigests::default()).unwrap().into(),
         snapshot: Arc::new(Mutex::new(snapshot)),
         files,
         covered,
