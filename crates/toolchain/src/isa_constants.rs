@@ -116,7 +116,7 @@ pub(crate) fn make(
     fs::create_dir_all(parent).map_err(error::io("create", parent))?;
     let new = tempfile::Builder::new()
         .prefix("new-")
-        .tempdir_in(runner.scratch())
+        .tempdir_in(runner.scratch)
         .map_err(error::io("create", parent))?;
     fill(new.path(), device_libs, clang, constants, runner)?;
     // Readable by all users, like everything in a shared cache.
@@ -128,7 +128,7 @@ pub(crate) fn make(
         if is_sound(dir, device_libs, constants) {
             return Ok(());
         }
-        let aside = tempfile::tempdir_in(runner.scratch()).map_err(error::io("create", parent))?;
+        let aside = tempfile::tempdir_in(runner.scratch).map_err(error::io("create", parent))?;
         fs::rename(dir, aside.path().join("damaged")).map_err(error::io("replace", dir))?;
     }
     match fs::rename(new.path(), dir) {

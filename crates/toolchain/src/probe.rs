@@ -38,7 +38,8 @@ const OTHER_LANGUAGES: [&[&str]; 2] = [
 
 /// Runs programs in a scratch directory to ask them about the toolchain.
 pub(crate) struct ProgramRunner<'a> {
-    scratch: &'a Path,
+    /// Their working directory.
+    pub(crate) scratch: &'a Path,
     environment: &'a [(OsString, OsString)],
     cancel: &'a Cancel,
     /// Records the programs' file accesses, if necessary.
@@ -223,11 +224,6 @@ impl<'a> ProgramRunner<'a> {
             return Err(interrupted());
         }
         Ok(output)
-    }
-
-    /// The working directory of programs.
-    pub(crate) fn scratch(&self) -> &Path {
-        self.scratch
     }
 
     /// Compiles a module's text to bitcode with clang.

@@ -89,7 +89,7 @@ impl<'a> ProbeCache<'a> {
         keep: bool,
     ) -> Result<Probed, Error> {
         let file_system = FileSystemCache::new(self.digests);
-        let watch = ProbeRecorder::new(&file_system, since, runner.scratch(), keep);
+        let watch = ProbeRecorder::new(&file_system, since, runner.scratch, keep);
         let probed = Probed::ask(self.candidate, &runner.watched_by(&watch))?;
         let program = self.candidate.driver.path().display();
         let watched = watch.finish();

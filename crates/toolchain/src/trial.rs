@@ -102,9 +102,9 @@ impl<'a> Trial<'a> {
     /// Compiles the kernel. Returns the compiler's output if the parts do not fit together. The
     /// toolchain's device libraries must exist.
     pub(crate) fn run(&self, runner: &ProgramRunner<'_>) -> Result<Option<String>, Error> {
-        let source = runner.scratch().join(self.file);
+        let source = runner.scratch.join(self.file);
         fs::write(&source, self.source).map_err(error::io("write", &source))?;
-        let made = runner.scratch().join("trial.o");
+        let made = runner.scratch.join("trial.o");
         let filled = self.args.iter().map(|arg| self.toolchain.fill(arg));
         let arguments: Vec<_> = filled.chain(["-o".into(), made.clone().into()]).collect();
         let (output, _) = runner.attempt(self.toolchain.program(self.program), &arguments)?;
