@@ -1,6 +1,6 @@
 //! Explains why a job would run: the differences since its key was built last.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -213,12 +213,8 @@ fn changes(
     }
     let old: Option<Vec<Listed>> = history::kept(store, history::INPUTS, record.inputs);
     if let Some(old) = old {
-        for what in [
-            ChangedPart::Driver,
-            ChangedPart::SystemFile,
-            ChangedPart::Source,
-            ChangedPart::AllowRead,
-        ] {
+        let kinds: BTreeSet<ChangedPart> = old.iter().chain(inputs).map(|it| it.0).collect();
+        for what in kinds {
             let of = |list: &[Listed]| -> Vec<(String, Digest)> {
                 let own = list.iter().filter(|(part, ..)| *part == what);
                 own.map(|(_, name, digest)| (name.clone(), *digest)).collect()

@@ -15,25 +15,15 @@ use gfxpack_toolchain::Toolchain;
 
 /// SHA-256 of those parts of hipcc that are scripts. They pass macros and sources on unread, except
 /// for arguments for which [`reads_arg`] is true. Since ROCm 7, hipcc is a program.
-const KNOWN: [(&str, &str); 6] = [
-    ("Debian's 5.2.3, hipcc", "d1a2d0b635e10e4fc049d75cce68863a1262f68e58b1c8b469835b2c0a1f95ed"),
-    (
-        "Debian's 5.2.3, hipcc.pl",
-        "8f0a65ca5cd2710e21764ade7e9f9cc8a11b9b0da26087ca492a0ef692e5557b",
-    ),
-    (
-        "Debian's 5.2.3, hipvars.pm",
-        "1e5ccd58e8f141a760c8e45aa6892b66a9307688b4b85f2e567d6c5bac5d4d08",
-    ),
-    ("Debian's 5.7.1, hipcc", "e79478ef75a4bf5da4fa143dea06d051e799be2c25ce65a2df5d87666d3be254"),
-    (
-        "Debian's 5.7.1, hipcc.pl",
-        "926664cc90b17f4ac79a7a0abf1bcdf52814643a7eb96cd75e01d7d1c56bc4b7",
-    ),
-    (
-        "Debian's 5.7.1, hipvars.pm",
-        "f209946912b8e22ad37c3ffeb86f05204d122aef487ed81a97144152a836690c",
-    ),
+const KNOWN: [&str; 6] = [
+    // Debian's 5.2.3: hipcc, hipcc.pl, hipvars.pm.
+    "d1a2d0b635e10e4fc049d75cce68863a1262f68e58b1c8b469835b2c0a1f95ed",
+    "8f0a65ca5cd2710e21764ade7e9f9cc8a11b9b0da26087ca492a0ef692e5557b",
+    "1e5ccd58e8f141a760c8e45aa6892b66a9307688b4b85f2e567d6c5bac5d4d08",
+    // Debian's 5.7.1: the same.
+    "e79478ef75a4bf5da4fa143dea06d051e799be2c25ce65a2df5d87666d3be254",
+    "926664cc90b17f4ac79a7a0abf1bcdf52814643a7eb96cd75e01d7d1c56bc4b7",
+    "f209946912b8e22ad37c3ffeb86f05204d122aef487ed81a97144152a836690c",
 ];
 
 /// The interpreters of these scripts, which also start compilers.
@@ -81,10 +71,7 @@ fn is_known(path: &Path) -> bool {
     const LONGEST: u64 = 1 << 20;
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut bytes));
-    read.is_ok() && {
-        let digest = Digest::of(&bytes).to_string();
-        KNOWN.iter().any(|(_, known)| *known == digest)
-    }
+    read.is_ok() && KNOWN.contains(&&*Digest::of(&bytes).to_string())
 }
 
 /// Whether hipcc might misread a macro or a source's name. It looks for options and names of
