@@ -229,7 +229,7 @@ impl<'a> Drivers<'a> {
         }
         let dependencies = judge_driver_record(&record, program, &scratch, self.file_system, since);
         // A file changed while the driver ran, or the driver reads where the sources would be.
-        if dependencies.changed.is_some() || dependencies.reads.is_some() {
+        if dependencies.unusable.is_some() {
             return None;
         }
         let commands = commands.iter().map(|command| command.without(defines));

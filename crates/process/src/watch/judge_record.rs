@@ -19,11 +19,9 @@ use crate::{Identity, Timestamp};
 pub struct RunDependencies {
     /// The results of its accesses to paths.
     pub states: BTreeSet<(PathBuf, PathState)>,
-    /// A path that it read and that the next run has elsewhere.
-    pub reads: Option<PathBuf>,
-    /// A path that has changed since the run looked at it, so that the run's output can't be used
-    /// again.
-    pub changed: Option<PathBuf>,
+    /// A path that it read and that the next run has elsewhere, or that has changed since the run
+    /// looked at it, so that the run's output can't be used again.
+    pub unusable: Option<PathBuf>,
     /// A file that had just changed when the run began, or changed meanwhile.
     pub fresh: Option<PathBuf>,
 }
@@ -63,8 +61,7 @@ impl RunDependencies {
     /// A path for which the result that the run got is not known, so that the results can't be
     /// stored for other runs.
     pub fn unknown(&self) -> Option<&Path> {
-        let known = self.reads.as_ref().or(self.changed.as_ref()).or(self.fresh.as_ref());
-        known.map(PathBuf::as_path)
+        self.unusable.as_deref().or(self.fresh.as_deref())
     }
 
     fn take(
@@ -77,14 +74,11 @@ impl RunDependencies {
         let path = &access.path;
         match judgement {
             Judgement::Nothing => {}
-            Judgement::Reads => {
-                self.reads.get_or_insert_with(|| path.clone());
-            }
             Judgement::Absent if file_system.is_absent(path) => {
                 self.states.insert((file_system.first_absent(path), PathState::Absent));
             }
-            Judgement::Absent => {
-                self.changed.get_or_insert_with(|| path.clone());
+            Judgement::Reads | Judgement::Absent => {
+                self.unusable.get_or_insert_with(|| path.clone());
             }
             Judgement::Found => {
                 let link = matches!(access.operation, Operation::Readlink(Some(_)))
@@ -104,7 +98,7 @@ impl RunDependencies {
     fn no_link(&mut self, path: &Path, file_system: &FileSystemCache<'_>) {
         match file_system.state(path, PathQuery::Link) {
             Some(state @ PathState::NoLink) => drop(self.states.insert((path.to_owned(), state))),
-            _ => drop(self.changed.get_or_insert(path.to_owned())),
+            _ => drop(self.unusable.get_or_insert(path.to_owned())),
         }
     }
 
@@ -135,7 +129,7 @@ impl RunDependencies {
                 self.states.insert((path, state));
             }
             _ => {
-                self.changed.get_or_insert(path);
+                self.unusable.get_or_insert(path);
             }
         }
     }
@@ -169,7 +163,7 @@ impl RunDependencies {
                 self.states.insert((path, state));
             }
             _ => {
-                self.changed.get_or_insert(path);
+                self.unusable.get_or_insert(path);
             }
         }
     }

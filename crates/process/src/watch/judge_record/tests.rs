@@ -85,7 +85,7 @@ fn found_and_missing_paths_are_both_recorded() {
     let settled = f.judge(accesses, LATER);
     let states: Vec<_> = settled.states.into_iter().map(|(path, _)| path).collect();
     assert_eq!(states, ["new", "system", "system/none", "system/x.h"].map(|path| f.path(path)));
-    assert_eq!((settled.reads, settled.changed), (None, None));
+    assert_eq!(settled.unusable, None);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_changed_link_is_noticed() {
 fn what_the_next_run_has_elsewhere_is_reported() {
     let f = fixture();
     let listed = f.access("scratch", Operation::List, None);
-    assert_eq!(f.judge(vec![listed], LATER).reads, Some(f.path("scratch")));
+    assert_eq!(f.judge(vec![listed], LATER).unusable, Some(f.path("scratch")));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_file_that_could_not_be_opened_was_not_read() {
     // EACCES, EMFILE, and ELOOP, which means that a link is not to be followed.
     for (error, changed) in [(13, true), (24, true), (40, false)] {
         let settled = f.judge(vec![open(error)], LATER);
-        assert_eq!(settled.changed.is_some(), changed, "{error}");
+        assert_eq!(settled.unusable.is_some(), changed, "{error}");
     }
 }
 
@@ -143,10 +143,10 @@ fn a_file_that_has_changed_since_is_reported() {
     let before = accesses();
     fs::write(f.path("system/new"), "1").unwrap();
     fs::rename(f.path("system/new"), f.path("system/x.h")).unwrap();
-    assert_eq!(f.judge(before, LATER).changed, Some(f.path("system/x.h")), "another file");
+    assert_eq!(f.judge(before, LATER).unusable, Some(f.path("system/x.h")), "another file");
     let absent = vec![f.access("system/x.h", Operation::Stat, Some(2))];
-    assert_eq!(f.judge(absent, LATER).changed, Some(f.path("system/x.h")), "it came");
+    assert_eq!(f.judge(absent, LATER).unusable, Some(f.path("system/x.h")), "it came");
     let gone = accesses();
     fs::remove_file(f.path("system/x.h")).unwrap();
-    assert_eq!(f.judge(gone, LATER).changed, Some(f.path("system/x.h")), "it went");
+    assert_eq!(f.judge(gone, LATER).unusable, Some(f.path("system/x.h")), "it went");
 }
