@@ -15,13 +15,18 @@ use crate::kernel_files;
 const TUNING_FINDINGS: usize = 20;
 
 /// Checks the kernel, performance and find databases and the heuristic models in
-/// packages.
+/// packages, or looks at no file, only at the names of all.
 #[derive(Debug, Clone, Copy)]
-pub struct DatabaseInspector;
+pub enum PackageInspector {
+    /// Packages of any kind, whose databases are read.
+    Databases,
+    /// What a package manager is about to install as a package of kernels must be one.
+    Places,
+}
 
-impl Inspector for DatabaseInspector {
+impl Inspector for PackageInspector {
     fn is_wanted(&self, path: &str) -> bool {
-        is_database(path)
+        matches!(self, Self::Databases) && is_database(path)
     }
 
     fn inspect(&mut self, copy: &Path) -> Inspected {
@@ -41,10 +46,12 @@ impl Inspector for DatabaseInspector {
     }
 
     fn flaws(&self, kind: PackageKind, report: &Report) -> Vec<String> {
-        let Some(about) = report.about.as_ref().filter(|about| is_of_kernels(about)) else {
-            return Vec::new();
-        };
+        let is_judged = |about: &&_| matches!(self, Self::Places) || is_of_kernels(about);
+        let Some(about) = report.about.as_ref().filter(is_judged) else { return Vec::new() };
         let mut flaws = misplaced(kind, about, report);
+        if matches!(self, Self::Places) {
+            return flaws;
+        }
         let has_kernels = |path: &String| KernelFileFormat::of_file_name(Path::new(path)).is_some();
         // Families and metapackages depend on packages that hold kernels.
         let on_others = about.depends.iter().any(|name| name.contains("gfx"));
@@ -52,26 +59,6 @@ impl Inspector for DatabaseInspector {
             flaws.push("it is a package of kernels and has no file with kernels".to_owned());
         }
         flaws
-    }
-}
-
-/// Looks at no file, only at the names of all: what a package manager is about to
-/// install as a package of kernels must be one.
-#[derive(Debug, Clone, Copy)]
-pub struct PlaceInspector;
-
-impl Inspector for PlaceInspector {
-    fn is_wanted(&self, _: &str) -> bool {
-        false
-    }
-
-    fn inspect(&mut self, _: &Path) -> Inspected {
-        Inspected::default()
-    }
-
-    fn flaws(&self, kind: PackageKind, report: &Report) -> Vec<String> {
-        let about = report.about.as_ref();
-        about.map_or_else(Vec::new, |about| misplaced(kind, about, report))
     }
 }
 
@@ -178,7 +165,7 @@ mod tests {
         });
         report.paths = paths.iter().map(|path| (*path).to_owned()).collect();
         report.links = paths[..links].iter().map(|path| (*path).to_owned()).collect();
-        DatabaseInspector.flaws(kind, &report)
+        PackageInspector::Databases.flaws(kind, &report)
     }
 
     #[test]
@@ -232,7 +219,7 @@ mod tests {
     #[test]
     fn databases_are_recognised_by_their_names() {
         let dir = tempfile::tempdir().unwrap();
-        let mut inspector = DatabaseInspector;
+        let mut inspector = PackageInspector::Databases;
         for (name, wanted) in
             [("gfx906_60.kdb", true), ("gfx906_60.db.txt", true), ("copyright", false)]
         {

@@ -13,7 +13,7 @@ use gfxpack_package::sums::FILE_NAME;
 use gfxpack_package::verify::Verifier;
 use gfxpack_package::{PackageManager, PackageSource, Remedy};
 use gfxpack_pipeline::inputs::unknown_count;
-use gfxpack_pipeline::inspector::PlaceInspector;
+use gfxpack_pipeline::inspector::PackageInspector;
 use gfxpack_process::SystemTool;
 use gfxpack_runtime::Environment;
 
@@ -114,7 +114,7 @@ fn check(dir: &Path, keyring: Option<&Path>, packages: &[String], output: &Outpu
     let mut checked = CheckedFiles::new(output);
     let mut verifier = Verifier {
         keyring: trusted.as_ref(),
-        inspector: &mut PlaceInspector,
+        inspector: &mut PackageInspector::Places,
         report: &mut |result| match result {
             Ok(verified) => {
                 let counts = |remedy| own.is_none() || remedy != Remedy::Sign;

@@ -12,7 +12,7 @@ use gfxpack_package::read::{self, PackageKind};
 use gfxpack_package::signing::Keyring;
 use gfxpack_package::verify::{Subject, Verified, Verifier};
 use gfxpack_pipeline::error::unsound;
-use gfxpack_pipeline::inspector::DatabaseInspector;
+use gfxpack_pipeline::inspector::PackageInspector;
 use gfxpack_process::SystemTool;
 use gfxpack_runtime::Environment;
 use walkdir::WalkDir;
@@ -194,7 +194,7 @@ fn packages_of(paths: &[&PathBuf], args: &Verify, output: &Output) -> Result {
     let mut checked = CheckedFiles::new(output);
     let mut verifier = Verifier {
         keyring: keyring.as_ref(),
-        inspector: &mut DatabaseInspector,
+        inspector: &mut PackageInspector::Databases,
         report: &mut |result| match result {
             Ok(verified) => report_file(&verified, &mut checked, output),
             // Continue with the other files.
