@@ -23,7 +23,7 @@ use self::failure_texts::FailureTexts;
 use self::lines::Lines;
 use self::messages::messages;
 use crate::context::Context;
-use crate::output::{Output, counted, display, message, size};
+use crate::output::{Output, display, message};
 use crate::tuning_findings;
 
 /// Reports a run in the selected way.
@@ -34,7 +34,6 @@ pub(crate) struct Reporter {
     step: Mutex<Option<Bar>>,
 }
 
-/// A build that is running.
 struct Build {
     count: BuildCount,
     failures: FailureTexts,
@@ -89,7 +88,7 @@ impl Reporter {
         };
         count.event(plan, event);
         if output.messages {
-            messages(plan, event, count, &mut |kind, body| output.message(kind, &body));
+            messages(plan, event, count, output);
         }
         let Some(view) = view else { return };
         let mut texts = failures.event(plan, event);
@@ -133,6 +132,7 @@ impl Progress for Reporter {
         match event {
             Event::Warning(text) => output.above(|| output.warn(text)),
             Event::Note(text) => output.above(|| output.note(text)),
+            Event::Info(text) => output.info(text),
             Event::Step { what, unit, done, total } => {
                 let mut step = self.step();
                 let bar = step.get_or_insert_with(|| Bar::new(output, what, unit, total));
@@ -149,10 +149,6 @@ impl Progress for Reporter {
             Event::TuningFinding { file, finding } => {
                 tuning_findings::report(file, finding, output);
             }
-            Event::ToolchainUsed { identity, targets } => {
-                output.info(&format!("using {identity} for {}", targets.join(", ")));
-                output.building();
-            }
             Event::BuildStarted { plan, files } => self.start_build(plan, files),
             Event::Job { plan, event } => self.job(plan, event),
             Event::KdbProgress { plan, kdb, rows, total, unchanged } => {
@@ -163,19 +159,11 @@ impl Progress for Reporter {
             Event::BuildEnded => self.end_build(),
             Event::Annotation(line) => output.command(line),
             Event::Report(summary) => output.message("report", summary),
-            Event::Package { file_name, size: bytes, new } => {
-                let verb = if new { "packaged" } else { "unchanged" };
-                output.info(&format!("{verb} {file_name} ({})", size(bytes)));
-            }
             Event::PackageRemoved { path, replaced } => {
                 message!(output, "package-removed", { "file": display(path) });
                 let name = path.file_name().map(display).unwrap_or_default();
                 let say = if replaced { Output::info } else { Output::show_warning };
                 say(output, &format!("removed {name}, which is out of date"));
-            }
-            Event::Evicted { files, bytes } => {
-                let files = counted(files, "file");
-                output.info(&format!("evicted {files} from the cache, {}", size(bytes)));
             }
         }
     }

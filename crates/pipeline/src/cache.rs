@@ -13,16 +13,15 @@ use gfxpack_toolchain::{Search, Toolchains};
 use crate::error::{self, Error, Result};
 use crate::options::{CacheArgs, Purpose};
 use crate::outputs::{FileRecords, Outputs};
-use crate::progress::{Event, Progress};
+use crate::progress::Progress;
+use crate::text::{counted, size};
 
 /// What a build keeps between runs.
 pub struct Cache {
-    /// The compiled objects.
-    pub store: ObjectStore,
+    pub(crate) store: ObjectStore,
     /// Digests of files, by path and stat data.
-    pub digests: FileDigests,
-    /// Where scratch directories are made.
-    pub scratch: PathBuf,
+    pub(crate) digests: FileDigests,
+    pub(crate) scratch: PathBuf,
     /// The directory for files that later runs reuse.
     pub(crate) dir: PathBuf,
     /// Whether later runs may reuse what this one learns and makes.
@@ -107,8 +106,8 @@ impl Cache {
         let Some(limit) = self.limit.filter(|_| self.warning.is_none()) else { return };
         match self.store.evict(&Limits { size: Some(limit), ..Limits::default() }) {
             Ok(Some(evicted)) if evicted.files > 0 => {
-                let (files, bytes) = (evicted.files, evicted.bytes);
-                progress.event(Event::Evicted { files, bytes });
+                let (files, bytes) = (counted(evicted.files, "file"), size(evicted.bytes));
+                progress.info(&format!("evicted {files} from the cache, {bytes}"));
             }
             // Another process is building and will evict.
             Ok(_) => {}

@@ -2,7 +2,6 @@
 
 use gfxpack_compile::Summary;
 use gfxpack_model::Target;
-use gfxpack_package::signing::Signer;
 use gfxpack_plan::kernel_package::Release;
 use gfxpack_plan::stored::Jobs;
 
@@ -13,14 +12,14 @@ use crate::error::{self, Result};
 use crate::kdb_check::TargetCheck;
 use crate::ledger::{self, Absences};
 use crate::options::{BuildOptions, PackageOptions, PrepareOptions, Purpose};
-use crate::outputs::Outputs;
 use crate::packages::{self, PackageSettings};
 use crate::prepare::{self, Preparation, Prepared};
-use crate::progress::{Event, Progress};
+use crate::progress::Progress;
 use crate::record;
 use crate::shards::stored::Stored;
 use crate::shipped_databases::ShippedDatabases;
 use crate::stock_library::LibraryAnswer;
+use crate::text::joined;
 use crate::write_packages::MadePackages;
 
 /// A run whose inputs were read and whose plan is made.
@@ -129,7 +128,11 @@ impl<'a> Dist<'a> {
         std::fs::create_dir_all(&options.out).map_err(error::io("create", &options.out))?;
         // Where nothing can be written, nothing should be compiled.
         tempfile::tempfile_in(&options.out).map_err(error::io("write into", &options.out))?;
-        self.report_toolchains(progress);
+        for (index, toolchain) in prepared.toolchains.iter().enumerate() {
+            let kdbs = prepared.plan.kdbs.iter().filter(|kdb| kdb.toolchain.0 == index);
+            let targets = joined(kdbs.map(|kdb| &kdb.target));
+            progress.info(&format!("using {} for {targets}", toolchain.identity()));
+        }
         let outputs = prepared.cache.outputs(&options.out)?;
         let (kdbs, summary, ledger) =
             build::build(prepared, options, executor, &outputs, progress)?;
@@ -142,11 +145,21 @@ impl<'a> Dist<'a> {
         let signer = signer.as_ref().filter(|_| is_allowed);
         let mut packages = MadePackages::default();
         if let Some(settings) = settings.filter(|_| is_allowed) {
-            packages = self.package(&kdbs, &settings, signer, &outputs, progress)?;
+            let (library, options) = (&prepared.inputs.library, &settings.options);
+            let release = packages::release(options, library)?;
+            let release_of = |kdb: &MadeKdb| packages::of_kdb(&release, options, library, kdb);
+            let releases: Vec<Release> = kdbs.iter().map(release_of).collect();
+            let known = &self.build.inputs.missing_from;
+            packages = settings.write(&kdbs, &releases, known, signer, &outputs, progress)?;
         }
         record::write(&kdbs, &packages, Some(&ledger), signer, &outputs, progress)?;
         let absences = ledger.absences;
-        let coverage = self.coverage(&absences);
+        let mut coverage = Vec::new();
+        if let Some(answer) = &self.answer {
+            for kdb in &prepared.plan.kdbs {
+                coverage.extend(answer.coverage(&absences, &kdb.target));
+            }
+        }
         prepared.cache.shrink(progress);
         Ok(FinishedDist {
             kdbs,
@@ -158,33 +171,6 @@ impl<'a> Dist<'a> {
             is_allowed,
             packages_wanted,
         })
-    }
-
-    fn report_toolchains(&self, progress: &dyn Progress) {
-        for (index, toolchain) in self.prepared.toolchains.iter().enumerate() {
-            let kdbs = self.prepared.plan.kdbs.iter();
-            let kdbs = kdbs.filter(|kdb| kdb.toolchain.0 == index);
-            let targets: Vec<String> = kdbs.map(|kdb| kdb.target.to_string()).collect();
-            let identity = &toolchain.identity();
-            progress.event(Event::ToolchainUsed { identity, targets: &targets });
-        }
-    }
-
-    fn package(
-        &self,
-        kdbs: &[MadeKdb],
-        settings: &PackageSettings,
-        signer: Option<&Signer>,
-        outputs: &Outputs<'_>,
-        progress: &dyn Progress,
-    ) -> Result<MadePackages> {
-        let library = &self.prepared.inputs.library;
-        let PackageSettings { options, .. } = settings;
-        let release = packages::release(options, library)?;
-        let release_of = |kdb: &MadeKdb| packages::of_kdb(&release, options, library, kdb);
-        let releases: Vec<Release> = kdbs.iter().map(release_of).collect();
-        let known = &self.build.inputs.missing_from;
-        settings.write(kdbs, &releases, known, signer, outputs, progress)
     }
 
     /// Lets the library that was asked look for its kernels in the new files, and
@@ -201,12 +187,6 @@ impl<'a> Dist<'a> {
     ) -> Result<()> {
         let (kdbs, absences) = (&finished.kdbs, &finished.absences);
         self.answer.as_ref().map_or(Ok(()), |answer| answer.check(kdbs, absences, progress, each))
-    }
-
-    fn coverage(&self, absences: &Absences) -> Vec<ListCoverage> {
-        let Some(answer) = &self.answer else { return Vec::new() };
-        let kdbs = self.prepared.plan.kdbs.iter();
-        kdbs.flat_map(|kdb| answer.coverage(absences, &kdb.target)).collect()
     }
 }
 

@@ -38,13 +38,6 @@ const OWN_VERSION: &str = env!("CARGO_PKG_VERSION");
 /// SPDX's expression for an unknown licence.
 const UNKNOWN_LICENSE: &str = "LicenseRef-Unknown";
 
-/// The directories into which the packages install: the user's choice, else those in which the
-/// library that was asked looks.
-fn layout(options: &PackageOptions, library: &KernelLibrary) -> InstallLayout {
-    let chosen = options.layout.clone().or_else(|| asked(library));
-    chosen.unwrap_or(InstallLayout::Rocm { version: None })
-}
-
 /// Where the library that was asked looks.
 fn asked(library: &KernelLibrary) -> Option<InstallLayout> {
     library.prefix.as_deref().map(InstallLayout::of_prefix)
@@ -221,7 +214,7 @@ pub(crate) fn signer(options: &PackageOptions) -> Result<Option<Signer>> {
 
 /// What all packages of this run share.
 pub(crate) fn release(options: &PackageOptions, library: &KernelLibrary) -> Result<Release> {
-    let layout = layout(options, library);
+    let layout = options.layout.clone().or_else(|| asked(library));
     let licenses = licenses(options, library);
     let maintainer = maintainer(options, library);
     let maintainer = maintainer.cloned().unwrap_or_else(|| UNKNOWN_MAINTAINER.to_owned());
@@ -245,7 +238,7 @@ pub(crate) fn release(options: &PackageOptions, library: &KernelLibrary) -> Resu
         revision: options.revision(),
         maintainer,
         licenses,
-        layout,
+        layout: layout.unwrap_or(InstallLayout::Rocm { version: None }),
         consumer: library.consumer,
         shares_file: library.asked().is_some_and(LibraryFacts::shares_file),
         exact_package: library.asked().and_then(LibraryFacts::exact_package),
@@ -313,7 +306,7 @@ impl PackageSettings {
         for (kdb, _) in &kdbs {
             for (file_name, path) in self.shipped.files_for(&kdb.target) {
                 let written = Written { file_name, ..sums::digest_file(&path)? };
-                tuning.push((Some(kdb.target.clone()), written));
+                tuning.push((kdb.target.clone(), written));
             }
         }
         Ok(MadePackages { tuning, _merged_files, ..made })

@@ -31,6 +31,11 @@ pub trait Progress: Sync {
     fn note(&self, text: &str) {
         self.event(Event::Note(text));
     }
+
+    /// Like [`Progress::note`], for people only.
+    fn info(&self, text: &str) {
+        self.event(Event::Info(text));
+    }
 }
 
 /// Something that happened in a run.
@@ -40,6 +45,8 @@ pub enum Event<'a> {
     Warning(&'a str),
     /// A sentence about what is being done.
     Note(&'a str),
+    /// The same, for people only.
+    Info(&'a str),
     /// The progress of a long step.
     Step {
         /// What is being done, such as `reading`.
@@ -69,14 +76,7 @@ pub enum Event<'a> {
         /// The flaw.
         finding: &'a Finding,
     },
-    /// Toolchains were chosen; from now on files are written.
-    ToolchainUsed {
-        /// The toolchain's identity.
-        identity: &'a str,
-        /// The targets that it builds.
-        targets: &'a [String],
-    },
-    /// Jobs of a plan will run.
+    /// Jobs of a plan will run; from now on files are written.
     BuildStarted {
         /// The plan.
         plan: &'a Plan,
@@ -109,28 +109,12 @@ pub enum Event<'a> {
     Annotation(&'a str),
     /// The facts in the build report.
     Report(&'a Value),
-    /// A package was written, or is up to date.
-    Package {
-        /// The file's name.
-        file_name: &'a str,
-        /// Bytes.
-        size: u64,
-        /// Whether it was written by this run.
-        new: bool,
-    },
     /// An outdated package of an earlier run is removed.
     PackageRemoved {
         /// The file.
         path: &'a Path,
         /// Whether this run made packages.
         replaced: bool,
-    },
-    /// Objects were evicted from the cache.
-    Evicted {
-        /// Files removed.
-        files: u64,
-        /// Bytes freed.
-        bytes: u64,
     },
 }
 

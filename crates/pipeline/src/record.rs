@@ -25,7 +25,6 @@ pub use manifest::{File, KdbEntry, Package};
 const FORMAT: u32 = 1;
 /// The program's name and version.
 pub(crate) const GENERATOR: &str = concat!("gfxpack ", env!("CARGO_PKG_VERSION"));
-/// The manifest's name.
 const FILE_NAME: &str = "manifest.json";
 
 /// A file of the directory; adds it to `files`, which get checksums.
@@ -142,7 +141,6 @@ struct Listing {
     entries: BTreeMap<KdbLocation, KdbEntry>,
     /// By target of this run: its place.
     locations: BTreeMap<String, KdbLocation>,
-    /// Packages of families.
     families: Vec<Package>,
     /// Signatures of the families' packages, and their bills of material.
     beside: Vec<File>,
@@ -271,6 +269,7 @@ fn entry(
         Err(_) => path = PathBuf::from(written.file_name.clone()),
     }
     let (packages, beside) = packages(out, made, Some(&kdb.target), files);
+    let tuning = made.tuning.iter().filter(|(target, _)| *target == kdb.target);
     Ok(KdbEntry {
         target: kdb.target.clone(),
         gfx: kdb.target.id().processor().to_owned(),
@@ -279,12 +278,7 @@ fn entry(
         kdb: File { file: path.display().to_string(), ..File::new(&written) },
         packages,
         beside,
-        tuning: made
-            .tuning
-            .iter()
-            .filter(|(target, _)| target.as_ref() == Some(&kdb.target))
-            .map(|(_, written)| File::new(written))
-            .collect(),
+        tuning: tuning.map(|(_, written)| File::new(written)).collect(),
         absent: kdb.absent.clone(),
     })
 }

@@ -19,8 +19,9 @@ use crate::destination;
 use crate::error::{self, Result};
 use crate::options::PackageOptions;
 use crate::outputs::{FileRecords, OutputDigest, Outputs};
-use crate::progress::{Event, Progress};
+use crate::progress::Progress;
 use crate::record::{File, Package};
+use crate::text::size;
 
 /// A package that was written.
 pub struct MadePackage {
@@ -37,7 +38,6 @@ pub struct MadePackage {
 /// A package to be written, in one format.
 pub(crate) struct PackageToWrite<'a> {
     spec: Arc<PackageSpec>,
-    /// The format's name.
     format_name: &'static str,
     format: Format,
     /// The kdb in it, if any.
@@ -130,7 +130,7 @@ pub struct MadePackages {
     /// Bills of material that are still to be written.
     pub(crate) bills: Vec<BillOfMaterial>,
     /// Performance and find databases, by the target of their package.
-    pub tuning: Vec<(Option<Target>, Written)>,
+    pub tuning: Vec<(Target, Written)>,
     /// The directory with files that were merged for families' packages, of which bills tell.
     pub(crate) _merged_files: Option<ScratchDir>,
 }
@@ -197,10 +197,9 @@ pub(crate) fn write(
     }
     let mut made = MadePackages::default();
     for (package, known) in packages.iter().zip(known) {
-        let new = known.is_none();
+        let verb = if known.is_some() { "unchanged" } else { "packaged" };
         let Some(written) = known.or_else(|| written.next()) else { continue };
-        let (file_name, size) = (&*written.file_name, written.size);
-        progress.event(Event::Package { file_name, size, new });
+        progress.info(&format!("{verb} {} ({})", written.file_name, size(written.size)));
         made.packages.push(package.made(written));
     }
     if let Some(signer) = signer {

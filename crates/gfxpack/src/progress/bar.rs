@@ -1,7 +1,6 @@
 //! The progress of one long step: a bar on a terminal, otherwise one line per
 //! minute.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use gfxpack_pipeline::progress::Unit;
@@ -13,13 +12,12 @@ use crate::output::{Output, size};
 /// not look as if the work hangs.
 pub(super) const SILENCE: Duration = Duration::from_secs(60);
 
-/// Shows the progress of a step. Any thread may update it.
 pub(super) struct Bar {
     output: Output,
     what: &'static str,
     shown: Option<ProgressBar>,
     /// When progress was last written as a line, for logs.
-    last_line: Mutex<Instant>,
+    last_line: Instant,
 }
 
 impl Bar {
@@ -33,8 +31,7 @@ impl Bar {
             output.draws(Some(&bar));
             bar
         });
-        let last_line = Mutex::new(Instant::now());
-        let bar = Self { output: output.clone(), what, shown, last_line };
+        let bar = Self { output: output.clone(), what, shown, last_line: Instant::now() };
         bar.style(unit, total);
         bar
     }
@@ -60,7 +57,7 @@ impl Bar {
     }
 
     /// Sets how much is done, and the total.
-    pub(super) fn at(&self, unit: Unit, done: u64, total: u64) {
+    pub(super) fn at(&mut self, unit: Unit, done: u64, total: u64) {
         let Some(bar) = &self.shown else { return self.line(unit, done, total) };
         if total > 0 && bar.length() != Some(total) {
             self.style(unit, total);
@@ -68,13 +65,12 @@ impl Bar {
         bar.set_position(done);
     }
 
-    fn line(&self, unit: Unit, done: u64, total: u64) {
+    fn line(&mut self, unit: Unit, done: u64, total: u64) {
         if self.output.json || self.output.quiet {
             return;
         }
-        let mut last_line = self.last_line.lock().unwrap_or_else(PoisonError::into_inner);
-        if last_line.elapsed() >= SILENCE {
-            *last_line = Instant::now();
+        if self.last_line.elapsed() >= SILENCE {
+            self.last_line = Instant::now();
             let text_of = |number: u64| match unit {
                 Unit::Bytes => size(number),
                 _ => number.to_string(),

@@ -40,7 +40,6 @@ impl Default for BuildCount {
 }
 
 impl BuildCount {
-    /// Updates the counts with an event.
     pub(super) fn event(&mut self, plan: &Plan, event: &Event) {
         let now = self.begun.elapsed();
         match event {

@@ -68,7 +68,6 @@ impl Estimator {
         }
     }
 
-    /// A job has started.
     pub(super) fn started(&mut self, job: JobId, now: Duration) {
         let Some(&(class, expected)) = self.jobs.get(job.0) else { return };
         self.classes[class].waiting -= expected;

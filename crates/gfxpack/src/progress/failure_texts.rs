@@ -52,7 +52,7 @@ impl FailureTexts {
         } else if before <= NAMED {
             text.push_str(", as above");
             if let Some(reason) = reason_of(failure) {
-                text.push_str(&format!(": {}", shortened(reason.trim())));
+                text.push_str(&format!(": {}", shortened(reason)));
             }
         } else {
             return None;
@@ -81,7 +81,7 @@ impl FailureTexts {
             let more = group.jobs.len().saturating_sub(NAMED + 1);
             let more = if_any(more, |more| format!(" ({more} of them not named above)"));
             hidden |= !more.is_empty();
-            let title = shortened(group.title());
+            let title = shortened(&group.title());
             lines.push(format!("{count} failed for one reason{more}: {title}"));
         }
         if hidden {

@@ -11,7 +11,6 @@ use super::bar::SILENCE;
 use super::{BuildCount, BuildView};
 use crate::output::{Output, counted};
 
-/// Prints plain lines.
 pub(super) struct Lines {
     output: Output,
     tenths: usize,

@@ -8,28 +8,33 @@ use gfxpack_plan::plan::Plan;
 use serde_json::{Value, json};
 
 use super::count::BuildCount;
+use crate::output::{Output, message};
 
-/// Passes each message for an event, with its type, to `send`; one event may have
-/// a million. `count` has been updated with the event already.
-pub(super) fn messages(
-    plan: &Plan,
-    event: &Event,
-    count: &BuildCount,
-    send: &mut dyn FnMut(&'static str, Value),
-) {
+/// Writes each message for an event; one event may have a million. `count` has been updated with
+/// the event already.
+pub(super) fn messages(plan: &Plan, event: &Event, count: &BuildCount, output: &Output) {
     match event {
-        Event::FoundInCache { cached, refused } => looked(plan, cached, refused, send),
-        Event::Warning { message } => send("warning", json!({ "message": message })),
+        Event::FoundInCache { cached, refused } => {
+            message!(output, "build-started", {
+                "jobs": plan.jobs.len(), "cached": cached.len(), "refused": refused.len(),
+            });
+            for (job, size) in cached {
+                let mut body = describe(plan, *job);
+                body["size"] = (*size).into();
+                output.message("job-cached", &body);
+            }
+            for (job, failure) in refused {
+                output.message("job-failed", &failed(plan, *job, failure, true));
+            }
+        }
+        Event::Warning { message } => message!(output, "warning", { "message": message }),
         Event::Queued { workers, jobs } => {
             let expected: Duration = jobs.iter().map(|(_, expected)| *expected).sum();
-            send(
-                "build-queued",
-                json!({
-                    "workers": workers, "jobs": jobs.len(),
-                    "start_milliseconds": milliseconds(count.begun.elapsed()),
-                    "expected_milliseconds": milliseconds(expected),
-                }),
-            );
+            message!(output, "build-queued", {
+                "workers": workers, "jobs": jobs.len(),
+                "start_milliseconds": milliseconds(count.begun.elapsed()),
+                "expected_milliseconds": milliseconds(expected),
+            });
         }
         Event::HeadersPrecompiled { job, run, duration, usage } => {
             let job = &plan[*job];
@@ -38,12 +43,12 @@ pub(super) fn messages(
             });
             place(&mut body, run, count);
             used(&mut body, *duration, *usage);
-            send("prepared", body);
+            output.message("prepared", &body);
         }
         Event::Started { job, run } => {
             let mut body = describe(plan, *job);
             place(&mut body, run, count);
-            send("job-started", body);
+            output.message("job-started", &body);
         }
         Event::Finished { job, run, compiled } => {
             let mut body = describe(plan, *job);
@@ -51,39 +56,15 @@ pub(super) fn messages(
             place(&mut body, run, count);
             used(&mut body, compiled.duration, compiled.usage);
             ended(&mut body, &compiled.site, count);
-            send("job-finished", body);
+            output.message("job-finished", &body);
         }
         Event::Failed { job, run, failure } => {
-            let mut body = failed(plan, *job, failure);
-            body["before"] = false.into();
+            let mut body = failed(plan, *job, failure, false);
             place(&mut body, run, count);
             used(&mut body, failure.duration, failure.usage);
             ended(&mut body, &failure.site, count);
-            send("job-failed", body);
+            output.message("job-failed", &body);
         }
-    }
-}
-
-/// Messages about what was found in the cache.
-fn looked(
-    plan: &Plan,
-    cached: &[(JobId, u64)],
-    refused: &[(JobId, Failure)],
-    send: &mut dyn FnMut(&'static str, Value),
-) {
-    let body = json!({
-        "jobs": plan.jobs.len(), "cached": cached.len(), "refused": refused.len(),
-    });
-    send("build-started", body);
-    for (job, size) in cached {
-        let mut body = describe(plan, *job);
-        body["size"] = (*size).into();
-        send("job-cached", body);
-    }
-    for (job, failure) in refused {
-        let mut body = failed(plan, *job, failure);
-        body["before"] = true.into();
-        send("job-failed", body);
     }
 }
 
@@ -99,12 +80,13 @@ fn describe(plan: &Plan, job: JobId) -> Value {
     })
 }
 
-/// The body of the message about a job that failed.
-fn failed(plan: &Plan, job: JobId, failure: &Failure) -> Value {
+/// The body of the message about a job that failed, maybe in a run `before`.
+fn failed(plan: &Plan, job: JobId, failure: &Failure, before: bool) -> Value {
     let mut body = describe(plan, job);
     body["reason"] = failure.kind.name().into();
     body["message"] = failure.kind.to_string().into();
     body["output"] = failure.output.as_str().into();
+    body["before"] = before.into();
     body
 }
 
