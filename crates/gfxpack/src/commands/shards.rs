@@ -1,7 +1,6 @@
 //! `build --shard` and `merge`: builds one shard of a stored plan, and makes the kdbs from all, or
 //! prints which are missing.
 
-use std::path::Path;
 use std::time::Instant;
 
 use gfxpack_pipeline::options::{BuildOptions, MergeOptions, processes};
@@ -9,7 +8,7 @@ use gfxpack_pipeline::shards::build;
 use gfxpack_pipeline::shards::merge::MergedKdbs;
 use gfxpack_pipeline::shards::state::MissingShards;
 use gfxpack_pipeline::text::brief;
-use gfxpack_plan::shard::{JobState, Shard, ShardManifest, ranges};
+use gfxpack_plan::shard::{JobState, Shard, ranges};
 use serde_json::json;
 
 use super::dist::report_kdbs;
@@ -18,8 +17,9 @@ use crate::fail::{self, Result};
 use crate::output::{Output, counted, display, if_any, message};
 use crate::progress::Reporter;
 
-/// Runs a shard.
 pub(super) fn build(args: &BuildOptions, shard: Shard, context: &Context) -> Result {
+    use JobState::{Cached, Failed, Infra, Ok, Refused, Timeout};
+
     let Context { output, .. } = context;
     let begun = Instant::now();
     rayon::ThreadPoolBuilder::new().num_threads(processes(args.jobs)).build_global().ok();
@@ -33,14 +33,8 @@ pub(super) fn build(args: &BuildOptions, shard: Shard, context: &Context) -> Res
     })?;
     let reporter = Reporter::new(context);
     let (manifest, file) = build::run(plan, shard, args, &reporter)?;
-    summarise_shard(&manifest, &file, begun, output);
-    build::outcome(&manifest.jobs, shard)
-}
-
-fn summarise_shard(manifest: &ShardManifest, file: &Path, begun: Instant, output: &Output) {
-    use JobState::{Cached, Failed, Infra, Ok, Refused, Timeout};
     let mut body = json!({
-        "shard": manifest.shard, "plan": manifest.plan, "file": display(file), "jobs": manifest.jobs.len(),
+        "shard": shard, "plan": manifest.plan, "file": display(&file), "jobs": manifest.jobs.len(),
     });
     let mut counts = Vec::new();
     for state in [Ok, Cached, Refused, Failed, Timeout, Infra] {
@@ -52,12 +46,9 @@ fn summarise_shard(manifest: &ShardManifest, file: &Path, begun: Instant, output
     }
     output.message("shard-finished", &body);
     let counts = if counts.is_empty() { "no jobs".to_owned() } else { counts.join(", ") };
-    let time = brief(begun.elapsed());
-    output.info(&format!(
-        "shard {} is done: {counts}: {} in {time}",
-        manifest.shard,
-        file.display()
-    ));
+    let (file, time) = (file.display(), brief(begun.elapsed()));
+    output.info(&format!("shard {shard} is done: {counts}: {file} in {time}"));
+    build::outcome(&manifest.jobs, shard)
 }
 
 /// Checks the shards, and writes and verifies every kdb.
@@ -66,11 +57,6 @@ pub(super) fn merge(args: &MergeOptions, context: &Context) -> Result {
     let begun = Instant::now();
     let (Some(out), false) = (&args.out, args.missing) else { return print_missing(args, output) };
     let merged = MergedKdbs::merge(args, out, &Reporter::new(context))?;
-    summarise_merge(out, &merged, begun, output);
-    merged.outcome(args.allow_partial)
-}
-
-fn summarise_merge(out: &Path, merged: &MergedKdbs, begun: Instant, output: &Output) {
     report_kdbs(&merged.kdbs, output);
     let (jobs, failed) = (merged.jobs, merged.failed);
     message!(output, "merge-finished", {
@@ -80,6 +66,7 @@ fn summarise_merge(out: &Path, merged: &MergedKdbs, begun: Instant, output: &Out
     let time = brief(begun.elapsed());
     let jobs = counted(jobs, "job");
     output.info(&format!("{jobs} merged{lacking}: {} in {time}", out.display()));
+    merged.outcome(args.allow_partial)
 }
 
 /// Prints which shards are to run; nothing if all are done.

@@ -39,7 +39,6 @@ struct MergedObjects<'a> {
     shards: Vec<MergedShard>,
     /// By job: the index of the shard that has its result; 0 if none has.
     shard_of: Vec<u32>,
-    /// By job: its object.
     known: Vec<Option<ShardObject>>,
     /// Jobs without an object, with the reason.
     failed: HashMap<JobId, (Reason, String)>,

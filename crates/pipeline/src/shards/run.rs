@@ -10,7 +10,6 @@ use gfxpack_compile::{
     CorruptObject, Event, ExecutorOptions, Failure, FileSystemCache, ObjectInfo, ObjectStore,
 };
 use gfxpack_model::{Digest, JobId, KernelKey};
-use gfxpack_plan::plan::Job;
 use gfxpack_plan::shard::{JobState, ShardEntry, ShardObject};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -44,7 +43,6 @@ struct JobNote {
     state: JobState,
     key: KernelKey,
     reason: String,
-    /// The compiler's output.
     output: String,
 }
 
@@ -72,19 +70,6 @@ impl ShardOutput {
         let note: JobNote = serde_json::from_slice(&fs::read(self.file(job)).ok()?).ok()?;
         (!note.state.is_made() && !note.state.is_to_retry()).then_some(note)
     }
-
-    /// Records why a job has no object.
-    fn write_note(&self, job: Digest, note: &JobNote) -> Result<()> {
-        let path = self.file(job);
-        let mut text = serde_json::to_vec_pretty(note).map_err(error::json)?;
-        text.push(b'\n');
-        replace(&path, &text)
-    }
-
-    /// Removes the note of a job.
-    fn forget(&self, job: Digest) {
-        fs::remove_file(self.file(job)).ok();
-    }
 }
 
 /// What is needed to run a shard's jobs.
@@ -93,13 +78,6 @@ pub(crate) struct ShardRun<'a> {
     pub(crate) output: &'a ShardOutput,
     pub(crate) options: ExecutorOptions,
     pub(crate) progress: &'a dyn Progress,
-}
-
-/// What the output directory holds of a job.
-enum KnownResult {
-    Made(ShardObject),
-    Noted(Box<JobNote>),
-    ToDo,
 }
 
 /// The result of running some jobs.
@@ -113,29 +91,23 @@ struct PassResult {
 impl ShardRun<'_> {
     /// Runs every job of the plan, and returns how each ended, sorted by digest.
     pub(crate) fn run(&self, facts: &mut BuildFacts) -> Result<Vec<ShardEntry>> {
-        let plan = &self.prepared.plan;
-        let prepared = self.prepared;
+        let (prepared, plan) = (self.prepared, &self.prepared.plan);
         let file_system = FileSystemCache::new(&prepared.cache.digests);
         let cancel = self.progress.cancel();
         let declarer = prepared.declarer(&file_system, cancel, &self.options.admitted);
         let keys: Vec<Digest> =
             plan.jobs.par_iter().map(|job| declarer.declared(job).key).collect();
-        let jobs = plan.jobs.par_iter().zip(&keys);
-        let known: Vec<KnownResult> = jobs.map(|(job, key)| self.known(job, *key)).collect();
+        let known = plan.jobs.par_iter().zip(&keys).map(|(job, key)| self.known(job.digest, *key));
+        let known: Vec<Option<ShardEntry>> = known.collect();
         let mut ended: Vec<ShardEntry> = Vec::with_capacity(plan.jobs.len());
         let (mut finished, mut to_do) = (Vec::new(), Vec::new());
         for (index, known) in plan.job_ids().zip(known) {
-            let job = plan[index].digest;
             match known {
-                KnownResult::Made(object) => {
-                    ended.push(self.made(index, JobState::Cached, object));
-                    finished.push((index, object.size));
+                Some(entry) => {
+                    finished.push((index, entry.result.as_ref().map_or(0, |object| object.size)));
+                    ended.push(entry);
                 }
-                KnownResult::Noted(note) => {
-                    ended.push(ShardEntry { job, state: note.state, result: Err(note.reason) });
-                    finished.push((index, 0));
-                }
-                KnownResult::ToDo => to_do.push(index),
+                None => to_do.push(index),
             }
         }
         let mut first = self.pass(&to_do, &keys, 1, Some(&finished), facts)?;
@@ -153,7 +125,7 @@ impl ShardRun<'_> {
             first.failed.extend(second.failed);
         }
         for (&index, &(state, object)) in &first.made {
-            ended.push(self.made(index, state, object));
+            ended.push(self.made(plan[index].digest, state, object));
         }
         for (index, failure) in &first.failed {
             let job = plan[*index].digest;
@@ -164,21 +136,17 @@ impl ShardRun<'_> {
         Ok(ended)
     }
 
-    fn known(&self, job: &Job, key: Digest) -> KnownResult {
+    /// What the output directory holds of a job.
+    fn known(&self, job: Digest, key: Digest) -> Option<ShardEntry> {
         if let Some(object) = self.output.object(key) {
-            return KnownResult::Made(object);
+            return Some(self.made(job, JobState::Cached, object));
         }
+        let JobNote { state, reason, .. } =
+            self.output.note(job).filter(|_| !self.options.retry_refused)?;
         // A job that ran out of time would do so again, and one with a kept refusal
         // would be refused.
-        let holds = |note: &JobNote| {
-            note.state == JobState::Timeout || self.output.store.refusal(key).is_some()
-        };
-        match self.output.note(job.digest) {
-            Some(note) if !self.options.retry_refused && holds(&note) => {
-                KnownResult::Noted(note.into())
-            }
-            _ => KnownResult::ToDo,
-        }
+        let holds = state == JobState::Timeout || self.output.store.refusal(key).is_some();
+        holds.then_some(ShardEntry { job, state, result: Err(reason) })
     }
 
     /// Records a failure, and copies its kept refusal from the cache, if there is one, so that the
@@ -191,16 +159,18 @@ impl ShardRun<'_> {
             reason: failures::absence(failure).1,
             output: failure.output.clone(),
         };
-        self.output.write_note(job.digest, &note)?;
+        let mut text = serde_json::to_vec_pretty(&note).map_err(error::json)?;
+        text.push(b'\n');
+        replace(&self.output.file(job.digest), &text)?;
         if failure.is_kernels_fault() {
             self.output.store.adopt_refusal(&self.prepared.cache.store, key)?;
         }
         Ok(())
     }
 
-    fn made(&self, id: JobId, state: JobState, object: ShardObject) -> ShardEntry {
-        let job = self.prepared.plan[id].digest;
-        self.output.forget(job);
+    /// The entry of a job that has an object, whose note is removed.
+    fn made(&self, job: Digest, state: JobState, object: ShardObject) -> ShardEntry {
+        fs::remove_file(self.output.file(job)).ok();
         ShardEntry { job, state, result: Ok(object) }
     }
 

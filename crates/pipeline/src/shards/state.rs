@@ -48,10 +48,6 @@ fn damaged(path: &Path, reason: &str) -> Error {
     )
 }
 
-/// The manifests in a directory, sorted by name.
-///
-/// # Errors
-/// If the directory can't be read.
 fn list_manifests(dir: &Path) -> Result<BTreeSet<PathBuf>> {
     let entries = fs::read_dir(dir).map_err(io("read", dir))?;
     let mut found = BTreeSet::new();
@@ -65,20 +61,12 @@ fn list_manifests(dir: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(found)
 }
 
-/// Writes a manifest into `dir` atomically.
-///
-/// # Errors
-/// If it can't be written.
 pub(super) fn write_manifest(manifest: &ShardManifest, dir: &Path) -> Result<PathBuf> {
     let path = dir.join(ShardManifest::file_name(manifest.shard));
     write_output(&path, |out| manifest.write(out)).map_err(io("write", &path))?;
     Ok(path)
 }
 
-/// Reads a manifest.
-///
-/// # Errors
-/// If it can't be read, or was changed.
 fn read_manifest(path: &Path) -> Result<ShardManifest> {
     let file = File::open(path).map_err(io("read", path))?;
     ShardManifest::read(&mut BufReader::new(file)).map_err(|error| match error.kind() {
@@ -91,7 +79,6 @@ fn read_manifest(path: &Path) -> Result<ShardManifest> {
 #[derive(Debug, Clone)]
 pub(super) struct FoundShard {
     pub(super) manifest: ShardManifest,
-    /// The manifest's path.
     pub(super) path: PathBuf,
     /// The directory with the shard's objects.
     pub(super) dir: PathBuf,
