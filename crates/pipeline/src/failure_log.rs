@@ -45,9 +45,6 @@ impl FailureFiles {
     }
 
     /// Writes the log, or removes an earlier run's if nothing failed.
-    ///
-    /// # Errors
-    /// If it can't be written or removed.
     pub(crate) fn write_log(&self, groups: &FailureGroups, plan: &Plan) -> Result<()> {
         let Some(path) = &self.log else { return Ok(()) };
         if groups.list.is_empty() {
@@ -69,7 +66,7 @@ fn text(groups: &FailureGroups, plan: &Plan) -> String {
         let job = &plan[first];
         text.push_str(&format!(
             "\n## {}\ntarget: {}\nreason: {}\n",
-            job.key, job.target_id, group.message
+            job.key, job.target_id, group.example.kind
         ));
         match group.jobs.len() - 1 {
             0 => {}

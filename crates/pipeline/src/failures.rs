@@ -13,11 +13,7 @@ use crate::text::grouped;
 /// Kernels that failed for the same reason.
 #[derive(Debug, Clone)]
 pub struct FailureGroup {
-    /// What happened, as the first failure describes it.
-    pub message: String,
-    /// The line of the compiler's output that gives the reason, if one does.
-    pub reason: Option<String>,
-    /// The first failure.
+    /// The first failure, which stands for all.
     pub example: Failure,
     /// Jobs, in the order in which they failed.
     pub jobs: Vec<JobId>,
@@ -25,8 +21,9 @@ pub struct FailureGroup {
 
 impl FailureGroup {
     /// The reason as one line.
-    pub fn title(&self) -> &str {
-        self.reason.as_deref().unwrap_or(&self.message)
+    pub fn title(&self) -> String {
+        let kind = || self.example.kind.to_string();
+        reason_of(&self.example).map_or_else(kind, str::to_owned)
     }
 }
 
@@ -42,15 +39,8 @@ impl FailureGroups {
     /// Adds a failure. Returns the index of its group, and how many were in it
     /// before.
     pub fn add(&mut self, job: JobId, failure: &Failure) -> (usize, usize) {
-        let reason = reason_of(failure);
-        let message = failure.kind.to_string();
         let group = *self.by_reason.entry(reason_key(failure)).or_insert_with(|| {
-            self.list.push(FailureGroup {
-                message,
-                reason: reason.map(|line| line.trim().to_owned()),
-                example: failure.clone(),
-                jobs: Vec::new(),
-            });
+            self.list.push(FailureGroup { example: failure.clone(), jobs: Vec::new() });
             self.list.len() - 1
         });
         let before = self.list[group].jobs.len();
@@ -62,7 +52,7 @@ impl FailureGroups {
 /// Why a kernel is absent whose job failed.
 pub(crate) fn absence(failure: &Failure) -> (Reason, String) {
     let reason = if failure.is_kernels_fault() { Reason::Refused } else { Reason::Failed };
-    let line = reason_of(failure).map(|line| format!(": {}", line.trim()));
+    let line = reason_of(failure).map(|line| format!(": {line}"));
     (reason, format!("{}{}", failure.kind, line.unwrap_or_default()))
 }
 
@@ -70,7 +60,7 @@ pub(crate) fn absence(failure: &Failure) -> (Reason, String) {
 /// output has nothing to do with it.
 pub fn reason_of(failure: &Failure) -> Option<&str> {
     let is_compilers = matches!(failure.kind, FailureKind::Refused(_) | FailureKind::Crashed(_));
-    is_compilers.then(|| first_error_line(&failure.output)).flatten()
+    is_compilers.then(|| first_error_line(&failure.output)).flatten().map(str::trim)
 }
 
 /// What is the same for failures with the same reason, and for no others.

@@ -27,8 +27,7 @@ use crate::license_head::{holders_of, license_of, plain_name};
 use crate::options::{InputOptions, PrepareOptions};
 use crate::source_tree;
 use crate::stock_library::LibraryAnswer;
-use crate::text::{counted, if_any, joined};
-use crate::text_file::read_text;
+use crate::text::{counted, if_any, joined, read_text};
 
 use keys::ExistingKeys;
 pub(crate) use keys::SourceSearch;

@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
-use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::digest::Hasher;
@@ -21,9 +20,8 @@ use serde_json::{Value, json};
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::inputs::Inputs;
 use crate::outputs::Outputs;
-use crate::text_file::read_text;
+use crate::text::{read_text, word};
 
-/// The ledger's name in an output directory.
 pub(crate) const FILE_NAME: &str = "kernels.jsonl";
 
 /// Why a wanted kernel is in no kdb of its target. Of several reasons, the first in this order counts.
@@ -49,20 +47,6 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The name in messages and files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::LeftOut => "left-out",
-            Self::NoSource => "no-source",
-            Self::NotCompilable => "not-compilable",
-            Self::NotCarried => "not-carried",
-            Self::Skipped => "skipped",
-            Self::Present => "present",
-            Self::Refused => "refused",
-            Self::Failed => "failed",
-        }
-    }
-
     /// Whether a kdb without the kernel is incomplete: it should have been built.
     pub fn is_missing(self) -> bool {
         match self {
@@ -183,7 +167,7 @@ impl Absences {
         }
         let group = |((reason, why, target), keys): ((Reason, &str, _), Vec<&KernelKey>)| {
             json!({
-                "target": target, "kind": reason.name(), "reason": why,
+                "target": target, "kind": reason, "reason": why,
                 "count": keys.len(), "keys": keys,
             })
         };
@@ -208,14 +192,6 @@ struct Line {
     absent: Option<Reason>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     why: Option<String>,
-}
-
-impl Line {
-    fn new(target: &Target, key: &KernelKey) -> Self {
-        let KernelKey { kernel_name, kernel_args } = key.clone();
-        let (object, size, absent, why) = (None, None, None, None);
-        Self { target: target.clone(), kernel_name, kernel_args, object, size, absent, why }
-    }
 }
 
 /// The ledger of a build that has ended.
@@ -248,33 +224,40 @@ impl<'a> Ledger<'a> {
 
     /// The lines of each target, sorted by key.
     fn lines(&self) -> Result<BTreeMap<String, Vec<String>>> {
-        let mut lines: BTreeMap<String, Vec<(&KernelKey, Line)>> = BTreeMap::new();
+        let mut lines: BTreeMap<String, Vec<(&KernelKey, String)>> = BTreeMap::new();
+        let mut add =
+            |target: &Target, key, object: Option<(Digest, u64)>, absent: Option<&Absent>| {
+                let KernelKey { kernel_name, kernel_args } = KernelKey::clone(key);
+                let line = Line {
+                    target: target.clone(),
+                    kernel_name,
+                    kernel_args,
+                    object: object.map(|(sha256, _)| sha256),
+                    size: object.map(|(_, size)| size),
+                    absent: absent.map(|absent| absent.reason),
+                    why: absent.map(|absent| absent.why.clone()),
+                };
+                let line = serde_json::to_string(&line).map_err(error::json)?;
+                lines.entry(target.to_string()).or_default().push((key, line));
+                Ok::<(), Error>(())
+            };
         for kdb in &self.plan.kdbs {
-            let of_target = lines.entry(kdb.target.to_string()).or_default();
             for row in &kdb.rows {
-                if let Some((object, size)) = self.known[row.job.0] {
-                    let line = Line::new(&kdb.target, &row.key);
-                    let built = Line { object: Some(object), size: Some(size), ..line };
-                    of_target.push((&row.key, built));
+                if let Some(object) = self.known[row.job.0] {
+                    add(&kdb.target, &*row.key, Some(object), None)?;
                 }
             }
         }
         for (target, absent) in self.absences.all() {
-            let line = Line::new(target, &absent.key);
-            let (reason, why) = (Some(absent.reason), Some(absent.why.clone()));
-            let line = Line { absent: reason, why, ..line };
-            lines.entry(target.to_string()).or_default().push((&absent.key, line));
+            add(target, &absent.key, None, Some(absent))?;
         }
-        let text = |(target, mut lines): (String, Vec<(&KernelKey, Line)>)| {
+        let sorted = |(target, mut lines): (String, Vec<(&KernelKey, String)>)| {
             lines.sort_by_key(|(key, _)| *key);
-            let lines =
-                lines.iter().map(|(_, line)| serde_json::to_string(line).map_err(error::json));
-            Ok((target, lines.collect::<Result<_>>()?))
+            (target, lines.into_iter().map(|(_, line)| line).collect())
         };
-        lines.into_iter().map(text).collect()
+        Ok(lines.into_iter().map(sorted).collect())
     }
 
-    /// A digest of the lines.
     fn digest(&self) -> Digest {
         let mut hasher = Hasher::new("gfxpack ledger 1").field(self.plan.digest().as_ref());
         for kdb in &self.plan.kdbs {
@@ -288,7 +271,7 @@ impl<'a> Ledger<'a> {
             hasher = hasher
                 .field(target.to_string().as_bytes())
                 .field(key.digest().as_ref())
-                .field(reason.name().as_bytes())
+                .field(word(reason).as_bytes())
                 .field(why.as_bytes());
         }
         hasher.finish()
@@ -296,9 +279,6 @@ impl<'a> Ledger<'a> {
 
     /// Writes the ledger into `out`, unless it is there already. Lines of earlier runs stay for the
     /// targets in `earlier`.
-    ///
-    /// # Errors
-    /// If it can't be written.
     pub(crate) fn write(
         &self,
         out: &Path,
@@ -321,12 +301,10 @@ impl<'a> Ledger<'a> {
                 lines.entry(target).or_default().push(text.to_owned());
             }
         }
-        let write = |file: &mut dyn std::io::Write| {
-            let mut file = BufWriter::new(file);
-            lines.values().flatten().try_for_each(|line| writeln!(file, "{line}"))?;
-            file.flush()
-        };
-        write_output(&path, write).map_err(error::io("write", &path))?;
+        write_output(&path, |file| {
+            lines.values().flatten().try_for_each(|line| writeln!(file, "{line}"))
+        })
+        .map_err(error::io("write", &path))?;
         let written = sums::digest_file(&path)?;
         outputs.remember(&output, &written);
         Ok(written)

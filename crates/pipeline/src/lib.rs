@@ -40,5 +40,4 @@ pub mod skipped_lines;
 pub mod source_tree;
 pub mod stock_library;
 pub mod text;
-pub mod text_file;
 pub mod write_packages;

@@ -19,7 +19,7 @@ use gfxpack_stock_library::{ElfFile, Library};
 use serde::{Deserialize, Serialize};
 
 use crate::build::MadeKdb;
-use crate::error::{self, Error, Result};
+use crate::error::{self, Result};
 use crate::inputs::InputCollector;
 use crate::kdb_check::TargetCheck;
 use crate::kernel_library::{LibraryFacts, ProblemsFact};
@@ -28,8 +28,7 @@ use crate::options::{CacheDir, InputOptions, ProblemOptions};
 use crate::progress::Progress;
 use crate::skipped_lines;
 use crate::stock_library::{self, LibraryAnswer};
-use crate::text::{counted, display, joined};
-use crate::text_file::open;
+use crate::text::{counted, display, joined, open};
 
 /// What hipRTC includes implicitly.
 const PREAMBLE: &str = "#include <hip/hip_runtime.h>\n";
@@ -39,8 +38,7 @@ const QUIET: &str = " -w";
 
 /// librocfft's answer: the kernels that it asks for.
 pub struct RocfftAnswer {
-    /// The library that was asked.
-    pub library: Library,
+    pub(crate) library: Library,
     /// The parameters of the query, as manifests record them.
     pub facts: RocfftFacts,
     /// The plans; failures refer to them by index.
@@ -56,12 +54,9 @@ pub struct RocfftAnswer {
 /// The librocfft that asked for the kernels, as manifests and packages say it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RocfftFacts {
-    /// Its version: `1.0.32`.
-    pub version: String,
-    /// Where it comes from.
-    pub origin: String,
-    /// SHA-256 of the library.
-    pub sha256: Digest,
+    pub(crate) version: String,
+    pub(crate) origin: String,
+    pub(crate) sha256: Digest,
     /// `HIP_VERSION` of the headers that the library was built with. It finds
     /// only kernels with this number and this `generator_sum`.
     pub hip_version: i64,
@@ -143,14 +138,31 @@ pub fn ask_rocfft(
     let source = asking.rocfft.rocfft.as_ref();
     let library = stock_library::locate(&ROCFFT, source, &asking.library, &cache, progress)?;
     let (mut kernels, mut failures, mut facts) = (BTreeMap::new(), Vec::new(), None);
-    let mut sources = Sources::new()?;
+    let sources = temporary_dir()?;
+    let mut digests: HashMap<String, Digest> = HashMap::new();
     for target in targets {
         let mut own = Vec::new();
+        let mut add = |Kernel { name, source, options }: Kernel| {
+            // A compiler other than hipRTC includes nothing by itself.
+            let text = format!("{PREAMBLE}{source}");
+            let source = Digest::of(text.as_bytes());
+            match digests.get(&name) {
+                Some(known) if *known == source => {}
+                Some(_) => {
+                    let what = format!("rocFFT's kernel `{name}`, which differs between targets");
+                    return Err(error::unsound(what));
+                }
+                None => {
+                    let path = sources.path().join(source_name(&name));
+                    fs::write(&path, text).map_err(error::io("write", &path))?;
+                    digests.insert(name.clone(), source);
+                }
+            }
+            own.push(AskedKernel { name, options, source });
+            Ok(())
+        };
         let answer = with_options(&library, target, progress.cancel(), |options| {
-            ask(&plans, options, |kernel| {
-                own.push(sources.add(kernel)?);
-                Ok::<(), Error>(())
-            })
+            ask(&plans, options, &mut add)
         })?;
         failures.extend(answer.failures.iter().map(|(plan, why)| (target.clone(), *plan, *why)));
         kernels.insert(target.clone(), own);
@@ -165,40 +177,7 @@ pub fn ask_rocfft(
         });
     }
     let facts = facts.expect("there is a target");
-    let sources = Arc::new(sources.directory);
-    Ok(RocfftAnswer { library, facts, plans, kernels, sources, failures })
-}
-
-/// The sources of all kernels. A name stands for the same text on all devices.
-struct Sources {
-    directory: ScratchDir,
-    digests: HashMap<String, Digest>,
-}
-
-impl Sources {
-    fn new() -> Result<Self> {
-        Ok(Self { directory: temporary_dir()?, digests: HashMap::new() })
-    }
-
-    fn add(&mut self, kernel: Kernel) -> Result<AskedKernel> {
-        let Kernel { name, source, options } = kernel;
-        // A compiler other than hipRTC includes nothing by itself.
-        let text = format!("{PREAMBLE}{source}");
-        let source = Digest::of(text.as_bytes());
-        match self.digests.get(&name) {
-            Some(known) if *known == source => {}
-            Some(_) => {
-                let what = format!("rocFFT's kernel `{name}`, which differs between targets");
-                return Err(error::unsound(what));
-            }
-            None => {
-                let path = self.directory.path().join(source_name(&name));
-                fs::write(&path, text).map_err(error::io("write", &path))?;
-                self.digests.insert(name.clone(), source);
-            }
-        }
-        Ok(AskedKernel { name, options, source })
-    }
+    Ok(RocfftAnswer { library, facts, plans, kernels, sources: Arc::new(sources), failures })
 }
 
 impl LibraryAnswer for RocfftAnswer {
@@ -290,25 +269,22 @@ fn license() -> SourceLicense {
 }
 
 /// Calls a function with the options for asking a library about a target.
-pub fn with_options<T, E>(
+pub fn with_options<T>(
     library: &Library,
     target: &Target,
     cancel: &Cancel,
-    act: impl FnOnce(&AskOptions<'_>) -> std::result::Result<T, E>,
-) -> Result<T>
-where
-    Error: From<E>,
-{
+    act: impl FnOnce(&AskOptions<'_>) -> Result<T>,
+) -> Result<T> {
     let arch = target.id().processor();
     let known = processors::by_name(arch).and_then(|known| known.compute_units.first());
-    Ok(act(&AskOptions {
+    act(&AskOptions {
         library,
         probe: &stock_library::probe()?,
         scratch: &std::env::temp_dir(),
         arch,
         compute_units: known.copied().unwrap_or(64),
         cancelled: &|| cancel.is_cancelled(),
-    })?)
+    })
 }
 
 /// Whether a library reads one file for all processors: then it contains the
@@ -322,9 +298,6 @@ pub fn shares_file(library: &Library) -> Result<bool> {
 }
 
 /// Checks that FFT plans are the only input.
-///
-/// # Errors
-/// If there are other inputs.
 pub(crate) fn check_alone(inputs: &InputOptions) -> Result<()> {
     let others = [&inputs.manifest, &inputs.keys, &inputs.source_dir, &inputs.missing_from];
     if others.iter().any(|others| !others.is_empty()) {
@@ -370,14 +343,12 @@ fn read(
 /// A kernel that rocFFT looks up.
 #[derive(Debug, Serialize)]
 pub struct KernelLine<'a> {
-    /// The kernel's name.
-    pub kernel_name: &'a str,
+    kernel_name: &'a str,
     /// Targets whose rocFFT asks for it.
-    pub targets: Vec<String>,
+    targets: Vec<String>,
     /// The options that it is compiled with.
-    pub options: &'a [String],
-    /// SHA-256 of the source.
-    pub source: Digest,
+    options: &'a [String],
+    source: Digest,
 }
 
 /// The kernels without duplicates, each with all targets that want it, sorted by
@@ -414,7 +385,6 @@ pub fn write_sources(answer: &RocfftAnswer, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The name of a kernel's source.
 pub(crate) fn source_name(kernel: &str) -> String {
     format!("{kernel}.cpp")
 }

@@ -1,10 +1,15 @@
-//! Formats numbers, sizes and paths for display.
+//! Formats numbers, sizes and paths for display, and reads files of text.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::Duration;
 
-use gfxpack_model::{KernelKey, Language};
+use gfxpack_model::KernelKey;
 pub use gfxpack_package::size;
+use serde::Serialize;
+
+use crate::error::{self, Result};
 
 /// How many options [`elided`] keeps between two differences.
 const WORDS_LEFT: usize = 3;
@@ -100,9 +105,9 @@ pub fn age(age: Duration) -> String {
     }
 }
 
-/// The language's name in messages.
-pub fn language_word(language: Language) -> String {
-    serde_json::json!(language).as_str().unwrap_or_default().to_owned()
+/// The name of a language or a reason in messages.
+pub fn word(one: impl Serialize) -> String {
+    serde_json::json!(one).as_str().unwrap_or_default().to_owned()
 }
 
 /// A path for a message, which is UTF-8: U+FFFD replaces invalid bytes.
@@ -113,6 +118,29 @@ pub fn display(path: impl AsRef<Path>) -> String {
 /// The name of a file without its directory, which may be private.
 pub(crate) fn file_name(path: &Path) -> String {
     path.file_name().map_or_else(|| display(path), display)
+}
+
+/// Opens a file for reading; `-` is standard input.
+pub fn open(path: &Path) -> Result<Box<dyn BufRead>> {
+    if path == Path::new("-") {
+        return Ok(Box::new(std::io::stdin().lock()));
+    }
+    let file = File::open(path).map_err(error::io("read", path))?;
+    Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
+}
+
+/// The whole text of a file.
+pub(crate) fn read_text(path: &Path) -> Result<String> {
+    let bytes = std::fs::read(path).map_err(error::io("read", path))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let before = &error.as_bytes()[..valid];
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        error::usage(
+            format!("{}:{line}: failed to read text: it is not UTF-8", path.display()),
+            "save the file as UTF-8",
+        )
+    })
 }
 
 #[cfg(test)]

@@ -23,7 +23,6 @@ mod run;
 mod shards;
 mod slim;
 mod targets;
-mod toolchains;
 mod tune;
 mod verify;
 

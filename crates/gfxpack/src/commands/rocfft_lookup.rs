@@ -17,11 +17,10 @@ use super::lookup::{not_found, target_of};
 use crate::args::{CacheDir, Lookup};
 use crate::context::Context;
 use crate::environment::FftVariables;
-use crate::fail::{self, Error, Result, in_full};
+use crate::fail::{self, Result, in_full};
 use crate::output::{counted, display, message};
 use crate::progress::Reporter;
 
-/// The hint if no file has a kernel.
 const MISS_HINT: &str =
     "build it by `gfxpack dist --plans FILE`, from the plans of the program's log";
 
@@ -106,14 +105,13 @@ impl FftLibrary {
     pub(super) fn ask(library: Library, target: &Target, cancel: &Cancel) -> Result<Self> {
         let plan = "c2c sp ip 64 fwd".parse().expect("a plan");
         let answer = with_options(&library, target, cancel, |options| {
-            gfxpack_rocfft::ask(&[plan], options, |_| Ok::<(), Error>(()))
+            gfxpack_rocfft::ask(&[plan], options, |_| Ok(()))
         })?;
         let shares_file = shares_file(&library)?;
         let (hip_version, generator_sum) = (answer.hip_version, answer.generator_sum);
         Ok(Self { library, version: answer.version, hip_version, generator_sum, shares_file })
     }
 
-    /// Its version and file.
     pub(super) fn in_words(&self) -> String {
         format!("rocFFT {} ({})", self.version, self.library.file.display())
     }

@@ -15,10 +15,10 @@ use gfxpack_harvest::run_log::{LEVEL, RunLog};
 use gfxpack_model::KernelKey;
 use gfxpack_model::key_record::{Counts, KeyRecord};
 use gfxpack_pipeline::destination;
-use gfxpack_process::Foreground;
+use gfxpack_process::{Foreground, temporary_dir};
 use serde_json::json;
 
-use self::fft::{FftLogs, FftRun};
+use self::fft::FftRun;
 use self::program::{Cause, ProgramResult};
 use crate::args::Run;
 use crate::context::Context;
@@ -29,11 +29,11 @@ use crate::output::{Output, counted, display, message};
 /// Runs the program, and returns its exit code.
 pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
     let Context { environment, output, .. } = context;
-    let fft_logs = args.plans.as_ref().map(|_| FftLogs::create()).transpose()?;
+    let fft_logs = args.plans.as_ref().map(|_| temporary_dir()).transpose()?;
     let log_level = environment.miopen_log_level;
     let mut variables =
         vec![(LOG_LEVEL, log_level.max(LEVEL).to_string()), (LOG_COMMANDS, "1".to_owned())];
-    variables.extend(fft_logs.iter().flat_map(FftLogs::variables));
+    variables.extend(fft_logs.iter().flat_map(|dir| fft::variables(dir.path())));
     let program =
         Foreground { args: &args.command, variables: &variables, output_to_stderr: output.json };
     let mut log = RunLog::new(log_level, environment.miopen_log_commands);
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Run, context: &Context) -> Result<u8> {
     let status = status.map_err(not_started(&args.command))?;
     let log = log.finish(Instant::now(), &mut shown);
     output.pass_on(&shown);
-    let fft = fft_logs.as_ref().map(FftLogs::read).transpose()?;
+    let fft = fft_logs.as_ref().map(|dir| fft::read(dir.path())).transpose()?;
     let ran = ProgramResult::new(log, gfxpack_runtime::Environment::read().disable_cache());
     let missed: Vec<(&KernelKey, &Counts)> =
         ran.log.kernels.iter().filter(|(_, counts)| counts.misses > 0).collect();

@@ -9,7 +9,7 @@ use gfxpack_plan::plan::Plan;
 use gfxpack_process::Timestamp;
 use serde_json::{Value, json};
 
-use crate::failures::FailureGroups;
+use crate::failures::{FailureGroups, reason_of};
 
 /// Maximum size of an output in the report, in bytes.
 pub(crate) const OUTPUT_LIMIT: usize = 16 << 10;
@@ -35,7 +35,6 @@ pub(crate) struct BuildFacts {
     pub(crate) jobs: BTreeMap<JobId, JobFacts>,
     /// Sizes of objects that were in the store.
     pub(crate) cached: BTreeMap<JobId, u64>,
-    /// Jobs with a kept refusal.
     refused: BTreeSet<JobId>,
     pub(crate) failures: FailureGroups,
 }
@@ -123,7 +122,8 @@ impl BuildFacts {
                 let first = group.jobs.first().map(|job| &plan[*job].key);
                 json!({
                     "count": group.jobs.len(), "kind": group.example.kind.name(),
-                    "message": group.message, "reason": group.reason, "example": first,
+                    "message": group.example.kind.to_string(), "reason": reason_of(&group.example),
+                    "example": first,
                     "output": cut(&group.example.output),
                 })
             })

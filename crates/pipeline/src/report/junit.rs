@@ -12,6 +12,7 @@ use quick_xml::events::{BytesDecl, BytesText, Event};
 use super::facts::BuildFacts;
 use crate::failures::{Excerpt, FailureGroup};
 use crate::ledger::{Absences, Absent};
+use crate::text::word;
 
 /// Writes all kernels of a build that has ended.
 pub(super) fn write(
@@ -91,7 +92,7 @@ impl<'a> Suites<'a> {
                 self.kernel(target, &key.to_string(), *job, xml)?;
             }
             for Absent { key, reason, why } in unbuilt {
-                let outcome = Outcome::Failed { kind: reason.name(), reason: why, text: why };
+                let outcome = Outcome::Failed { kind: &word(reason), reason: why, text: why };
                 case(target, &key.to_string(), 0, outcome, xml)?;
             }
             Ok(())
@@ -117,9 +118,9 @@ impl<'a> Suites<'a> {
             return case(target, key, time, outcome, xml);
         };
         let output = Excerpt::new(&group.example.output).text();
-        let text = format!("{}\n{output}", group.message);
-        let (kind, reason) = (group.example.kind.name(), group.title());
-        case(target, key, time, Outcome::Failed { kind, reason, text: &text }, xml)
+        let (kind, reason) = (&group.example.kind, &group.title());
+        let text = &format!("{kind}\n{output}");
+        case(target, key, time, Outcome::Failed { kind: kind.name(), reason, text }, xml)
     }
 }
 

@@ -22,9 +22,6 @@ use crate::text::counted;
 
 /// Writes the reports of a build that ended, successfully or not: the log of
 /// failures, and, if wanted, the page and the test results.
-///
-/// # Errors
-/// If one of them can't be written.
 pub(crate) fn write(
     facts: &BuildFacts,
     Prepared { plan, inputs, .. }: &Prepared,
@@ -65,7 +62,7 @@ fn github(groups: &FailureGroups, plan: &Plan) -> Vec<String> {
 }
 
 fn annotation(group: &FailureGroup, plan: &Plan) -> String {
-    let title = format!("{} failed: {}", counted(group.jobs.len(), "kernel"), group.message);
+    let title = format!("{} failed: {}", counted(group.jobs.len(), "kernel"), group.example.kind);
     let first = group.jobs.first().map(|job| &plan[*job]);
     let first = first.map(|job| format!("{} for {}\n", job.key, job.target_id));
     let text = Excerpt::new(&group.example.output).text();

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::facts::{BuildFacts, cut};
 use crate::kernel_library::{KernelLibrary, LibraryFacts};
-use crate::text::{brief, counted, grouped, if_any, joined, language_word, size};
+use crate::text::{brief, counted, grouped, if_any, joined, size, word};
 
 /// The table has at most this many kernels, which a browser still shows at once.
 const MAX_ROWS: usize = 10_000;
@@ -119,7 +119,7 @@ fn failures(page: &mut String, facts: &BuildFacts, plan: &Plan) {
             format!("{} for {}", job.key, job.target_id)
         });
         let title = format!("{} × {}", group.jobs.len(), group.title());
-        let text = format!("{}\n{}", group.message, cut(&group.example.output));
+        let text = format!("{}\n{}", group.example.kind, cut(&group.example.output));
         details(page, &title, &text, keys);
     }
 }
@@ -189,7 +189,7 @@ fn kernels(page: &mut String, facts: &BuildFacts, plan: &Plan) {
             escaped(&job.key.kernel_name),
             escaped(&job.key.kernel_args),
             escaped(&job.target_id.to_string()),
-            language_word(job.language),
+            word(job.language),
             result,
             ran.map_or_else(String::new, |fact| format!("{:.2}", fact.duration.as_secs_f64())),
             ran.map_or_else(String::new, |fact| if_any(fact.usage.peak_memory, size)),
@@ -203,7 +203,6 @@ fn kernels(page: &mut String, facts: &BuildFacts, plan: &Plan) {
     });
 }
 
-/// A table of cells in HTML.
 fn table(page: &mut String, head: &[&str], rows: impl Iterator<Item = Vec<String>>) {
     page.push_str("<div><table>\n");
     if !head.is_empty() {

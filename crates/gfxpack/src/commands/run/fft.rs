@@ -6,8 +6,7 @@ use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
 
 use gfxpack_pipeline::skipped_lines;
-use gfxpack_pipeline::text_file::open;
-use gfxpack_process::{ScratchDir, temporary_dir};
+use gfxpack_pipeline::text::open;
 use gfxpack_rocfft::{FftPlan, LoggedKernels, LoggedPlans, read_rtc_log, read_trace};
 use serde_json::{Value, json};
 
@@ -18,60 +17,41 @@ use crate::output::counted;
 ///
 /// Source: rocFFT 1.0.32, `rocfft_layer_mode`.
 const LAYERS: u8 = 1 + 32;
+/// The logs of calls and of kernels.
+const CALLS: &str = "calls";
+const KERNELS: &str = "kernels";
 
-/// Where rocFFT writes its logs while a program runs.
-pub(super) struct FftLogs {
-    directory: ScratchDir,
-}
-
-/// The contents of the logs of a run.
 pub(super) struct FftRun {
-    /// The plans.
     pub(super) plans: LoggedPlans,
     /// The kernels for which the log says whether they had to be compiled.
     kernels: LoggedKernels,
 }
 
-impl FftLogs {
-    /// In a new temporary directory.
-    pub(in crate::commands) fn create() -> Result<Self> {
-        Ok(Self { directory: temporary_dir()? })
-    }
+/// The environment variables that make rocFFT write its logs into this directory.
+pub(super) fn variables(dir: &Path) -> [(&'static str, String); 3] {
+    [
+        ("ROCFFT_LAYER", LAYERS.to_string()),
+        ("ROCFFT_LOG_TRACE_PATH", dir.join(CALLS).display().to_string()),
+        ("ROCFFT_LOG_RTC_PATH", dir.join(KERNELS).display().to_string()),
+    ]
+}
 
-    /// The environment variables that make rocFFT write the logs.
-    pub(super) fn variables(&self) -> [(&'static str, String); 3] {
-        [
-            ("ROCFFT_LAYER", LAYERS.to_string()),
-            ("ROCFFT_LOG_TRACE_PATH", self.calls().display().to_string()),
-            ("ROCFFT_LOG_RTC_PATH", self.kernels().display().to_string()),
-        ]
-    }
-
-    fn calls(&self) -> PathBuf {
-        self.directory.path().join("calls")
-    }
-
-    fn kernels(&self) -> PathBuf {
-        self.directory.path().join("kernels")
-    }
-
-    /// Reads the logs; the result is empty if rocFFT wrote none.
-    pub(super) fn read(&self) -> Result<FftRun> {
-        fn of_file<T: Default>(
-            path: &Path,
-            read: impl FnOnce(&str, BufReader<File>) -> Result<T>,
-        ) -> Result<T> {
-            match File::open(path) {
-                Ok(file) => read(&path.display().to_string(), BufReader::new(file)),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
-                Err(source) => Err(fail::io("read", path)(source)),
-            }
+/// Reads the logs in this directory; the result is empty if rocFFT wrote none.
+pub(super) fn read(dir: &Path) -> Result<FftRun> {
+    fn of_file<T: Default>(
+        path: &Path,
+        read: impl FnOnce(&str, BufReader<File>) -> Result<T>,
+    ) -> Result<T> {
+        match File::open(path) {
+            Ok(file) => read(&path.display().to_string(), BufReader::new(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
+            Err(source) => Err(fail::io("read", path)(source)),
         }
-        Ok(FftRun {
-            plans: of_file(&self.calls(), read_trace)?,
-            kernels: of_file(&self.kernels(), read_rtc_log)?,
-        })
     }
+    Ok(FftRun {
+        plans: of_file(&dir.join(CALLS), read_trace)?,
+        kernels: of_file(&dir.join(KERNELS), read_rtc_log)?,
+    })
 }
 
 /// The plans of several logs, without duplicates, in their order, and warnings about
@@ -117,7 +97,6 @@ pub(in crate::commands) fn warnings(log: &str, found: &LoggedPlans) -> Vec<Strin
 }
 
 impl FftRun {
-    /// The result as a message.
     pub(in crate::commands) fn message(&self) -> Value {
         let Self { plans, kernels } = self;
         json!({

@@ -20,13 +20,11 @@ const CHANGING_SHAPES: usize = 8;
 
 /// What MIOpen logged of a program that has ended.
 pub(super) struct ProgramResult {
-    /// The log.
     pub(super) log: RunSummary,
     /// By kdb: how many of the kernels that were found are in it.
     pub(super) found: BTreeMap<PathBuf, u64>,
     /// The GPU, from the name of a kdb that MIOpen tried to open.
     pub(super) target: Option<Target>,
-    /// Whether MIOpen's caches were disabled.
     cache_disabled: bool,
 }
 
