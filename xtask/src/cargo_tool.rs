@@ -8,11 +8,8 @@ use xshell::{Shell, cmd};
 use crate::print;
 use crate::root;
 
-/// A crate with a program of the same name.
 pub(crate) struct CargoTool {
-    /// The crate.
     pub(crate) name: &'static str,
-    /// The version.
     pub(crate) version: &'static str,
     /// The purpose, as a clause after the name.
     pub(crate) does: &'static str,

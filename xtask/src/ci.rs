@@ -7,7 +7,6 @@ use crate::cargo_tool::CargoTool;
 use crate::root;
 use crate::test;
 
-/// The program that checks deny.toml.
 const CARGO_DENY: CargoTool = CargoTool {
     name: "cargo-deny",
     version: "0.20.2",

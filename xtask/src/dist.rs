@@ -90,7 +90,6 @@ const NETWORKS: [&str; 2] = ["resnet18", "resnet50"];
 /// How these networks are run, as options of `gfxpack problems`.
 const SELECTION: &str = "--type fp32,fp16 --batch 1 --direction forward";
 const DEFAULT_TARGETS: &[&str] = &["gfx906_60", "gfx90a@104", "gfx1030"];
-/// Makes the .debs of the tool.
 const CARGO_DEB: CargoTool =
     CargoTool { name: "cargo-deb", version: "3.8.0", does: "packages the tool" };
 

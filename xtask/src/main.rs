@@ -57,7 +57,6 @@ fn run(task: Xtask, passed: Vec<OsString>) -> anyhow::Result<()> {
     }
 }
 
-/// The version of gfxpack.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The root of the checkout in which this task was started.

@@ -229,7 +229,6 @@ struct PythonTool {
     /// The program, below the directory, whose existence shows that the tool is
     /// installed.
     program: &'static str,
-    /// The requirements for pip.
     packages: &'static [&'static str],
 }
 
@@ -310,7 +309,6 @@ fn python_tool(sh: &Shell, tool: &PythonTool, install: bool) -> anyhow::Result<(
 /// tests run.
 const FEATURES: &str = "gfxpack/remote,gfxpack/remote-cache";
 
-/// The command that runs the tests.
 pub(crate) fn command(sh: &Shell, passed: Vec<OsString>) -> Cmd<'_> {
     let manifest = root().join("Cargo.toml");
     let chosen = passed.iter().filter_map(|arg| arg.to_str()).any(|arg| {

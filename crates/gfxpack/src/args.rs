@@ -13,7 +13,7 @@ use crate::fail::MEANINGS;
 use clap::{Args as ClapArgs, ColorChoice, Parser, Subcommand};
 use gfxpack_pipeline::options::{
     BuildOptions, CompilerArgs, InputOptions, MergeOptions, PackageKdbs, PackageOptions, parse_age,
-    parse_size,
+    parse_size, parsed,
 };
 pub(crate) use gfxpack_pipeline::options::{
     CacheArgs, CacheDir, LAYOUTS, ToolchainArgs, one_of, whole_file,
@@ -22,10 +22,10 @@ use gfxpack_plan::shard::Shard;
 
 use crate::commands::{Caches, Perfdb};
 pub(crate) use harvest::{
-    Harvest, HarvestCommand, HarvestKeys, HarvestPlans, Run, SHELLS, Sources, Tune, TuneCollect,
-    TuneEnv, TunePlan,
+    Harvest, HarvestCommand, HarvestKeys, Run, SHELLS, Sources, Tune, TuneCollect, TuneEnv,
+    TunePlan,
 };
-pub(crate) use kdb::{CheckKdb, Kdb, KdbCommand, SelectObject};
+pub(crate) use kdb::{CheckKdb, Kdb};
 pub(crate) use packaging::{Install, Recipe, Repo, Slim, Verify};
 pub(crate) use problems::{Ask, MiopenCommand, ProblemsCommand};
 pub(crate) use runtime::{Detect, Doctor, Hardware, Lookup, LookupArgs, Program, SYSFS, Which};
@@ -43,7 +43,6 @@ pub(crate) struct Args {
     pub(crate) command: Command,
 }
 
-/// The text after the help.
 fn after_help() -> String {
     let code = |(code, meaning): &(u8, &str)| format!("  {code:>3}  {meaning}\n");
     let codes: String = MEANINGS.iter().map(code).collect();
@@ -139,7 +138,8 @@ pub(crate) enum Command {
     /// on the GPUs that are named.
     Slim(Slim),
     /// Inspect, verify and merge kdbs
-    Kdb(KdbCommand),
+    #[command(subcommand)]
+    Kdb(Kdb),
     /// Run a program, and report which kernels MIOpen compiled
     Run(Run),
     /// Collect kernel keys from MIOpen's logs and kdbs, for --keys
@@ -202,15 +202,9 @@ pub(crate) struct BuildCommand {
     pub(crate) build: BuildOptions,
     /// Run a part of the plan, as 3/8, and leave its objects and a manifest in
     /// --out for `gfxpack merge`
-    #[arg(long, value_name = "I/N", requires = "plan", value_parser = parse_shard, help_heading = "Stored plan",
+    #[arg(long, value_name = "I/N", requires = "plan", value_parser = parsed::<Shard>, help_heading = "Stored plan",
           conflicts_with = "dry_run")]
     pub(crate) shard: Option<Shard>,
-}
-
-/// Which of several shards.
-fn parse_shard(text: &str) -> Result<Shard, String> {
-    text.parse::<Shard>()
-        .map_err(|error| format!("{error}\nhint: {}", error.hint().unwrap_or_default()))
 }
 
 #[derive(Debug, ClapArgs)]

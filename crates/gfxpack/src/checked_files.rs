@@ -25,13 +25,11 @@ impl<'a> CheckedFiles<'a> {
         Self { output, unsound: Vec::new(), hints: BTreeSet::new(), unread: None }
     }
 
-    /// Notes that a file has findings.
     pub(crate) fn unsound(&mut self, path: &Path, hints: impl IntoIterator<Item = &'static str>) {
         self.unsound.push(format!("`{}`", path.display()));
         self.hints.extend(hints);
     }
 
-    /// Notes that a file could not be read.
     pub(crate) fn unread(&mut self, error: impl Into<Error>) {
         if let Some(before) = self.unread.replace(error.into()) {
             self.output.warn(&in_full(&before));
@@ -39,9 +37,6 @@ impl<'a> CheckedFiles<'a> {
     }
 
     /// Returns the run's error.
-    ///
-    /// # Errors
-    /// If a file has findings or could not be read.
     pub(crate) fn finish(self) -> Result<()> {
         if self.unsound.is_empty() {
             return self.unread.map_or(Ok(()), Err);

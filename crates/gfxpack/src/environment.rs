@@ -21,9 +21,7 @@ pub(crate) const LOG_COMMANDS: &str = "MIOPEN_ENABLE_LOGGING_CMD";
 /// The user's settings of rocFFT's variables.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FftVariables {
-    /// `ROCFFT_RTC_CACHE_PATH`.
     pub(crate) user_file: Option<PathBuf>,
-    /// `ROCFFT_RTC_SYS_CACHE_PATH`.
     pub(crate) system_file: Option<PathBuf>,
     /// Whether `ROCFFT_RTC_CACHE_READ_DISABLE` disables reading.
     pub(crate) reading_off: bool,

@@ -6,30 +6,21 @@ use clap::Command;
 /// indented, its examples.
 const EXAMPLES: &str = include_str!("examples.txt");
 
-/// The examples of a command.
 pub(crate) fn of_command(name: &str) -> Vec<&'static str> {
     let lines = EXAMPLES.lines().skip_while(|line| *line != name).skip(1);
     lines.map_while(|line| line.strip_prefix("  ")).collect()
 }
 
-/// The command line with the examples of every command.
-pub(crate) fn with_examples(command: Command) -> Command {
-    add(command, "")
-}
-
-fn add(command: Command, name: &str) -> Command {
-    let mut command = command;
+/// The command with this name, without `gfxpack`, with the examples of it and of every command below.
+pub(crate) fn with_examples(mut command: Command, name: &str) -> Command {
     let examples = of_command(name);
-    if !name.is_empty() && !examples.is_empty() {
+    if !examples.is_empty() {
         command = command.after_help(format!("Examples:\n  {}", examples.join("\n  ")));
     }
-    let below: Vec<String> =
-        command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
-    for one in below {
-        let path = if name.is_empty() { one.clone() } else { format!("{name} {one}") };
-        command = command.mut_subcommand(one, |below| add(below, &path));
-    }
-    command
+    command.mut_subcommands(|below| {
+        let path = format!("{name} {}", below.get_name());
+        with_examples(below, path.trim_start())
+    })
 }
 
 #[cfg(test)]
@@ -74,7 +65,7 @@ mod tests {
 
     #[test]
     fn help_ends_with_the_examples() {
-        let mut command = with_examples(Args::command());
+        let mut command = with_examples(Args::command(), "");
         let help = command.find_subcommand_mut("merge").expect("a command").render_long_help();
         let help = help.to_string();
         assert!(

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub(crate) use gfxpack_pipeline::error::{Error, ErrorKind, Result, in_full, io, json, usage};
+pub(crate) use gfxpack_pipeline::error::{Error, ErrorKind, Result, in_full, io, usage};
 use serde_json::json;
 
 use crate::args::Common;

@@ -27,7 +27,7 @@ use crate::fail::{Error, SUCCESS};
 fn parse() -> Result<args::Args, clap::Error> {
     let choice = fail::value_of("--color");
     let choice = choice.and_then(|word| ColorChoice::from_str(&word, false).ok());
-    let command = overview::with_groups(examples::with_examples(args::Args::command()));
+    let command = overview::with_groups(examples::with_examples(args::Args::command(), ""));
     let mut command = command.color(choice.unwrap_or_default());
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
     if let Some(file) = written_twice(&matches) {

@@ -13,13 +13,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde::Serialize;
 use serde_json::json;
 
-use gfxpack_pipeline::destination::replace;
+use gfxpack_pipeline::destination::replace_lines;
 use gfxpack_pipeline::error::{self, Error};
 pub(crate) use gfxpack_pipeline::text::{counted, display, if_any, joined, size};
 
 use crate::args::Common;
 
-/// Version of the JSON messages.
 const MESSAGE_FORMAT: u32 = 1;
 
 /// A message for machines.
@@ -85,9 +84,6 @@ impl Output {
     }
 
     /// The output with messages for machines in a file, if one is given and it is not stdout.
-    ///
-    /// # Errors
-    /// If the file can't be written.
     pub(crate) fn with_file(self, path: Option<&Path>) -> Result<Self, Error> {
         let Some(path) = path.filter(|_| !self.json) else { return Ok(self) };
         let file = File::create(path).map_err(|error| {
@@ -166,25 +162,27 @@ impl Output {
         self.building.store(true, Ordering::Relaxed);
     }
 
-    /// Writes bytes to stdout.
     pub(crate) fn bytes(&self, bytes: &[u8]) {
         if let Err(error) = std::io::stdout().lock().write_all(bytes) {
             self.broken.set(error).ok();
         }
     }
 
-    /// Writes bytes to a file, or to stdout if none is given.
-    ///
-    /// # Errors
-    /// If the file can't be written.
-    pub(crate) fn put(&self, out: Option<&PathBuf>, bytes: &[u8]) -> Result<(), Error> {
-        match to_file(out) {
-            Some(path) => replace(path, bytes),
-            None => {
-                self.bytes(bytes);
-                Ok(())
-            }
+    /// Writes lines of JSON to a file, or, if none is given, to stdout, where each is also a message.
+    pub(crate) fn put_lines(
+        &self,
+        out: Option<&PathBuf>,
+        kind: &str,
+        lines: &[impl Serialize],
+    ) -> Result<(), Error> {
+        if let Some(out) = to_file(out) {
+            return replace_lines(out, lines);
         }
+        for line in lines {
+            self.message(kind, line);
+            self.text(&serde_json::to_string(line).map_err(error::json)?);
+        }
+        Ok(())
     }
 
     /// Writes a message for machines, if they are wanted. The body must be a
@@ -234,7 +232,6 @@ impl Output {
         }
     }
 
-    /// Prints a note.
     pub(crate) fn note(&self, note: &str) {
         self.message("note", &json!({ "message": note }));
         self.info(&format!("note: {note}"));

@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_short_help_fits_on_a_screen() {
-        let mut command = with_groups(with_examples(Args::command())).term_width(80);
+        let mut command = with_groups(with_examples(Args::command(), "")).term_width(80);
         command.build();
         let short = command.render_help().to_string();
         let dist = command.find_subcommand_mut("dist").expect("a command");

@@ -34,8 +34,7 @@ type Lists = Vec<(String, BTreeSet<u32>)>;
 
 /// What libMIOpen is asked, and how.
 pub struct Question {
-    /// The library.
-    pub library: Library,
+    pub(crate) library: Library,
     /// The problems; lists and answers refer to them by index.
     pub problems: Vec<Problem>,
     lists: Lists,
@@ -56,11 +55,11 @@ pub struct MiopenAnswer {
     /// The parameters of the query, as manifests record them.
     pub facts: MiopenFacts,
     /// By target: the keys, without duplicates, sorted.
-    pub keys: BTreeMap<Target, Vec<AskedKey>>,
+    pub(crate) keys: BTreeMap<Target, Vec<AskedKey>>,
     /// Problems that MIOpen failed on.
     pub failures: Vec<(Target, ProblemFailure)>,
     /// Targets that MIOpen could not be asked for.
-    pub unasked: Vec<(Target, Error)>,
+    pub(crate) unasked: Vec<(Target, Error)>,
 }
 
 impl Question {
@@ -115,7 +114,7 @@ pub fn ask_miopen(
 ) -> Result<MiopenAnswer> {
     let (question, list_facts) = Question::read(inputs, jobs, cache, progress)?;
     let Question { library, problems, .. } = &question;
-    let scratch = temporary_dir()?;
+    let (scratch, cancelled) = (temporary_dir()?, || progress.cancel().is_cancelled());
     let skip_list = SkipList::read(&inputs.skip_refused)?;
     let mut keys = BTreeMap::new();
     let (mut failures, mut unasked) = (Vec::new(), Vec::new());
@@ -128,15 +127,17 @@ pub fn ask_miopen(
         let mut merged: BTreeMap<KernelKey, AskedKey> = BTreeMap::new();
         let mut is_asked = false;
         for one in exact {
-            let mut ask = question.options(one.clone(), scratch.path())?;
-            ask.refused = skip_list.of(target);
-            let answers = match answers(library, problems, &ask, progress) {
+            let mut options = question.options(one.clone(), scratch.path())?;
+            options.refused = skip_list.of(target);
+            let show = &mut show_progress(progress, "asking");
+            let answers = match ask(library, problems, &options, &cancelled, show) {
                 Err(error) if error.cause::<DeviceFault>().is_some() => {
                     unasked.push((one, error));
                     continue;
                 }
                 answers => answers?,
             };
+            debug_assert_eq!(answers.problems, *problems, "sorted, each once");
             is_asked = true;
             warn_of_databases(&answers, &inputs.asking.library, &one, progress)?;
             if !answers.version.is_empty() {
@@ -189,9 +190,6 @@ fn compilable(sources: &Sources, inputs: &InputOptions) -> Result<BTreeSet<Strin
 }
 
 /// Lists the directories in which the user has sources.
-///
-/// # Errors
-/// If one does not exist or can't be read.
 pub(crate) fn source_dirs(dirs: &[PathBuf]) -> Result<SourceDirs> {
     if let Some(none) = dirs.iter().find(|dir| !dir.is_dir()) {
         return Err(error::usage(
@@ -215,19 +213,6 @@ pub(crate) fn show_progress(
 ) -> impl FnMut(usize, usize) {
     let step = Step::new(progress, step, Unit::Problems, 0);
     move |done, total| step.at(done as u64, total as u64)
-}
-
-fn answers(
-    library: &Library,
-    problems: &[Problem],
-    options: &AskOptions,
-    progress: &dyn Progress,
-) -> Result<AskReport> {
-    let cancelled = || progress.cancel().is_cancelled();
-    let show = &mut show_progress(progress, "asking");
-    let answers = ask(library, problems, options, &cancelled, show)?;
-    debug_assert_eq!(answers.problems, problems, "sorted, each once");
-    Ok(answers)
 }
 
 /// Warns about database directories that were given but had no effect.
@@ -485,17 +470,16 @@ pub struct ListCoverage {
 /// A key that libMIOpen asks for: a line of a key list (`--keys`).
 #[derive(Debug, Serialize)]
 pub struct KeyLine<'a> {
-    /// The key.
     #[serde(flatten)]
-    pub key: &'a KernelKey,
+    key: &'a KernelKey,
     /// Targets whose MIOpen asks for it.
-    pub targets: Vec<String>,
+    targets: Vec<String>,
     /// How programs that ask for it use MIOpen.
-    pub uses: String,
+    uses: String,
     /// Functions that the object must contain.
-    pub functions: BTreeSet<&'a str>,
+    functions: BTreeSet<&'a str>,
     /// Problems that want it, as MIOpenDriver's arguments.
-    pub problems: Vec<String>,
+    problems: Vec<String>,
 }
 
 /// Each key once, with all targets that want it; sorted by key.

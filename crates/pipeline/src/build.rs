@@ -43,8 +43,7 @@ pub struct MadeKdb {
     pub kernels: u64,
     /// Wanted kernels that it does not have.
     pub absent: AbsentCounts,
-    /// What it was made from.
-    pub inputs: KdbInputs,
+    pub(crate) inputs: KdbInputs,
 }
 
 /// The error for kernels that could not be compiled or found, although none may
@@ -83,7 +82,42 @@ pub(crate) fn build<'a>(
     progress: &dyn Progress,
 ) -> Result<(Vec<MadeKdb>, Summary, Ledger<'a>)> {
     reported(prepared, options, None, progress, |facts| {
-        compile_and_assemble(prepared, options, executor, outputs, progress, facts)
+        let plan = &prepared.plan;
+        let mut runs =
+            Runs { prepared, options: executor, progress, facts, failed: HashMap::new() };
+        let mut summary = runs.run_all()?;
+        let mut repairs = REPAIRS;
+        Ok(loop {
+            let store = &prepared.cache.store;
+            let read = |job: JobId| match &summary.objects[job.0] {
+                Some((object, _)) => store.read(object.key),
+                None => Err(CorruptObject(plan[job].digest).into()),
+            };
+            let objects = summary.objects.iter();
+            let known = objects
+                .map(|object| object.as_ref().map(|(object, _)| (object.sha256, object.size)))
+                .collect();
+            let ledger = Ledger::new(plan, &prepared.inputs, known, &runs.failed);
+            let assembly = KdbAssembly {
+                inputs: &prepared.inputs,
+                out: &options.out,
+                blob: options.blob,
+                outputs,
+                ledger: &ledger,
+                read: &read,
+                progress,
+            };
+            match assembly.run() {
+                Err(error) if repairs > 0 && damaged_object(&error).is_some() => {
+                    repairs -= 1;
+                    // If one object is damaged, others may be too: find all of them at once.
+                    let keys = summary.objects.iter().flatten().map(|(object, _)| object.key);
+                    store.drop_damaged(&keys.collect::<Vec<Digest>>());
+                    summary = runs.run_all()?;
+                }
+                made => break (made?, summary, ledger),
+            }
+        })
     })
 }
 
@@ -127,51 +161,6 @@ pub(crate) fn executor_options(
     })
 }
 
-fn compile_and_assemble<'a>(
-    prepared: &'a Prepared,
-    options: &BuildOptions,
-    executor: ExecutorOptions,
-    outputs: &Outputs<'_>,
-    progress: &dyn Progress,
-    facts: &mut BuildFacts,
-) -> Result<(Vec<MadeKdb>, Summary, Ledger<'a>)> {
-    let plan = &prepared.plan;
-    let mut runs = Runs { prepared, options: executor, progress, facts, failed: HashMap::new() };
-    let mut summary = runs.run_all()?;
-    let mut repairs = REPAIRS;
-    Ok(loop {
-        let store = &prepared.cache.store;
-        let read = |job: JobId| match &summary.objects[job.0] {
-            Some((object, _)) => store.read(object.key),
-            None => Err(CorruptObject(plan[job].digest).into()),
-        };
-        let objects = summary.objects.iter();
-        let known = objects
-            .map(|object| object.as_ref().map(|(object, _)| (object.sha256, object.size)))
-            .collect();
-        let ledger = Ledger::new(plan, &prepared.inputs, known, &runs.failed);
-        let assembly = KdbAssembly {
-            inputs: &prepared.inputs,
-            out: &options.out,
-            blob: options.blob,
-            outputs,
-            ledger: &ledger,
-            read: &read,
-            progress,
-        };
-        match assembly.run() {
-            Err(error) if repairs > 0 && damaged_object(&error).is_some() => {
-                repairs -= 1;
-                // If one object is damaged, others may be too: find all of them at once.
-                let keys = summary.objects.iter().flatten().map(|(object, _)| object.key);
-                store.drop_damaged(&keys.collect::<Vec<Digest>>());
-                summary = runs.run_all()?;
-            }
-            made => break (made?, summary, ledger),
-        }
-    })
-}
-
 /// The stored object that was found damaged, if that is the cause of an error.
 pub(crate) fn damaged_object(error: &Error) -> Option<Digest> {
     error.cause().map(|CorruptObject(object)| *object)
@@ -183,7 +172,6 @@ struct Runs<'a> {
     options: ExecutorOptions,
     progress: &'a dyn Progress,
     facts: &'a mut BuildFacts,
-    /// Why jobs failed.
     failed: HashMap<JobId, (Reason, String)>,
 }
 
@@ -226,7 +214,6 @@ pub(crate) struct KdbAssembly<'a> {
     pub outputs: &'a Outputs<'a>,
     /// The plan, and which kernels have objects.
     pub ledger: &'a Ledger<'a>,
-    /// Reads a job's object.
     pub read: &'a (dyn Fn(JobId) -> Result<Vec<u8>> + Sync),
     pub progress: &'a dyn Progress,
 }

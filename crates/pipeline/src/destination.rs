@@ -15,20 +15,16 @@ use crate::error::{self, Result};
 const MAX_LINKS: usize = 40;
 
 /// What a path leads to.
-pub enum Destination {
-    /// A file, which need not exist yet.
+enum Destination {
+    /// It need not exist yet.
     File(PathBuf),
     /// A character device or a pipe.
     Stream(File),
 }
 
 impl Destination {
-    /// Follows the path.
-    ///
-    /// # Errors
-    /// If it leads to a directory, a block device or a socket, or links form a
-    /// loop.
-    pub fn follow(path: &Path) -> io::Result<Self> {
+    /// Follows the path. It may lead to no directory, block device or socket, and not into a loop.
+    fn follow(path: &Path) -> io::Result<Self> {
         let kind = match fs::metadata(path) {
             Ok(metadata) if metadata.is_file() => return fs::canonicalize(path).map(Self::File),
             Ok(metadata) => metadata.file_type(),
@@ -98,10 +94,7 @@ pub fn replace(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
 }
 
 /// The same, with the content written by `write`.
-///
-/// # Errors
-/// If it can't be written.
-pub fn replace_with(
+pub(crate) fn replace_with(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {

@@ -27,17 +27,13 @@ const FORWARDED: &[&str] = &[
 /// say, too.
 #[derive(Debug, Clone)]
 pub struct Environment {
-    /// The directory of the cache.
     pub(crate) cache_dir: Option<PathBuf>,
-    /// `GFXPACK_CACHE_SIZE`.
     pub(crate) cache_size: Option<String>,
-    /// `HIPCC`.
     pub(crate) hipcc: Option<PathBuf>,
     /// The complete environment of the compilers, except for what options add.
     pub(crate) compiler: Vec<(OsString, OsString)>,
     /// `ROCM_PATH`, where installed libraries may be.
     pub rocm_path: Option<PathBuf>,
-    /// The Debian mirror.
     pub(crate) debian_mirror: Option<String>,
     /// Who maintains packages: `NAME <MAIL>`.
     pub(crate) maintainer: Option<String>,

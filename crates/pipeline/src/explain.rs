@@ -20,14 +20,11 @@ const MAX_CHANGES: usize = 10;
 /// A key of a plan, and why its job would run.
 #[derive(Debug)]
 pub struct ExplainedKey<'a> {
-    /// The kdb that the key is for.
-    pub kdb: &'a KdbPlan,
-    /// The key.
-    pub row: &'a Row,
-    /// The key's job.
-    pub job: &'a Job,
+    kdb: &'a KdbPlan,
+    row: &'a Row,
+    job: &'a Job,
     /// What the job's digest covers, and what the store holds.
-    pub explanation: Explanation,
+    explanation: Explanation,
 }
 
 /// Explains the first `most` keys that contain the text, passes each to `each`,
@@ -70,7 +67,7 @@ pub fn explain_keys(
 
 impl ExplainedKey<'_> {
     /// The differences from the last build of this key.
-    pub fn changes(&self) -> &[Change] {
+    fn changes(&self) -> &[Change] {
         match &self.explanation.state {
             State::Changed(changes) => changes,
             _ => &[],

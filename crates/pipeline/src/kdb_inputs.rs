@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use gfxpack_model::{Digest, KdbId, SourceId};
-use gfxpack_package::sbom::{self, BuildProvenance, Tool};
+use gfxpack_package::sbom::{self, BuildProvenance, Checksums, Tool};
 use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::plan::{Plan, Row};
 use serde::{Deserialize, Serialize};
-use sha1::{Digest as _, Sha1};
 
 use crate::inputs::Inputs;
 use crate::kernel_library::{KernelLibrary, Licenses};
@@ -15,7 +14,7 @@ use crate::license_head::{license_of, plain_name};
 
 /// What a kdb was made from.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct KdbInputs {
+pub(crate) struct KdbInputs {
     /// Digest of this kdb's part of the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     plan: Option<Digest>,
@@ -69,7 +68,7 @@ struct SourceFile {
 
 impl KdbInputs {
     /// The inputs of one of the plan's kdbs, before it is built.
-    pub fn of_kdb(plan: &Plan, inputs: &Inputs, kdb: KdbId) -> Self {
+    pub(crate) fn of_kdb(plan: &Plan, inputs: &Inputs, kdb: KdbId) -> Self {
         let licenses = &inputs.library.licenses;
         let rows = plan[kdb].rows.iter();
         let used: BTreeSet<SourceId> = rows.map(|row| plan[row.job].source).collect();
@@ -102,17 +101,17 @@ impl KdbInputs {
     }
 
     /// What packages say about the kernels.
-    pub fn library(&self) -> KernelLibrary {
+    pub(crate) fn library(&self) -> KernelLibrary {
         KernelLibrary { licenses: self.licenses(), ..self.library.clone().unwrap_or_default() }
     }
 
     /// The compiler's name and version, if known.
-    pub fn compiler(&self) -> Option<&str> {
+    pub(crate) fn compiler(&self) -> Option<&str> {
         self.compiler.as_ref().map(|compiler| compiler.identity.as_str())
     }
 
     /// The contents of a bill of material: every file once, and the tools.
-    pub fn making(&self) -> BuildProvenance {
+    pub(crate) fn making(&self) -> BuildProvenance {
         let mut files: BTreeMap<(&str, &str), sbom::Source> = BTreeMap::new();
         for source in &self.sources {
             for file in &source.files {
@@ -154,7 +153,7 @@ impl KdbInputs {
     }
 
     /// The licences of the sources, and those that files state which they include.
-    pub fn licenses(&self) -> Licenses {
+    pub(crate) fn licenses(&self) -> Licenses {
         let mut licenses = Licenses::new();
         for Source { name, licenses: own, .. } in &self.sources {
             licenses.entry(name.clone()).or_default().extend(own.iter().cloned());
@@ -175,9 +174,9 @@ impl KdbInputs {
 impl SourceFile {
     /// A file of the source whose path is `main`.
     fn new((path, bytes): (&str, &[u8]), main: &str) -> Self {
-        let sha1: String = Sha1::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let Checksums { sha1, sha256 } = Checksums::of_bytes(bytes);
         let license = if path == main { None } else { license_of(bytes) };
-        Self { path: path.to_owned(), sha1, sha256: Digest::of(bytes).to_string(), license }
+        Self { path: path.to_owned(), sha1, sha256, license }
     }
 }
 
@@ -195,17 +194,16 @@ fn supplied(plan: &Plan, kdb: KdbId) -> Vec<Supplied> {
         Some(only) => only == gfx,
         None => kdb.rows.iter().any(asks),
     });
-    let lacking = |only: Option<&str>| match only {
-        Some(gfx) => format!("the installed device libraries have none for {gfx}"),
-        None => "the installed device libraries have none for code object version 6".to_owned(),
-    };
     of_target
         .map(|constant| Supplied {
             file: constant.file.clone(),
             symbol: constant.symbol.clone(),
             value: constant.value,
             made_by: toolchain.identity.clone(),
-            reason: lacking(constant.gfx.as_deref()),
+            reason: format!(
+                "the installed device libraries have none for {}",
+                constant.gfx.as_deref().unwrap_or("code object version 6")
+            ),
         })
         .collect()
 }

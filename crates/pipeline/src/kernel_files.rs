@@ -60,9 +60,6 @@ fn cache_key(facts: &RocfftFacts, key: &KernelKey, target: &Target) -> CacheKey 
 /// Writes a file of the library's format atomically, with these rows, which are sorted by their
 /// keys, and returns their number. `object` returns the object of a row; `progress`
 /// gets the numbers of rows written and of all rows, which are equal in its last call.
-///
-/// # Errors
-/// If an object can't be read or the file can't be written.
 pub(crate) fn write(
     path: &Path,
     target: &Target,
@@ -111,10 +108,6 @@ pub(crate) fn identity(library: &KernelLibrary, blob: Blob) -> String {
     }
 }
 
-/// Writes the rows of several files into one.
-///
-/// # Errors
-/// If they can't be read, or the file can't be written.
 pub(crate) fn merge(format: KernelFileFormat, files: &[PathBuf], out: &Path) -> Result<()> {
     match format {
         KernelFileFormat::Kdb => {
@@ -128,9 +121,6 @@ pub(crate) fn merge(format: KernelFileFormat, files: &[PathBuf], out: &Path) -> 
 }
 
 /// The names of the sources of a file without findings.
-///
-/// # Errors
-/// If the file can't be read.
 pub(crate) fn source_names(format: KernelFileFormat, path: &Path) -> Result<BTreeSet<String>> {
     let mut names = BTreeSet::new();
     match format {
@@ -148,7 +138,6 @@ pub(crate) fn source_names(format: KernelFileFormat, path: &Path) -> Result<BTre
     Ok(names)
 }
 
-/// The result of verifying a file.
 pub(crate) struct Verified {
     /// Number of rows that were read.
     pub(crate) rows: u64,

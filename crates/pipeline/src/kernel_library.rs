@@ -18,16 +18,12 @@ use crate::text::{file_name, if_any, joined};
 /// The kernels as a whole, as the inputs describe them and packages repeat it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelLibrary {
-    /// The library's name.
-    pub name: Option<String>,
-    /// Its version.
-    pub version: Option<String>,
-    /// Who maintains the packages.
-    pub maintainer: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) maintainer: Option<String>,
     /// What packages say about the kernels.
-    pub description: Option<String>,
-    /// Its home page.
-    pub homepage: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) homepage: Option<String>,
     /// The library that looks the kernels up.
     #[serde(default, rename = "reader", skip_serializing_if = "gfxpack_plan::is_default")]
     pub consumer: Consumer,
@@ -104,16 +100,13 @@ pub type Licenses = BTreeMap<String, BTreeSet<SourceLicense>>;
 pub struct MiopenFacts {
     /// MIOpen's version; empty if the library does not contain it.
     pub version: String,
-    /// Where the library comes from.
-    pub origin: String,
-    /// SHA-256 of the library.
-    pub sha256: Digest,
+    pub(crate) origin: String,
+    pub(crate) sha256: Digest,
     /// Which uses of MIOpen the kernels are for: `search,hit,immediate`.
     pub uses: String,
     /// Databases that it was asked with. It was also asked without any.
     pub databases: Vec<FileFact>,
-    /// Lists of problems.
-    pub problems: Vec<ProblemsFact>,
+    pub(crate) problems: Vec<ProblemsFact>,
     /// Whether it finds no assembler itself: without the user's help, programs then use no kernels
     /// in assembly.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -123,19 +116,15 @@ pub struct MiopenFacts {
 /// A file, identified by its contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFact {
-    /// The file's name.
-    pub file: String,
-    /// SHA-256 of its content.
-    pub sha256: Digest,
+    pub(crate) file: String,
+    pub(crate) sha256: Digest,
 }
 
 /// A list of problems.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProblemsFact {
-    /// The file's name.
-    pub file: String,
-    /// Problems in it.
-    pub problems: usize,
+    pub(crate) file: String,
+    pub(crate) problems: usize,
     /// SHA-256 of their canonical lines, sorted.
     pub sha256: Digest,
 }
@@ -151,8 +140,7 @@ impl ProblemsFact {
         }
     }
 
-    /// The list's name, for display.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.file.trim_end_matches(".txt")
     }
 }

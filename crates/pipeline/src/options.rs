@@ -18,7 +18,7 @@ pub use build::{BLOBS, BuildOptions, InputOptions, MergeOptions, Via};
 pub use package::{LAYOUTS, PackageKdbs, PackageOptions};
 pub use parsers::{
     Choice, TargetList, checked, one_of, parse_age, parse_miopen, parse_size, parse_target,
-    parse_targets, parse_template, whole_file,
+    parse_targets, parse_template, parsed, whole_file,
 };
 pub use remote::{RemoteOptions, SharedCacheOptions};
 

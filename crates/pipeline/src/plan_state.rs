@@ -1,7 +1,6 @@
 //! The state of a plan before it is built: which jobs are done, and the commands
 //! of all.
 
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, DirEntry};
 use std::io;
@@ -9,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{Cancel, FileSystemCache, SourceFiles as _};
 use gfxpack_model::SourceId;
-use gfxpack_plan::plan::{Job, KdbPlan, Plan};
+use gfxpack_plan::plan::Job;
 use gfxpack_process::write_output;
 use rayon::prelude::*;
 
@@ -35,15 +34,6 @@ pub fn look_up(prepared: &Prepared, admitted: &[PathBuf]) -> (Vec<bool>, Vec<boo
         (cached, !cached && store.refusal(key).is_some())
     };
     prepared.plan.jobs.par_iter().map(state).unzip()
-}
-
-/// Number of rows of a kdb by name of the language.
-pub fn rows_by_language(plan: &Plan, kdb: &KdbPlan) -> BTreeMap<String, usize> {
-    let mut languages: BTreeMap<String, usize> = BTreeMap::new();
-    for row in &kdb.rows {
-        *languages.entry(plan[row.job].language.to_string()).or_default() += 1;
-    }
-    languages
 }
 
 /// A job's command, quoted for a shell.

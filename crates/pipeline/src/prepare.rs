@@ -26,9 +26,8 @@ pub struct Prepared {
     /// What was read: the plan's sources with their bytes, and facts to report.
     pub inputs: Inputs,
     /// The plan's toolchains, in its order; empty if nothing is compiled.
-    pub toolchains: Vec<Toolchain>,
-    /// The cache of objects.
-    pub cache: Cache,
+    pub(crate) toolchains: Vec<Toolchain>,
+    pub(crate) cache: Cache,
 }
 
 impl Prepared {
@@ -104,18 +103,16 @@ fn choose(
 
 /// The inputs with a toolchain for each target, from which a plan is made.
 pub struct PlanInputs {
-    /// The keys of each target.
-    pub requests: Vec<TargetRequest>,
+    pub(crate) requests: Vec<TargetRequest>,
     /// What else was read.
     pub inputs: Inputs,
     /// The answer of a library, if problems or plans were given.
-    pub answer: Option<Box<dyn LibraryAnswer>>,
-    /// The toolchains that the requests refer to.
-    pub toolchains: Vec<Toolchain>,
+    pub(crate) answer: Option<Box<dyn LibraryAnswer>>,
+    pub(crate) toolchains: Vec<Toolchain>,
     /// The cache of objects.
     pub cache: Cache,
     /// The time for kernels that ask for it (`__DATE__`).
-    pub clock: Clock,
+    pub(crate) clock: Clock,
 }
 
 /// Reads everything and chooses the toolchains.

@@ -51,20 +51,17 @@ pub(crate) struct Harvest {
 pub(crate) enum HarvestCommand {
     /// Gather the plans of rocFFT from its logs of calls (ROCFFT_LAYER=1,
     /// ROCFFT_LOG_TRACE_PATH=FILE) as a list for --plans of `dist`
-    Plans(HarvestPlans),
-}
-
-#[derive(Debug, ClapArgs)]
-pub(crate) struct HarvestPlans {
-    /// The logs; `-` is the standard input
-    #[arg(value_name = "LOG", required = true)]
-    pub(crate) logs: Vec<PathBuf>,
-    /// Fail if a line can't be read, in place of a warning
-    #[arg(long)]
-    pub(crate) strict: bool,
-    /// Where to write the plans [default: stdout]
-    #[arg(long, short, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
+    Plans {
+        /// The logs; `-` is the standard input
+        #[arg(value_name = "LOG", required = true)]
+        logs: Vec<PathBuf>,
+        /// Fail if a line can't be read, in place of a warning
+        #[arg(long)]
+        strict: bool,
+        /// Where to write the plans [default: stdout]
+        #[arg(long, short, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, ClapArgs)]

@@ -10,12 +10,6 @@ use gfxpack_pipeline::options::{
     whole_file,
 };
 
-#[derive(Debug, ClapArgs)]
-pub(crate) struct KdbCommand {
-    #[command(subcommand)]
-    pub(crate) command: Kdb,
-}
-
 /// `kdb check`.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct CheckKdb {
@@ -76,8 +70,15 @@ pub(crate) enum Kdb {
     },
     /// Write the code object of one kernel
     Get {
-        #[command(flatten)]
-        object: SelectObject,
+        /// The kdb
+        #[arg(value_name = "KDB")]
+        file: PathBuf,
+        /// The kernel's name: MIOpenConvDirUni.cl.o
+        name: String,
+        /// Its arguments exactly as in a log or kdb: with the leading blank if there
+        /// is one, and the ` -mcpu=gfx…` at the end
+        #[arg(allow_hyphen_values = true)]
+        args: String,
         /// Where to write it [default: stdout]
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
@@ -117,17 +118,3 @@ const CONFLICTS: [Choice<Conflict>; 2] = [
     ("error", "Write nothing", Conflict::Error),
     ("first", "Take the file named first", Conflict::First),
 ];
-
-/// One kernel of a kdb.
-#[derive(Debug, ClapArgs)]
-pub(crate) struct SelectObject {
-    /// The kdb
-    #[arg(value_name = "KDB")]
-    pub(crate) file: PathBuf,
-    /// The kernel's name: MIOpenConvDirUni.cl.o
-    pub(crate) name: String,
-    /// Its arguments exactly as in a log or kdb: with the leading blank if there
-    /// is one, and the ` -mcpu=gfx…` at the end
-    #[arg(allow_hyphen_values = true)]
-    pub(crate) args: String,
-}

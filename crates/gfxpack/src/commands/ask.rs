@@ -1,20 +1,16 @@
 //! `ask`: the keys that problems want, as a list for `--keys`.
 
-use std::path::Path;
-
 use gfxpack_model::Target;
-use gfxpack_pipeline::ask::{self, MiopenAnswer};
-use gfxpack_pipeline::destination::replace_lines;
+use gfxpack_pipeline::ask;
 use gfxpack_pipeline::kernel_library::LibraryFacts;
 use gfxpack_pipeline::options::{InputOptions, processes};
 use gfxpack_pipeline::rocfft;
 use gfxpack_pipeline::stock_library::LibraryAnswer as _;
-use serde::Serialize;
 
 use crate::args::Ask;
 use crate::context::Context;
 use crate::fail::{self, Result};
-use crate::output::{Output, counted, display, message, to_file};
+use crate::output::{counted, display, message};
 use crate::progress::Reporter;
 
 /// Asks the library, and writes the keys. Problems that MIOpen failed on are
@@ -48,24 +44,17 @@ pub(crate) fn run(args: &Ask, context: &Context) -> Result {
     let hint = "each is named above; the list has the keys of the others";
     let all_asked = answer.report_failures(hint, &reporter);
     let lines = ask::key_lines(&answer);
-    write(&lines, args, output, |line| output.message("key", line))?;
-    report(&answer, lines.len(), args.out.as_deref(), output);
+    output.put_lines(args.out.as_ref(), "key", &lines)?;
+    let problems = answer.question.problems.len();
+    message!(output, "asked", {
+        "keys": lines.len(), "problems": problems, "failures": answer.failures.len(),
+        "file": args.out.as_deref().map(display), "miopen": answer.facts,
+    });
+    let (keys, problems) = (counted(lines.len(), "key"), counted(problems, "problem"));
+    output.info(&format!("{}: {keys} for {problems}", answer.facts.in_words()));
     all_asked
 }
 
-/// Writes lines to a file, or prints each with `message`.
-fn write<L: Serialize>(lines: &[L], args: &Ask, output: &Output, message: impl Fn(&L)) -> Result {
-    if let Some(out) = to_file(args.out.as_ref()) {
-        return replace_lines(out, lines);
-    }
-    for line in lines {
-        message(line);
-        output.text(&serde_json::to_string(line).map_err(fail::json)?);
-    }
-    Ok(())
-}
-
-/// Asks rocFFT, and writes the kernels that it asks for.
 fn ask_rocfft(targets: &[Target], args: &Ask, context: &Context) -> Result {
     let Context { output, .. } = context;
     let reporter = Reporter::new(context);
@@ -76,7 +65,7 @@ fn ask_rocfft(targets: &[Target], args: &Ask, context: &Context) -> Result {
     if let Some(dir) = &args.sources {
         rocfft::write_sources(&answer, dir)?;
     }
-    write(&lines, args, output, |line| output.message("rocfft-kernel", line))?;
+    output.put_lines(args.out.as_ref(), "rocfft-kernel", &lines)?;
     message!(output, "plans-asked", {
         "kernels": lines.len(), "plans": answer.plans.len(), "failures": answer.failures.len(),
         "file": args.out.as_deref().map(display), "rocfft": answer.facts,
@@ -88,13 +77,4 @@ fn ask_rocfft(targets: &[Target], args: &Ask, context: &Context) -> Result {
         counted(answer.plans.len(), "plan")
     ));
     all_asked
-}
-
-fn report(answer: &MiopenAnswer, keys: usize, out: Option<&Path>, output: &Output) {
-    message!(output, "asked", {
-        "keys": keys, "problems": answer.question.problems.len(), "failures": answer.failures.len(),
-        "file": out.map(display), "miopen": answer.facts,
-    });
-    let problems = counted(answer.question.problems.len(), "problem");
-    output.info(&format!("{}: {} for {problems}", answer.facts.in_words(), counted(keys, "key")));
 }

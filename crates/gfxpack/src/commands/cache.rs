@@ -9,7 +9,6 @@ use crate::context::Context;
 use crate::fail::{self, Error, ErrorKind, Result};
 use crate::output::{Output, counted, display, message, size};
 
-/// Runs a `cache` sub-command.
 pub(crate) fn run(command: &CacheCommand, context: &Context) -> Result {
     let Context { output, .. } = context;
     match command {
@@ -29,10 +28,7 @@ pub(crate) fn run(command: &CacheCommand, context: &Context) -> Result {
             }
             gc(&cache, &Limits { size, age: *max_age, dry_run: *dry_run }, output)
         }
-        CacheCommand::Verify { dir } => {
-            let dir = existing(dir)?;
-            verify(&dir, context)
-        }
+        CacheCommand::Verify { dir } => verify(&existing(dir)?, context),
     }
 }
 
@@ -71,7 +67,12 @@ fn stats(dir: &Path, limit: Option<u64>, output: &Output) {
 }
 
 fn gc(dir: &Path, limits: &Limits, output: &Output) -> Result {
-    let evicted = ObjectStore::open_to_look(dir).evict(limits)?.ok_or_else(in_use)?;
+    let evicted = ObjectStore::open_to_look(dir).evict(limits)?.ok_or_else(|| {
+        Error::internal(
+            "failed to evict from the cache: a build is using it",
+            "run it again when the build is done, or let builds do it: GFXPACK_CACHE_SIZE",
+        )
+    })?;
     message!(output, "cache-gc", {
         "dir": display(dir), "dry_run": limits.dry_run, "removed_files": evicted.files,
         "removed_bytes": evicted.bytes, "files": evicted.files_left,
@@ -110,12 +111,4 @@ fn verify(dir: &Path, context: &Context) -> Result {
         format!("failed to verify the cache: found and removed {count}"),
         "the next build compiles them anew; if it happens again, check the disk",
     ))
-}
-
-fn in_use() -> Error {
-    Error::new(
-        ErrorKind::Internal,
-        "failed to evict from the cache: a build is using it",
-        "run it again when the build is done, or let builds do it: GFXPACK_CACHE_SIZE",
-    )
 }

@@ -67,7 +67,6 @@ pub(crate) struct Clear {
     yes: bool,
 }
 
-/// Runs a `caches` sub-command.
 pub(crate) fn run(command: &Caches, output: &Output) -> Result {
     let user_environment = environment::user_environment();
     match command {
@@ -302,7 +301,6 @@ fn report_kept(cache: &Cache, entry: &CacheEntry, why: &KeepReason, output: &Out
     output.message("caches-kept", &body);
 }
 
-/// Asks for confirmation on the terminal.
 fn confirmed(sum: &str, output: &Output) -> Result<bool> {
     output.stderr(&format!("remove {sum}? [y/N]"));
     let mut answer = String::new();

@@ -10,7 +10,6 @@ use crate::args::Args;
 use crate::fail::Result;
 use crate::output::Output;
 
-/// Prints the script for a shell.
 pub(crate) fn run(shell: Shell, output: &Output) -> Result {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut with_values(Args::command()), "gfxpack", &mut text);
@@ -21,10 +20,7 @@ pub(crate) fn run(shell: Shell, output: &Output) -> Result {
 /// The command line, with possible values for completing targets: every
 /// processor, and the known counts of compute units.
 fn with_values(command: Command) -> Command {
-    let command = command.mut_args(with_value);
-    let below: Vec<String> =
-        command.get_subcommands().map(|below| below.get_name().to_owned()).collect();
-    below.into_iter().fold(command, |command, name| command.mut_subcommand(name, with_values))
+    command.mut_args(with_value).mut_subcommands(with_values)
 }
 
 fn with_value(arg: Arg) -> Arg {

@@ -93,9 +93,6 @@ pub(super) fn candidates(target: &Target, template: &str) -> Vec<String> {
 /// One package for each device: the first of its candidates that the system's package manager
 /// knows, else the last, which is for any number of compute units. Warns if no package
 /// manager knows one.
-///
-/// # Errors
-/// If the package manager does not answer.
 fn preferred(devices: &[Vec<String>], output: &Output) -> Result<Vec<Vec<String>>> {
     let manager = PackageManager::installed();
     let known = match &manager {

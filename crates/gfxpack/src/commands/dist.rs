@@ -111,7 +111,6 @@ fn summarise(
     report_coverage(dist, finished, args, output);
 }
 
-/// Writes messages about the kdbs that were made.
 pub(super) fn report_kdbs(kdbs: &[MadeKdb], output: &Output) {
     for kdb in kdbs {
         message!(output, "kdb", {
@@ -121,7 +120,6 @@ pub(super) fn report_kdbs(kdbs: &[MadeKdb], output: &Output) {
     }
 }
 
-/// Writes a message about each package.
 fn report_packages(packages: &[MadePackage], output: &Output) {
     for MadePackage { target, package, written, .. } in packages {
         message!(output, "package", {

@@ -4,29 +4,31 @@
 mod sources;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use gfxpack_harvest::{SeenCommand, harvest};
 use gfxpack_model::key_record::KeyRecord;
-use gfxpack_pipeline::destination::{replace, replace_lines};
+use gfxpack_pipeline::destination::replace;
 
 use self::sources::{names, nothing_hint, read};
 use super::run::fft;
-use crate::args::{Harvest, HarvestCommand, HarvestKeys, HarvestPlans, Sources};
+use crate::args::{Harvest, HarvestCommand, HarvestKeys, Sources};
 use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::output::{Output, counted, display, joined, message, to_file};
 
-/// Runs `harvest` or one of its sub-commands.
 pub(crate) fn run(args: &Harvest, context: &Context) -> Result {
     let Context { output, .. } = context;
     match &args.command {
         None => keys(&args.keys, context),
-        Some(HarvestCommand::Plans(args)) => plans(args, output),
+        Some(HarvestCommand::Plans { logs, strict, out }) => {
+            plans(logs, *strict, to_file(out.as_ref()), output)
+        }
     }
 }
 
-fn plans(args: &HarvestPlans, output: &Output) -> Result {
-    let (found, warnings) = fft::harvest(&args.logs, args.strict)?;
+fn plans(logs: &[PathBuf], strict: bool, out: Option<&Path>, output: &Output) -> Result {
+    let (found, warnings) = fft::harvest(logs, strict)?;
     warnings.iter().for_each(|warning| output.warn(warning));
     let (plans, unsupported, damaged) = (&found.plans, found.unsupported, found.skipped.lines());
     if plans.is_empty() {
@@ -36,7 +38,6 @@ fn plans(args: &HarvestPlans, output: &Output) -> Result {
         );
         return Err(fail::usage("failed to find a plan in these logs", hint));
     }
-    let out = to_file(args.out.as_ref());
     match out {
         Some(out) => replace(out, fft::list(plans).as_bytes())?,
         None => plans.iter().for_each(|plan| {
@@ -67,14 +68,7 @@ fn keys(args: &HarvestKeys, context: &Context) -> Result {
     }
     let taken: Vec<&KeyRecord> =
         keys.iter().filter(|record| !args.missed || record.counts.was_missing()).collect();
-    if let Some(out) = to_file(args.out.as_ref()) {
-        replace_lines(out, &taken)?;
-    } else {
-        for record in &taken {
-            output.message("key", record);
-            output.text(&serde_json::to_string(record).map_err(fail::json)?);
-        }
-    }
+    output.put_lines(args.out.as_ref(), "key", &taken)?;
     let count = |is: &dyn Fn(&KeyRecord) -> bool| taken.iter().filter(|record| is(record)).count();
     let missed = count(&|record| record.counts.was_missing());
     // Those with features after the processor are among them.

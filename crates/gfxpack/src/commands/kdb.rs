@@ -7,31 +7,47 @@ use std::path::{Path, PathBuf};
 use gfxpack_kdb::{
     Blob, Change, Conflict, CopyOptions, FindingClass, ReadError, Reader, RowInfo, VerifyOptions,
 };
-use gfxpack_model::{KernelKey, Target};
+use gfxpack_model::{KernelKey, Language, Target};
 use gfxpack_pipeline::destination;
 use gfxpack_pipeline::progress::{Step, Unit};
 use gfxpack_pipeline::text::key_in_words;
 use gfxpack_process::open_many;
 use serde_json::{Value, json};
 
-use crate::args::{Kdb, KdbCommand, SelectObject};
+use crate::args::Kdb;
 use crate::checked_files::CheckedFiles;
 use crate::context::Context;
 use crate::fail::{Error, ErrorKind, Result};
-use crate::output::{Output, counted, display, harmless, if_any, joined, message, size};
+use crate::output::{Output, counted, display, harmless, if_any, joined, message, size, to_file};
 use crate::progress::Reporter;
 
-/// Runs a `kdb` sub-command.
-pub(crate) fn run(kdb: KdbCommand, context: &Context) -> Result {
+pub(crate) fn run(kdb: Kdb, context: &Context) -> Result {
     let Context { output, .. } = context;
-    match kdb.command {
+    match kdb {
         Kdb::Verify { files, target } => {
             verify_all(&files, target.as_ref(), context.cancellable()?)
         }
         Kdb::Check(args) => check::run(&args, context.cancellable()?),
         Kdb::Info { files } => files.iter().try_for_each(|file| info(file, output)),
         Kdb::List { file, filter, keys } => list(&file, filter.as_deref(), keys, output),
-        Kdb::Get { object, out } => output.put(out.as_ref(), &find(&object)?),
+        Kdb::Get { file, name, args, out } => {
+            let key = KernelKey { kernel_name: name, kernel_args: args };
+            let object = Reader::open(&file)?.get(&key)?.ok_or_else(|| {
+                Error::new(
+                    ErrorKind::NotFound,
+                    format!("failed to find {} in `{}`", key_in_words(&key), file.display()),
+                    "keys are compared byte for byte, leading blanks and ` -mcpu=` included; \
+                     `gfxpack kdb list --filter TEXT` shows them",
+                )
+            })?;
+            match to_file(out.as_ref()) {
+                Some(path) => destination::replace(path, object),
+                None => {
+                    output.bytes(&object);
+                    Ok(())
+                }
+            }
+        }
         Kdb::Merge { files, out, on_conflict, blob } => {
             merge(&files, &out, on_conflict, blob, context.cancellable()?)
         }
@@ -101,21 +117,17 @@ fn verify(
 
 fn info(file: &Path, output: &Output) -> Result {
     let info = Reader::open(file)?.info()?;
-    let languages: Vec<(String, u64)> = info
-        .languages
-        .iter()
-        .map(|(language, count)| {
-            (language.map_or("other".to_owned(), |language| language.to_string()), *count)
-        })
-        .collect();
-    let message: serde_json::Map<_, _> =
-        languages.iter().map(|(language, count)| (language.clone(), (*count).into())).collect();
+    let name = |language: &Option<Language>| {
+        language.map_or("other".to_owned(), |language| language.to_string())
+    };
+    let languages = info.languages.iter().map(|(language, count)| (name(language), json!(count)));
+    let languages: serde_json::Map<String, Value> = languages.collect();
     let miopen = info.header.miopen_version;
     let miopen = miopen.is_known().then(|| miopen.to_string());
     let body = json!({
         "file": display(file), "file_bytes": info.file_bytes, "rows": info.rows,
         "kernel_names": info.kernel_names,
-        "languages": message, "devices": info.devices,
+        "languages": languages, "devices": info.devices,
         "journal": info.header.journal.name(), "page_size": info.header.page_size,
         "sqlite_version": info.header.sqlite_version,
         "miopen_version": miopen.as_ref(),
@@ -140,20 +152,6 @@ fn info(file: &Path, output: &Output) -> Result {
     Ok(())
 }
 
-/// The code object of one kernel.
-fn find(select: &SelectObject) -> Result<Vec<u8>> {
-    let SelectObject { file, name, args } = select;
-    let key = KernelKey { kernel_name: name.clone(), kernel_args: args.clone() };
-    Reader::open(file)?.get(&key)?.ok_or_else(|| {
-        Error::new(
-            ErrorKind::NotFound,
-            format!("failed to find {} in `{}`", key_in_words(&key), file.display()),
-            "keys are compared byte for byte, leading blanks and ` -mcpu=` included; `gfxpack kdb \
-             list --filter TEXT` shows them",
-        )
-    })
-}
-
 /// A key as two words of a shell, which `lookup` and `kdb get` take.
 fn as_words(key: &KernelKey) -> String {
     shlex::try_join([&*key.kernel_name, &*key.kernel_args]).unwrap_or_else(|_| key.to_string())
@@ -162,10 +160,7 @@ fn as_words(key: &KernelKey) -> String {
 fn list(file: &Path, filter: Option<&str>, keys: bool, output: &Output) -> Result {
     Reader::open(file)?.for_each_row(|entry| {
         let text = entry.key.to_string();
-        if output.is_broken() {
-            return Ok::<(), ReadError>(());
-        }
-        if filter.is_some_and(|filter| !text.contains(filter)) {
+        if output.is_broken() || filter.is_some_and(|filter| !text.contains(filter)) {
             return Ok::<(), ReadError>(());
         }
         if keys {
@@ -183,7 +178,6 @@ fn list(file: &Path, filter: Option<&str>, keys: bool, output: &Output) -> Resul
     Ok(())
 }
 
-/// Writes the union of kdbs.
 fn merge(
     files: &[PathBuf],
     out: &Path,
@@ -223,7 +217,6 @@ fn merge(
     Ok(())
 }
 
-/// Prints every difference.
 fn diff(old: &Path, new: &Path, exit_code: bool, output: &Output) -> Result {
     let found = gfxpack_kdb::diff(old, new, |change| {
         let (sign, kind, old, new) = match &change {

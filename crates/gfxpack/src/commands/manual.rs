@@ -10,7 +10,6 @@ use crate::args::{Args, LAYOUTS, MORE_VARIABLES, OTHER_CODES, VARIABLES};
 use crate::examples::of_command;
 use crate::fail::{self, MEANINGS, Result};
 
-/// Files of gfxpack itself.
 const FILES: [(&str, &str); 2] = [
     ("~/.cache/gfxpack", "the cache"),
     ("/usr/share/doc/gfxpack/docs", "pages by task; README.md there is their index"),

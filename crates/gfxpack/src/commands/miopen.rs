@@ -12,7 +12,6 @@ use crate::fail::Result;
 use crate::output::{Output, counted, display, message};
 use crate::progress::Reporter;
 
-/// The comment at the top of the lock file.
 const COMMENT: &str = "The libMIOpen that `cargo xtask dist` asks: packages of Debian's archive by \
                        digest.\n`cargo xtask update-miopen` moves it to the newest.";
 
@@ -49,7 +48,6 @@ pub(crate) fn run(args: &MiopenCommand, context: &Context) -> Result {
     Ok(())
 }
 
-/// Prints facts about a library.
 fn print(library: &Library, sources: &Sources, output: &Output) -> Result {
     let needs = library.needs()?;
     let paths = |paths: &[PathBuf]| paths.iter().map(display).collect::<Vec<_>>();

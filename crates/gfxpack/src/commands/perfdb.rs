@@ -37,7 +37,6 @@ pub(crate) enum Perfdb {
     },
 }
 
-/// Runs a `perfdb` sub-command.
 pub(crate) fn run(command: &Perfdb, output: &Output) -> Result {
     match command {
         Perfdb::Merge { inputs, out, keep_going } => merge(inputs, out, *keep_going, output),

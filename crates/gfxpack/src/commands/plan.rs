@@ -1,5 +1,6 @@
 //! `plan`: shows what a build would do.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::Digest;
@@ -56,21 +57,13 @@ pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
     if let Some(dir) = &args.stage {
         plan_state::stage(&prepared, dir)?;
     }
-    match &args.explain {
-        Some(text) => explain(&prepared, &args.allow_read, text, output),
-        None => {
-            print(&prepared, &args.allow_read, args.commands, output);
-            Ok(())
-        }
-    }
-}
-
-/// Explains every key that contains the text: what its job's digest covers, and
-/// why it would run.
-fn explain(prepared: &Prepared, admitted: &[PathBuf], text: &str, output: &Output) -> Result {
-    let more = explain_keys(prepared, admitted, text, MAX_KEYS, |explained| {
-        output.message("explained", &explained.message(prepared));
-        let lines = explained.in_words(prepared, output.verbose);
+    let Some(text) = &args.explain else {
+        print(&prepared, &args.allow_read, args.commands, output);
+        return Ok(());
+    };
+    let more = explain_keys(&prepared, &args.allow_read, text, MAX_KEYS, |explained| {
+        output.message("explained", &explained.message(&prepared));
+        let lines = explained.in_words(&prepared, output.verbose);
         lines.iter().for_each(|line| output.text(line));
     })?;
     if more > 0 {
@@ -79,7 +72,6 @@ fn explain(prepared: &Prepared, admitted: &[PathBuf], text: &str, output: &Outpu
     Ok(())
 }
 
-/// Stores the plan, and prints a summary.
 fn store(plan_inputs: PlanInputs, dir: &Path, context: &Context) -> Result {
     let Context { cancel, output, .. } = context;
     report_inputs::report(&plan_inputs.inputs, output);
@@ -117,8 +109,12 @@ pub(crate) fn print(prepared: &Prepared, admitted: &[PathBuf], commands: bool, o
     }
     output.text(&format!("plan      {}", plan.digest()));
     for kdb in &plan.kdbs {
-        let languages = plan_state::rows_by_language(plan, kdb).into_iter();
-        let languages = joined(languages.map(|(language, count)| format!("{count} {language}")));
+        let mut languages: BTreeMap<String, usize> = BTreeMap::new();
+        for row in &kdb.rows {
+            *languages.entry(plan[row.job].language.to_string()).or_default() += 1;
+        }
+        let languages = languages.iter().map(|(language, count)| format!("{count} {language}"));
+        let languages = joined(languages);
         output.text(&format!(
             "{:<20}  {} ({languages})",
             kdb.file_name(),

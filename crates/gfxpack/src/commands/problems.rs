@@ -27,7 +27,6 @@ const RECORDER: [(&str, &str); 4] = files!(
     "start/sitecustomize.py"
 );
 
-/// Runs `problems`.
 pub(crate) fn run(args: &ProblemsCommand, context: &Context) -> Result {
     let Context { cancel, output, .. } = context;
     if args.list {
@@ -108,7 +107,6 @@ pub(crate) fn record(args: &ProblemsCommand, context: &Context) -> Result<u8> {
     Ok(code)
 }
 
-/// Lists the known networks.
 fn list(output: &Output) -> Result {
     for network in network_names() {
         message!(output, "network", {
@@ -120,7 +118,6 @@ fn list(output: &Output) -> Result {
     Ok(())
 }
 
-/// Reports what was read from a file.
 fn report_file(file: &ProblemFile, output: &Output) {
     let first = file.first_passed_over.as_ref();
     message!(output, "problem-file", {
@@ -145,7 +142,6 @@ fn report_file(file: &ProblemFile, output: &Output) {
     }
 }
 
-/// Writes one line for each problem.
 fn write(problems: &BTreeSet<Problem>, args: &ProblemsCommand, output: &Output) -> Result {
     if let Some(path) = to_file(args.out.as_ref()) {
         let line = |problem: &Problem| format!("MIOpenDriver {problem}\n");

@@ -21,10 +21,6 @@ const PARSECHANGELOG: SystemTool =
 const PREFIX: &str = "gfxpack:";
 
 /// Writes variables for debhelper, or prints dependencies for rpm.
-///
-/// # Errors
-/// If there is no source package or it has no kernels, or a file can't be read or
-/// written.
 pub(crate) fn run(args: &Recipe, output: &Output) -> Result {
     match args {
         Recipe::Debhelper => debhelper(Path::new("."), output),

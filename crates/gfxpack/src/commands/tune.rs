@@ -15,7 +15,6 @@ use crate::context::Context;
 use crate::fail::{self, Result};
 use crate::output::{Output, counted, display, if_any, message};
 
-/// Runs a `tune` sub-command.
 pub(crate) fn run(tune: &Tune, context: &Context) -> Result {
     let Context { output, .. } = context;
     match tune {

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use gfxpack_miopen::{LibrarySource, Uses};
-use gfxpack_model::Error;
 
-use super::parsers::parse_miopen;
+use super::parsers::{parse_miopen, parsed};
 use crate::environment::Environment;
 
 /// Which kernels a build wants, said by what programs compute.
@@ -67,14 +66,9 @@ pub struct LibraryOptions {
     /// Which kernels: `search`, of all solvers that apply; `hit`, of the solver
     /// that the find database names; `immediate`, of the one that immediate
     /// mode takes. With commas: search,hit,immediate [default: all]
-    #[arg(long, value_name = "USES", value_parser = parse_uses)]
+    #[arg(long, value_name = "USES", value_parser = parsed::<Uses>)]
     pub uses: Option<Uses>,
     /// What the environment says of it.
     #[arg(skip)]
     pub environment: Environment,
-}
-
-fn parse_uses(text: &str) -> Result<Uses, String> {
-    text.parse()
-        .map_err(|error: Error| format!("{error}\nhint: {}", error.hint().unwrap_or_default()))
 }

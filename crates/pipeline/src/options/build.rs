@@ -79,7 +79,6 @@ pub struct BuildOptions {
 }
 
 impl BuildOptions {
-    /// What the environment says.
     pub(crate) fn environment(&self) -> &Environment {
         &self.inputs.asking.library.environment
     }

@@ -101,7 +101,6 @@ pub struct PackageOptions {
 }
 
 impl PackageOptions {
-    /// Version of the packages.
     pub(crate) fn version(&self) -> Option<&String> {
         self.package_version.as_ref().map(|(version, _)| version)
     }

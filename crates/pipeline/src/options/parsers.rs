@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -28,6 +29,12 @@ where
         let is_meant = |(name, ..): &&Choice<T>| *name == given;
         choices.iter().find(is_meant).expect("clap lets no other through").2.clone()
     })
+}
+
+/// A value whose error has a hint.
+pub fn parsed<T: FromStr<Err = Error>>(text: &str) -> Result<T, String> {
+    text.parse()
+        .map_err(|error: Error| format!("{error}\nhint: {}", error.hint().unwrap_or_default()))
 }
 
 /// The text if it is good, otherwise the error `wrong`.

@@ -17,7 +17,6 @@ pub(super) struct EarlierFiles {
     pub(super) beside: Vec<File>,
     /// All files of these packages, and those beside them.
     pub(super) files: Vec<Written>,
-    /// Packages that were removed.
     pub(super) removed: Vec<Package>,
 }
 

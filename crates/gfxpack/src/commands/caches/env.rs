@@ -18,7 +18,6 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// The selected caches.
     pub(super) fn caches(&self) -> Vec<&'static Cache> {
         let wanted = |cache: &&Cache| {
             self.names.is_empty() || self.names.iter().any(|name| name == cache.name)

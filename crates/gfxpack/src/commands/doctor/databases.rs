@@ -11,7 +11,6 @@ use crate::output::counted;
 
 const ABOUT: &str = "tuning";
 
-/// Checks the databases of each device.
 pub(super) fn check(
     environment: &Environment,
     directories: &KdbDirectories,

@@ -19,7 +19,6 @@ const ABOUT: &str = "kdb";
 /// Permission bit: everybody may write.
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Checks the directories in which kdbs are looked for.
 pub(super) fn check_directories(directories: &KdbDirectories, findings: &Findings<'_>) {
     for note in &directories.notes {
         findings.warning(DIRECTORY, note, "`gfxpack doctor --env` tells what each variable does");

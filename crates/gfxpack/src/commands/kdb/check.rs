@@ -47,7 +47,6 @@ pub(super) fn run(args: &CheckKdb, context: &Context) -> Result {
     check_kdbs(&inputs, jobs, &args.cache, &args.files, &reporter, &mut each)
 }
 
-/// Reports the result for one device.
 pub(crate) fn report(checked: &TargetCheck, files: &[PathBuf], output: &Output) {
     let TargetCheck { target, report, without_source, not_built, .. } = checked;
     let mut missed: BTreeSet<&KernelKey> = BTreeSet::new();

@@ -18,7 +18,6 @@ use crate::output::Output;
 /// A libMIOpen: the file, and the top of its tree.
 type Found = (PathBuf, PathBuf);
 
-/// The library that was given.
 fn named(asked: &LookupArgs) -> Result<Option<Found>> {
     let Some(path) = &asked.miopen else { return Ok(None) };
     let found = gfxpack_miopen::library_at(&MIOPEN, path);
@@ -30,7 +29,6 @@ fn named(asked: &LookupArgs) -> Result<Option<Found>> {
     })
 }
 
-/// The one that PyTorch brings.
 fn of_pythons() -> Option<Found> {
     pythons().iter().find_map(|dir| gfxpack_miopen::pythons(&MIOPEN, dir))
 }
