@@ -139,18 +139,16 @@ impl Progress for Reporter {
                 bar.at(unit, done, total);
             }
             Event::StepEnded => *self.step() = None,
-            Event::ProblemFailed { target, problem, reason } => {
+            Event::ProblemFailed(target, problem, reason) => {
                 let (problem, reason) = (problem.to_string(), reason.to_string());
                 message!(output, "problem-failed", {
                     "target": target, "problem": problem, "reason": reason,
                 });
                 output.show_warning(&format!("{target}: `{problem}`: {reason}"));
             }
-            Event::TuningFinding { file, finding } => {
-                tuning_findings::report(file, finding, output);
-            }
-            Event::BuildStarted { plan, files } => self.start_build(plan, files),
-            Event::Job { plan, event } => self.job(plan, event),
+            Event::TuningFinding(file, finding) => tuning_findings::report(file, finding, output),
+            Event::BuildStarted(plan, files) => self.start_build(plan, files),
+            Event::Job(plan, event) => self.job(plan, event),
             Event::KdbProgress { plan, kdb, rows, total, unchanged } => {
                 if let Some(Build { view: Some(view), .. }) = &mut *self.build() {
                     view.assembled(plan, kdb, rows, total, unchanged);

@@ -341,8 +341,7 @@ impl LibraryAnswer for MiopenAnswer {
                 continue;
             }
             let problem = &self.question.problems[failure.problem as usize];
-            let reason = &failure.failure;
-            progress.event(Event::ProblemFailed { target, problem, reason });
+            progress.event(Event::ProblemFailed(target, problem, &failure.failure));
         }
         for (target, error) in &self.unasked {
             progress.warning(&format!("{target}: {error}"));

@@ -82,13 +82,35 @@ pub(crate) fn build<'a>(
     progress: &dyn Progress,
 ) -> Result<(Vec<MadeKdb>, Summary, Ledger<'a>)> {
     reported(prepared, options, None, progress, |facts| {
-        let plan = &prepared.plan;
-        let mut runs =
-            Runs { prepared, options: executor, progress, facts, failed: HashMap::new() };
-        let mut summary = runs.run_all()?;
+        let Prepared { plan, toolchains, cache, .. } = prepared;
+        let mut failed: HashMap<JobId, (Reason, String)> = HashMap::new();
+        // Runs all jobs whose objects the cache does not have, and records what they were made from.
+        let mut run_all = |failed: &mut HashMap<_, _>| {
+            let executor = prepared.executor(&cache.store, None, &executor, progress.cancel());
+            let summary = executor.run(&mut |event| {
+                facts.event(&event);
+                match &event {
+                    JobEvent::FoundInCache { refused, .. } => {
+                        let refused = refused.iter();
+                        *failed =
+                            refused.map(|(job, one)| (*job, failures::absence(one))).collect();
+                    }
+                    JobEvent::Failed { job, failure, .. } => {
+                        failed.insert(*job, failures::absence(failure));
+                    }
+                    _ => {}
+                }
+                progress.event(Event::Job(plan, &event));
+            })?;
+            cache.digests.save();
+            // Without it, a later plan can't say what changed.
+            History::record(plan, toolchains, &cache.store, &summary).ok();
+            Ok::<Summary, Error>(summary)
+        };
+        let mut summary = run_all(&mut failed)?;
         let mut repairs = REPAIRS;
         Ok(loop {
-            let store = &prepared.cache.store;
+            let store = &cache.store;
             let read = |job: JobId| match &summary.objects[job.0] {
                 Some((object, _)) => store.read(object.key),
                 None => Err(CorruptObject(plan[job].digest).into()),
@@ -97,7 +119,7 @@ pub(crate) fn build<'a>(
             let known = objects
                 .map(|object| object.as_ref().map(|(object, _)| (object.sha256, object.size)))
                 .collect();
-            let ledger = Ledger::new(plan, &prepared.inputs, known, &runs.failed);
+            let ledger = Ledger::new(plan, &prepared.inputs, known, &failed);
             let assembly = KdbAssembly {
                 inputs: &prepared.inputs,
                 out: &options.out,
@@ -113,7 +135,7 @@ pub(crate) fn build<'a>(
                     // If one object is damaged, others may be too: find all of them at once.
                     let keys = summary.objects.iter().flatten().map(|(object, _)| object.key);
                     store.drop_damaged(&keys.collect::<Vec<Digest>>());
-                    summary = runs.run_all()?;
+                    summary = run_all(&mut failed)?;
                 }
                 made => break (made?, summary, ledger),
             }
@@ -133,7 +155,7 @@ pub(crate) fn reported<T>(
     let mut facts = BuildFacts::new();
     facts.date = options.environment().stated_epoch().map_or(facts.date, Timestamp);
     let files = FailureFiles::new(&options.out, shard, options.page());
-    progress.event(Event::BuildStarted { plan: &prepared.plan, files: &files });
+    progress.event(Event::BuildStarted(&prepared.plan, &files));
     let ended = run(&mut facts);
     progress.event(Event::BuildEnded);
     let written = report::write(&facts, prepared, options, &files, ended.as_ref().err(), progress);
@@ -164,45 +186,6 @@ pub(crate) fn executor_options(
 /// The stored object that was found damaged, if that is the cause of an error.
 pub(crate) fn damaged_object(error: &Error) -> Option<Digest> {
     error.cause().map(|CorruptObject(object)| *object)
-}
-
-/// Runs a build's jobs, and passes their events to everything that needs them.
-struct Runs<'a> {
-    prepared: &'a Prepared,
-    options: ExecutorOptions,
-    progress: &'a dyn Progress,
-    facts: &'a mut BuildFacts,
-    failed: HashMap<JobId, (Reason, String)>,
-}
-
-impl Runs<'_> {
-    /// Runs all jobs whose objects the cache does not have, and records what they
-    /// were made from.
-    fn run_all(&mut self) -> Result<Summary> {
-        let (options, cancel) = (self.options.clone(), self.progress.cancel());
-        let Prepared { plan, toolchains, cache, .. } = self.prepared;
-        let executor = self.prepared.executor(&cache.store, None, &options, cancel);
-        let summary = executor.run(&mut |event| self.event(&event))?;
-        cache.digests.save();
-        // Without it, a later plan can't say what changed.
-        History::record(plan, toolchains, &cache.store, &summary).ok();
-        Ok(summary)
-    }
-
-    fn event(&mut self, event: &JobEvent) {
-        self.facts.event(event);
-        match event {
-            JobEvent::FoundInCache { refused, .. } => {
-                let refused = refused.iter();
-                self.failed = refused.map(|(job, one)| (*job, failures::absence(one))).collect();
-            }
-            JobEvent::Failed { job, failure, .. } => {
-                self.failed.insert(*job, failures::absence(failure));
-            }
-            _ => {}
-        }
-        self.progress.event(Event::Job { plan: &self.prepared.plan, event });
-    }
 }
 
 /// Assembles a plan's kdbs from objects, wherever those were compiled.

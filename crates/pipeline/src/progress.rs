@@ -60,36 +60,15 @@ pub enum Event<'a> {
     },
     /// The long step is over.
     StepEnded,
-    /// MIOpen failed on a problem.
-    ProblemFailed {
-        /// The GPU.
-        target: &'a Target,
-        /// The problem.
-        problem: &'a Problem,
-        /// Why it failed.
-        reason: &'a gfxpack_miopen::Failure,
-    },
+    /// MIOpen failed on a problem, on this GPU and for this reason.
+    ProblemFailed(&'a Target, &'a Problem, &'a gfxpack_miopen::Failure),
     /// A tuning database that is to be packaged has a flaw.
-    TuningFinding {
-        /// The database.
-        file: &'a Path,
-        /// The flaw.
-        finding: &'a Finding,
-    },
-    /// Jobs of a plan will run; from now on files are written.
-    BuildStarted {
-        /// The plan.
-        plan: &'a Plan,
-        /// Where failures can be read in full.
-        files: &'a FailureFiles,
-    },
-    /// Something happened to a job.
-    Job {
-        /// The plan of the job.
-        plan: &'a Plan,
-        /// What happened.
-        event: &'a JobEvent,
-    },
+    TuningFinding(&'a Path, &'a Finding),
+    /// Jobs of a plan will run, whose failures can be read in these files; from now on files are
+    /// written.
+    BuildStarted(&'a Plan, &'a FailureFiles),
+    /// Something happened to a job of a plan.
+    Job(&'a Plan, &'a JobEvent),
     /// Rows of a kdb were written, or the kdb is up to date.
     KdbProgress {
         /// The plan of the kdb.

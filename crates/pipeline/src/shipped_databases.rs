@@ -211,7 +211,7 @@ fn databases_in(dir: &Path) -> Result<Vec<PathBuf>> {
 /// Checks a database that will be packaged, before hours of compiling.
 fn check(file: &Path, target: &Target, progress: &dyn Progress) -> Result<()> {
     let linted = gfxpack_tuning::lint(file, Some(target), |finding| {
-        progress.event(Event::TuningFinding { file, finding: &finding });
+        progress.event(Event::TuningFinding(file, &finding));
     })?;
     if linted.errors > 0 {
         let name = file.display();

@@ -336,8 +336,7 @@ impl MergedKdbs {
             read: &read,
             progress,
         };
-        let files = FailureFiles::default();
-        progress.event(Event::BuildStarted { plan, files: &files });
+        progress.event(Event::BuildStarted(plan, &FailureFiles::default()));
         let made = assembly.run();
         progress.event(Event::BuildEnded);
         // Which shard a damaged object is in is known here.

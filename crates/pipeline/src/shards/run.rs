@@ -231,7 +231,7 @@ impl ShardRun<'_> {
                     Ok(None) => {}
                     Ok(Some(event)) => {
                         facts.event(&event);
-                        self.progress.event(ProgressEvent::Job { plan, event: &event });
+                        self.progress.event(ProgressEvent::Job(plan, &event));
                     }
                     // The first error is kept, and ends the run.
                     Err(first) => {
