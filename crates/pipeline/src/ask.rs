@@ -411,20 +411,15 @@ impl LibraryAnswer for MiopenAnswer {
         let absent: HashSet<&KernelKey> = absences.of(target).iter().map(|one| &one.key).collect();
         let one = |(list, problems): &(String, BTreeSet<u32>)| {
             let wants = |key: &&AskedKey| key.wanted.keys().any(|one| problems.contains(one));
-            let mut coverage = ListCoverage {
+            let wanted = self.keys.get(target).into_iter().flatten().filter(wants);
+            let wanted: Vec<&KernelKey> = wanted.map(|asked| &asked.key).collect();
+            ListCoverage {
                 list: list.clone(),
                 target: target.clone(),
-                wanted: 0,
-                with_source: 0,
-                built: 0,
-            };
-            for key in self.keys.get(target).into_iter().flatten().filter(wants) {
-                let has_source = !without.contains(&key.key);
-                coverage.wanted += 1;
-                coverage.with_source += usize::from(has_source);
-                coverage.built += usize::from(!absent.contains(&key.key));
+                wanted: wanted.len(),
+                with_source: wanted.iter().filter(|key| !without.contains(*key)).count(),
+                built: wanted.iter().filter(|key| !absent.contains(*key)).count(),
             }
-            coverage
         };
         self.question.lists.iter().map(one).collect()
     }

@@ -255,12 +255,9 @@ pub(crate) fn of_kdb(
     kdb: &MadeKdb,
 ) -> Release {
     let skipped = kdb.absent.get(&Reason::Skipped);
-    let skipped = skipped.map(|skipped| {
-        format!(
-            "{} left out: the compiler refused {} for this GPU.",
-            if *skipped == 1 { "1 kernel is".to_owned() } else { format!("{skipped} kernels are") },
-            if *skipped == 1 { "it" } else { "them" }
-        )
+    let skipped = skipped.map(|skipped| match skipped {
+        1 => "1 kernel is left out: the compiler refused it for this GPU.".to_owned(),
+        _ => format!("{skipped} kernels are left out: the compiler refused them for this GPU."),
     });
     let without = kdb.absent.iter().filter(|(reason, _)| reason.is_without_source());
     let without = without.map(|(_, count)| count).sum();

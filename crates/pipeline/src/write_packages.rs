@@ -156,7 +156,9 @@ pub(crate) fn write(
     warn(packages, signer, progress);
     let to_do = all().zip(&known).filter(|(_, known)| known.is_none());
     let to_do: Vec<(&PackageToWrite<'_>, &Vec<String>)> = to_do.map(|(job, _)| job).collect();
-    let (at_once, threads) = share(&to_do, memory());
+    // Compressors may take half of what is free.
+    let memory = gfxpack_process::available_memory().map_or(512 << 20, |free| free / 2);
+    let (at_once, threads) = share(&to_do, memory);
     let write = |(package, file_digests): &(&PackageToWrite<'_>, &Vec<String>)| {
         if progress.cancel().is_cancelled() {
             return Err(interrupted());
@@ -256,11 +258,6 @@ fn file_digests(spec: &PackageSpec, records: &FileRecords<'_>) -> Result<Vec<Str
         }
     }
     Ok(file_digests)
-}
-
-/// Bytes of memory that compressors may take: half of what is free.
-fn memory() -> u64 {
-    gfxpack_process::available_memory().map_or(512 << 20, |free| free / 2)
 }
 
 /// How many packages are written at once, and with how many threads each.

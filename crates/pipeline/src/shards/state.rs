@@ -31,34 +31,12 @@ pub(super) fn job_state(failure: &Failure) -> JobState {
     }
 }
 
-/// The error for a manifest, or a directory with manifests, that could not be
-/// read or written.
+/// The error for a manifest that could not be read or written.
 fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |cause| {
         let message = format!("failed to {action} `{}`: {cause}", path.display());
         error::usage(message, "check the path")
     }
-}
-
-/// The error for a manifest that is cut off or changed.
-fn damaged(path: &Path, reason: &str) -> Error {
-    error::usage(
-        format!("`{}` is damaged: {reason}", path.display()),
-        "copy it again, or remove it and run that shard again: what is compiled is kept",
-    )
-}
-
-fn list_manifests(dir: &Path) -> Result<BTreeSet<PathBuf>> {
-    let entries = fs::read_dir(dir).map_err(io("read", dir))?;
-    let mut found = BTreeSet::new();
-    for entry in entries {
-        let path = entry.map_err(io("read", dir))?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        if name.starts_with("shard-") && name.ends_with(".manifest") {
-            found.insert(path);
-        }
-    }
-    Ok(found)
 }
 
 pub(super) fn write_manifest(manifest: &ShardManifest, dir: &Path) -> Result<PathBuf> {
@@ -69,9 +47,13 @@ pub(super) fn write_manifest(manifest: &ShardManifest, dir: &Path) -> Result<Pat
 
 fn read_manifest(path: &Path) -> Result<ShardManifest> {
     let file = File::open(path).map_err(io("read", path))?;
-    ShardManifest::read(&mut BufReader::new(file)).map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidData => damaged(path, &error.to_string()),
-        _ => io("read", path)(error),
+    ShardManifest::read(&mut BufReader::new(file)).map_err(|cause| match cause.kind() {
+        // It is cut off or changed.
+        io::ErrorKind::InvalidData => error::usage(
+            format!("`{}` is damaged: {cause}", path.display()),
+            "copy it again, or remove it and run that shard again: what is compiled is kept",
+        ),
+        _ => io("read", path)(cause),
     })
 }
 
@@ -90,9 +72,19 @@ pub(super) fn find<'a>(
 ) -> Result<(Vec<FoundShard>, Vec<Error>)> {
     let (mut found, mut wrong) = (Vec::new(), Vec::new());
     for dir in dirs {
-        let listed = list_manifests(dir)
-            .map_err(|error| error::usage(error, "give directories that shards were built into"))?;
-        for path in listed {
+        let failed = |cause: io::Error| {
+            let message = format!("failed to read `{}`: {cause}", dir.display());
+            error::usage(message, "give directories that shards were built into")
+        };
+        let mut manifests = BTreeSet::new();
+        for entry in fs::read_dir(dir).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if name.starts_with("shard-") && name.ends_with(".manifest") {
+                manifests.insert(path);
+            }
+        }
+        for path in manifests {
             match read_manifest(&path) {
                 Ok(manifest) => found.push(FoundShard { manifest, path, dir: dir.clone() }),
                 Err(error) => wrong.push(error),

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use gfxpack_kdb::VerifyOptions;
-use gfxpack_miopen::Problem;
-use gfxpack_model::{KernelKey, Target};
+use gfxpack_model::KernelKey;
 use gfxpack_pipeline::kdb_check::{TargetCheck, check_kdbs};
 use gfxpack_pipeline::options::{InputOptions, ProblemOptions, processes};
 use gfxpack_pipeline::text::key_in_words;
@@ -66,8 +65,14 @@ pub(crate) fn report(checked: &TargetCheck, files: &[PathBuf], output: &Output) 
                 .info(&format!("{target}: the object of {} lacks {functions}", key_in_words(key)));
         }
         for key in &outcome.missed {
-            if missed.insert(key) && missed.len() <= SHOWN {
-                report_missed(target, problem, key, files, output);
+            if !missed.insert(key) || missed.len() > SHOWN {
+                continue;
+            }
+            let words = key_in_words(key);
+            output.info(&format!("{target}: missed {words}, wanted by `{problem}`"));
+            let nearest = NearestKeys::search(key, files.iter().map(PathBuf::as_path), 1);
+            if let Some(nearest) = nearest.keys.first() {
+                output.info(&format!("  the nearest that is there: `{}`", nearest.kernel_args));
             }
         }
     }
@@ -105,19 +110,4 @@ pub(crate) fn report(checked: &TargetCheck, files: &[PathBuf], output: &Output) 
         counted(report.problems.len(), "problem"),
         faults.concat()
     ));
-}
-
-fn report_missed(
-    target: &Target,
-    problem: &Problem,
-    key: &KernelKey,
-    files: &[PathBuf],
-    output: &Output,
-) {
-    output.info(&format!("{target}: missed {}, wanted by `{problem}`", key_in_words(key)));
-    let files = files.iter().map(PathBuf::as_path);
-    let nearest = NearestKeys::search(key, files, 1);
-    if let Some(nearest) = nearest.keys.first() {
-        output.info(&format!("  the nearest that is there: `{}`", nearest.kernel_args));
-    }
 }
