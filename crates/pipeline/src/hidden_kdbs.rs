@@ -41,23 +41,21 @@ pub(crate) fn warn(kdbs: &[(&MadeKdb, &Release)], known: &[PathBuf], progress: &
             }
             // A kdb that can't be read was reported before, or does not concern this
             // run.
-            let Ok((lacking @ 1.., of)) = hidden(&kdb.path, file) else {
-                continue;
-            };
+            let Ok((lacking @ 1.., of)) = hidden(&kdb.path, file) else { continue };
             let file = file.display();
-            if replaced {
-                progress.warning(&format!(
+            progress.warning(&if replaced {
+                format!(
                     "`{own}` takes the place of `{file}` if it is installed there, and lacks \
                      {lacking} of its {of} kernels: package what `gfxpack kdb merge` makes of both"
-                ));
+                )
             } else {
-                progress.warning(&format!(
+                format!(
                     "`{own}` hides `{file}` if it is installed beside it, and lacks {lacking} of \
                      its {of} kernels, since MIOpen opens one kdb: build for {} instead, or package \
                      what `gfxpack kdb merge` makes of both",
                     kdb.target.id()
-                ));
-            }
+                )
+            });
             reported.push(real);
         }
     }

@@ -20,7 +20,16 @@ pub(crate) fn run(args: &Detect, output: &Output) -> Result {
     let detection = detect(&args.hardware, &Environment::read())?;
     let packages = packages(&detection.devices, args, output)?;
     for (device, packages) in detection.devices.iter().zip(&packages) {
-        print(device, packages, args, output);
+        message!(output, "device", {
+            "target": device.target(), "gfx": device.target_id.processor(),
+            "target_id": device.target_id, "compute_units": device.compute_units,
+            "source": device.source.name(), "name": device.name, "pci": device.pci,
+            "kdbs": device.targets().iter().map(Target::kdb_file_name).collect::<Vec<_>>(),
+            "packages": packages,
+        });
+        if args.packages.is_none() {
+            output.text(&device.to_string());
+        }
     }
     if args.packages.is_some() {
         let mut printed = BTreeSet::new();
@@ -116,18 +125,4 @@ fn preferred(devices: &[Vec<String>], output: &Output) -> Result<Vec<Vec<String>
         }
     });
     Ok(chosen.collect())
-}
-
-fn print(device: &Device, packages: &[String], args: &Detect, output: &Output) {
-    let target = device.target();
-    message!(output, "device", {
-        "target": target, "gfx": device.target_id.processor(),
-        "target_id": device.target_id, "compute_units": device.compute_units,
-        "source": device.source.name(), "name": device.name, "pci": device.pci,
-        "kdbs": device.targets().iter().map(|t| t.kdb_file_name()).collect::<Vec<_>>(),
-        "packages": packages,
-    });
-    if args.packages.is_none() {
-        output.text(&device.to_string());
-    }
 }

@@ -126,11 +126,10 @@ fn users_databases(dirs: &[PathBuf]) -> Result<BTreeMap<String, Vec<PathBuf>>> {
     let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
     for input in gfxpack_harvest::list(dirs)? {
         let Input::File { path, .. } = input else { continue };
-        let is_users = |name: &DatabaseName| {
-            name.owner == DatabaseOwner::User && name.storage == Storage::Text
-        };
-        let name = DatabaseName::from_path(&path).filter(is_users);
-        if let Some(name) = name {
+        let name = DatabaseName::from_path(&path);
+        let users =
+            |it: &DatabaseName| it.owner == DatabaseOwner::User && it.storage == Storage::Text;
+        if let Some(name) = name.filter(users) {
             found.entry(name.of_system().file_name()).or_default().push(path);
         }
     }
