@@ -154,7 +154,7 @@ pub(crate) fn reported<T>(
 ) -> Result<T> {
     let mut facts = BuildFacts::new();
     facts.date = options.environment().stated_epoch().map_or(facts.date, Timestamp);
-    let files = FailureFiles::new(&options.out, shard, options.page());
+    let files = FailureFiles::new(&options.out, shard, options.reports(false).next());
     progress.event(Event::BuildStarted(&prepared.plan, &files));
     let ended = run(&mut facts);
     progress.event(Event::BuildEnded);

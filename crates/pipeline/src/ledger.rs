@@ -311,12 +311,6 @@ impl<'a> Ledger<'a> {
     }
 }
 
-/// The ledger of an earlier run in `out`, if there is one.
-pub(crate) fn existing(out: &Path) -> Result<Option<Written>> {
-    let path = out.join(FILE_NAME);
-    Ok(if path.is_file() { Some(sums::digest_file(&path)?) } else { None })
-}
-
 /// Kernels that are not built since compilers refused them in earlier builds, by target.
 #[derive(Debug, Default)]
 pub(crate) struct SkipList {

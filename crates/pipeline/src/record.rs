@@ -92,9 +92,10 @@ pub(crate) fn write(
         }
     }
     listing.add_bills(out, &made.bills, outputs)?;
+    let existing = out.join(ledger::FILE_NAME);
     listing.files.extend(match ledger {
         Some(ledger) => Some(ledger.write(out, &listing.earlier(ledger), outputs)?),
-        None => ledger::existing(out)?,
+        None => existing.is_file().then(|| sums::digest_file(&existing)).transpose()?,
     });
     let (manifest, mut files) = listing.into_manifest();
     let mut text = serde_json::to_string_pretty(&manifest).map_err(error::json)?;

@@ -83,19 +83,10 @@ impl BuildOptions {
         &self.inputs.asking.library.environment
     }
 
-    fn reports(&self, are_xml: bool) -> impl Iterator<Item = &Path> {
+    /// The pages about the build, or the files with its kernels in JUnit XML.
+    pub(crate) fn reports(&self, are_xml: bool) -> impl Iterator<Item = &Path> {
         let is_xml = |path: &Path| path.extension().is_some_and(|kind| kind == "xml");
         self.report.iter().map(PathBuf::as_path).filter(move |path| is_xml(path) == are_xml)
-    }
-
-    /// File for the build report, an HTML page.
-    pub(crate) fn page(&self) -> Option<&Path> {
-        self.reports(false).next()
-    }
-
-    /// File for the kernels as test results, in JUnit XML.
-    pub(crate) fn junit(&self) -> Option<&Path> {
-        self.reports(true).next()
     }
 
     /// Fails if two reports are of one kind.

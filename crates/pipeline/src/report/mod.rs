@@ -44,7 +44,7 @@ pub(crate) fn write(
             progress.event(Event::Annotation(&line));
         }
     }
-    if let Some(path) = options.junit() {
+    if let Some(path) = options.reports(true).next() {
         replace_with(path, |out| junit::write(facts, plan, &inputs.absent, out))?;
     }
     Ok(())

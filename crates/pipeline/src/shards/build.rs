@@ -2,18 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
+use gfxpack_compile::ObjectStore;
 use gfxpack_model::Digest;
 use gfxpack_model::digest::Hasher;
 use gfxpack_plan::shard::{JobState, Shard, ShardEntry, ShardManifest, by_hash};
 use gfxpack_plan::stored::Jobs;
 use gfxpack_toolchain::Toolchain;
 
-use super::run::{ShardOutput, ShardRun};
+use super::run::ShardRun;
 use super::state::write_manifest;
 use super::stored::Stored;
 use crate::build::{executor_options, reported};
 use crate::cache::Cache;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{self, Error, ErrorKind, Result};
 use crate::options::{BuildOptions, Purpose};
 use crate::progress::Progress;
 use crate::text::counted;
@@ -45,10 +46,12 @@ pub fn run(
     let search = build.compilers.toolchain.search();
     let prepared = stored.prepare(&Jobs::Only(&chosen), cache, &search, progress.cancel())?;
     prepared.inputs.warnings.iter().for_each(|warning| progress.warning(warning));
-    let output = ShardOutput::open(&build.out)?;
+    std::fs::create_dir_all(&build.out).map_err(error::io("create", &build.out))?;
+    let dir = &std::fs::canonicalize(&build.out).map_err(error::io("find", &build.out))?;
     let run = ShardRun {
         prepared: &prepared,
-        output: &output,
+        dir,
+        store: ObjectStore::open(dir)?,
         options: executor_options(&prepared, build)?,
         progress,
     };
@@ -59,7 +62,7 @@ pub fn run(
             places: places(&prepared.toolchains),
             jobs: run.run(facts)?,
         };
-        let file = write_manifest(&manifest, &output.dir)?;
+        let file = write_manifest(&manifest, dir)?;
         Ok((manifest, file))
     })?;
     prepared.cache.shrink(progress);

@@ -30,13 +30,6 @@ const MORE_TIME: u32 = 2;
 /// The directory with notes of failed jobs, one file each.
 const FAILED: &str = "failed";
 
-/// The output directory of any number of shards of a plan: objects in the cache's own layout, a
-/// note for each job that failed, and manifests.
-pub(crate) struct ShardOutput {
-    pub(crate) dir: PathBuf,
-    store: ObjectStore,
-}
-
 /// Why a job has no object, with the compiler's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct JobNote {
@@ -46,36 +39,13 @@ struct JobNote {
     output: String,
 }
 
-impl ShardOutput {
-    /// Opens the directory, and creates it if necessary.
-    pub(crate) fn open(dir: &Path) -> Result<Self> {
-        fs::create_dir_all(dir).map_err(error::io("create", dir))?;
-        let dir = fs::canonicalize(dir).map_err(error::io("find", dir))?;
-        Ok(Self { store: ObjectStore::open(&dir)?, dir })
-    }
-
-    /// The object with a key, if it is there and undamaged.
-    fn object(&self, key: Digest) -> Option<ShardObject> {
-        self.store.read(key).ok()?;
-        let ObjectInfo { key, sha256, size, .. } = self.store.info(key)?;
-        Some(ShardObject { key, sha256, size })
-    }
-
-    fn file(&self, job: Digest) -> PathBuf {
-        self.dir.join(FAILED).join(format!("{job}.json"))
-    }
-
-    /// The note of a job that failed and is not to be tried again.
-    fn note(&self, job: Digest) -> Option<JobNote> {
-        let note: JobNote = serde_json::from_slice(&fs::read(self.file(job)).ok()?).ok()?;
-        (!note.state.is_made() && !note.state.is_to_retry()).then_some(note)
-    }
-}
-
 /// What is needed to run a shard's jobs.
 pub(crate) struct ShardRun<'a> {
     pub(crate) prepared: &'a Prepared,
-    pub(crate) output: &'a ShardOutput,
+    /// The output directory of any number of shards of the plan: objects in the cache's own layout,
+    /// a note for each job that failed, and manifests.
+    pub(crate) dir: &'a Path,
+    pub(crate) store: ObjectStore,
     pub(crate) options: ExecutorOptions,
     pub(crate) progress: &'a dyn Progress,
 }
@@ -138,20 +108,29 @@ impl ShardRun<'_> {
 
     /// What the output directory holds of a job.
     fn known(&self, job: Digest, key: Digest) -> Option<ShardEntry> {
-        if let Some(object) = self.output.object(key) {
-            return Some(self.made(job, JobState::Cached, object));
+        // It may be damaged.
+        if self.store.read(key).is_ok()
+            && let Some(ObjectInfo { key, sha256, size, .. }) = self.store.info(key)
+        {
+            return Some(self.made(job, JobState::Cached, ShardObject { key, sha256, size }));
         }
-        let JobNote { state, reason, .. } =
-            self.output.note(job).filter(|_| !self.options.retry_refused)?;
+        let note = fs::read(self.note(job)).ok().filter(|_| !self.options.retry_refused)?;
+        let JobNote { state, reason, .. } = serde_json::from_slice(&note).ok()?;
         // A job that ran out of time would do so again, and one with a kept refusal
         // would be refused.
-        let holds = state == JobState::Timeout || self.output.store.refusal(key).is_some();
+        let holds = state == JobState::Timeout || self.store.refusal(key).is_some();
+        let holds = holds && !state.is_made() && !state.is_to_retry();
         holds.then_some(ShardEntry { job, state, result: Err(reason) })
+    }
+
+    /// The path of the note of a job.
+    fn note(&self, job: Digest) -> PathBuf {
+        self.dir.join(FAILED).join(format!("{job}.json"))
     }
 
     /// Records a failure, and copies its kept refusal from the cache, if there is one, so that the
     /// next run need not start the compiler.
-    fn note(&self, id: JobId, key: Digest, failure: &Failure) -> Result<()> {
+    fn record(&self, id: JobId, key: Digest, failure: &Failure) -> Result<()> {
         let job = &self.prepared.plan[id];
         let note = JobNote {
             state: job_state(failure),
@@ -161,16 +140,16 @@ impl ShardRun<'_> {
         };
         let mut text = serde_json::to_vec_pretty(&note).map_err(error::json)?;
         text.push(b'\n');
-        replace(&self.output.file(job.digest), &text)?;
+        replace(&self.note(job.digest), &text)?;
         if failure.is_kernels_fault() {
-            self.output.store.adopt_refusal(&self.prepared.cache.store, key)?;
+            self.store.adopt_refusal(&self.prepared.cache.store, key)?;
         }
         Ok(())
     }
 
     /// The entry of a job that has an object, whose note is removed.
     fn made(&self, job: Digest, state: JobState, object: ShardObject) -> ShardEntry {
-        fs::remove_file(self.output.file(job)).ok();
+        fs::remove_file(self.note(job)).ok();
         ShardEntry { job, state, result: Ok(object) }
     }
 
@@ -183,7 +162,7 @@ impl ShardRun<'_> {
         pass: &mut PassResult,
         lost: &mut Vec<JobId>,
     ) -> Result<()> {
-        let adopt = |key: Digest| self.output.store.adopt(&self.prepared.cache.store, key);
+        let adopt = |key: Digest| self.store.adopt(&self.prepared.cache.store, key);
         let (state, adopted): (_, Vec<(JobId, _)>) = match event {
             Event::FoundInCache { cached, .. } => {
                 let adopted = cached.par_iter().map(|(job, _)| (*job, adopt(keys[job.0])));
@@ -266,7 +245,7 @@ impl ShardRun<'_> {
         match event {
             Event::FoundInCache { mut cached, refused } => {
                 for (job, failure) in &refused {
-                    self.note(*job, keys[job.0], failure)?;
+                    self.record(*job, keys[job.0], failure)?;
                     pass.failed.insert(*job, failure.clone());
                 }
                 let Some(there) = there.filter(|_| turn == 0) else { return Ok(None) };
@@ -279,7 +258,7 @@ impl ShardRun<'_> {
             }
             event => {
                 if let Event::Failed { job, failure, .. } = &event {
-                    self.note(*job, keys[job.0], failure)?;
+                    self.record(*job, keys[job.0], failure)?;
                     pass.failed.insert(*job, failure.clone());
                 }
                 Ok(Some(event))
