@@ -10,7 +10,7 @@ use gfxpack_plan::arguments;
 use gfxpack_process::{Identity, ScratchDir, temporary_dir};
 use gfxpack_toolchain::{Search, Toolchains};
 
-use crate::error::{self, Error, Result};
+use crate::error::{self, Result};
 use crate::options::{CacheArgs, Purpose};
 use crate::outputs::{FileRecords, Outputs};
 use crate::progress::Progress;
@@ -44,18 +44,17 @@ impl Cache {
     pub fn open_for(options: &CacheArgs, purpose: Purpose) -> Result<Self> {
         let (dir, writable) = (options.dir.directory()?, purpose == Purpose::Build);
         let limit = if writable { options.dir.limit()? } else { None };
-        let open = || match ObjectStore::open(&dir) {
-            Ok(store) => Ok((store, None)),
-            // Another user's, or mounted read-only: its objects, if it has any, are still useful.
-            Err(error) if is_read_only(&error) => {
-                let temporary = temporary_dir()?;
-                Ok((ObjectStore::open_above(&dir, temporary.path())?, Some(temporary)))
-            }
-            Err(error) => Err(error),
-        };
         let (store, temporary) = match purpose {
-            Purpose::Build => open()?,
             Purpose::Look => (ObjectStore::open_to_look(&dir), Some(temporary_dir()?)),
+            Purpose::Build => match ObjectStore::open(&dir) {
+                Ok(store) => (store, None),
+                // Another user's, or mounted read-only: its objects, if it has any, are still useful.
+                Err(error) if error.io_kind().is_some_and(is_read_only) => {
+                    let temporary = temporary_dir()?;
+                    (ObjectStore::open_above(&dir, temporary.path())?, Some(temporary))
+                }
+                Err(error) => return Err(error),
+            },
         };
         let warning = temporary.as_ref().filter(|_| writable).map(|_| {
             let what = if dir.is_dir() { "written: it is read, and" } else { "created:" };
@@ -154,10 +153,8 @@ pub(crate) fn ignores_case(path: &Path) -> bool {
         && file_id(path).is_some_and(|own| file_id(&path.with_file_name(other)) == Some(own))
 }
 
-fn is_read_only(error: &Error) -> bool {
-    let read_only =
-        |kind| matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem);
-    error.io_kind().is_some_and(read_only)
+fn is_read_only(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
 }
 
 #[cfg(test)]
