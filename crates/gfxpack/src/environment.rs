@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::ColorChoice;
 use gfxpack_caches::UserEnvironment;
-use gfxpack_pipeline::environment::{Environment as RunEnvironment, variable};
+use gfxpack_pipeline::environment::variable;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -31,8 +31,6 @@ pub(crate) struct FftVariables {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment {
     pub(crate) gfxpack_log: Option<String>,
-    /// What options have their defaults from.
-    pub(crate) run: RunEnvironment,
     /// Whether compilers run without Landlock, to find out whether it is the
     /// cause of a problem.
     pub(crate) no_landlock: bool,
@@ -75,7 +73,6 @@ impl Environment {
         let path = |name: &str| variable(name).map(PathBuf::from);
         Self {
             gfxpack_log: text("GFXPACK_LOG"),
-            run: RunEnvironment::read(),
             no_landlock: variable("GFXPACK_NO_LANDLOCK").is_some(),
             no_color: variable("NO_COLOR").is_some()
                 || variable("TERM").is_some_and(|name| name == "dumb"),

@@ -14,6 +14,7 @@ use gfxpack_plan::plan::{self, KdbPlan};
 use gfxpack_plan::shard::Shard;
 use gfxpack_process::Timestamp;
 
+use crate::environment::ENVIRONMENT;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::failure_log::FailureFiles;
 use crate::failures;
@@ -153,7 +154,7 @@ pub(crate) fn reported<T>(
     run: impl FnOnce(&mut BuildFacts) -> Result<T>,
 ) -> Result<T> {
     let mut facts = BuildFacts::new();
-    facts.date = options.environment().stated_epoch().map_or(facts.date, Timestamp);
+    facts.date = ENVIRONMENT.stated_epoch().map_or(facts.date, Timestamp);
     let files = FailureFiles::new(&options.out, shard, options.reports(false).next());
     progress.event(Event::BuildStarted(&prepared.plan, &files));
     let ended = run(&mut facts);

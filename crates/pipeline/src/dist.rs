@@ -8,6 +8,7 @@ use gfxpack_plan::stored::Jobs;
 use crate::ask::ListCoverage;
 use crate::build::{self, MadeKdb, executor_options, incomplete};
 use crate::cache::Cache;
+use crate::environment::ENVIRONMENT;
 use crate::error::{self, Result};
 use crate::kdb_check::TargetCheck;
 use crate::ledger::{self, Absences};
@@ -62,7 +63,7 @@ impl<'a> Dist<'a> {
         package: Option<&'a PackageOptions>,
         progress: &dyn Progress,
     ) -> Result<Preparation<Self>> {
-        build.environment().epoch()?;
+        ENVIRONMENT.epoch()?;
         build.check()?;
         let purpose = if build.dry_run { Purpose::Look } else { Purpose::Build };
         let (prepared, answer) = match &build.plan {

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use crate::error::{self, Result};
 
@@ -23,9 +24,11 @@ const FORWARDED: &[&str] = &[
     "DEVICE_LIB_PATH",
 ];
 
-/// What a run takes from the environment, read with its options. The default is what the variables
-/// say, too.
-#[derive(Debug, Clone)]
+/// What a run takes from the environment, read once.
+pub static ENVIRONMENT: LazyLock<Environment> = LazyLock::new(Environment::read);
+
+/// What the variables say.
+#[derive(Debug)]
 pub struct Environment {
     pub(crate) cache_dir: Option<PathBuf>,
     pub(crate) cache_size: Option<String>,
@@ -59,15 +62,8 @@ pub fn pythons() -> Vec<PathBuf> {
     active.into_iter().chain(own).collect()
 }
 
-impl Default for Environment {
-    fn default() -> Self {
-        Self::read()
-    }
-}
-
 impl Environment {
-    /// Reads all variables.
-    pub fn read() -> Self {
+    fn read() -> Self {
         let text = |name: &str| variable(name).and_then(|value| value.into_string().ok());
         let path = |name: &str| variable(name).map(PathBuf::from);
         let cache_dir = path("GFXPACK_CACHE_DIR")

@@ -22,7 +22,7 @@ pub use parsers::{
 };
 pub use remote::{RemoteOptions, SharedCacheOptions};
 
-use crate::environment::Environment;
+use crate::environment::ENVIRONMENT;
 use crate::error::{self, Result};
 
 /// What a plan is made from, and for.
@@ -82,9 +82,6 @@ pub struct ToolchainArgs {
     /// The prefix of a ROCm installation to use, and no other; repeatable
     #[arg(long, value_name = "DIR")]
     pub rocm_path: Vec<PathBuf>,
-    /// What the environment says of them.
-    #[arg(skip)]
-    pub environment: Environment,
 }
 
 impl ToolchainArgs {
@@ -95,8 +92,8 @@ impl ToolchainArgs {
             clang: self.clang.clone(),
             device_libs: self.device_libs.clone(),
             rocm_path: self.rocm_path.clone(),
-            preferred_hipcc: self.environment.hipcc.clone(),
-            environment: self.environment.compiler.clone(),
+            preferred_hipcc: ENVIRONMENT.hipcc.clone(),
+            environment: ENVIRONMENT.compiler.clone(),
         }
     }
 }
@@ -128,9 +125,6 @@ pub struct CacheDir {
     /// Where compiled objects are kept [default: the user's cache directory]
     #[arg(long, value_name = "DIR", help_heading = "Cache")]
     pub cache_dir: Option<PathBuf>,
-    /// What the environment says of it.
-    #[arg(skip)]
-    pub environment: Environment,
 }
 
 impl CacheDir {
@@ -139,7 +133,7 @@ impl CacheDir {
     /// # Errors
     /// If there is no directory.
     pub fn directory(&self) -> Result<PathBuf> {
-        let dir = self.cache_dir.as_ref().or(self.environment.cache_dir.as_ref());
+        let dir = self.cache_dir.as_ref().or(ENVIRONMENT.cache_dir.as_ref());
         let dir = dir.ok_or_else(|| {
             error::usage(
                 "failed to find a cache directory: neither HOME nor XDG_CACHE_HOME is set",
@@ -154,7 +148,7 @@ impl CacheDir {
     /// # Errors
     /// If the environment says no size.
     pub fn limit(&self) -> Result<Option<u64>> {
-        let Some(text) = &self.environment.cache_size else { return Ok(None) };
+        let Some(text) = &ENVIRONMENT.cache_size else { return Ok(None) };
         parse_size(text).map(Some).map_err(|_| {
             error::usage(
                 format!("failed to read GFXPACK_CACHE_SIZE `{text}`"),

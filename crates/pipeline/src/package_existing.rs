@@ -9,6 +9,7 @@ use gfxpack_plan::kernel_package::Release;
 use gfxpack_process::temporary_dir;
 
 use crate::build::MadeKdb;
+use crate::environment::ENVIRONMENT;
 use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_files;
 use crate::kernel_library::KernelLibrary;
@@ -31,7 +32,7 @@ impl PackageKdbs {
     pub fn run(&self, progress: &dyn Progress) -> Result<MadePackages> {
         let options = &self.packaging;
         let cache = &self.cache;
-        options.environment.epoch()?;
+        ENVIRONMENT.epoch()?;
         cache.dir.limit()?;
         let temporary = temporary_dir()?;
         let dir = cache.dir.directory().unwrap_or_else(|_| temporary.path().to_owned());

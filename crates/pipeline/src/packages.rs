@@ -12,6 +12,7 @@ use gfxpack_plan::kernel_package::{self, KdbToPackage, Release, SourceLicense};
 use gfxpack_process::{ScratchDir, temporary_dir};
 
 use crate::build::MadeKdb;
+use crate::environment::ENVIRONMENT;
 use crate::error::{self, Result};
 use crate::kdb_inputs::KdbInputs;
 use crate::kernel_library::{KernelLibrary, LibraryFacts};
@@ -144,7 +145,7 @@ fn licenses(
 
 /// Who maintains the packages, if anybody says.
 fn maintainer<'a>(options: &'a PackageOptions, library: &'a KernelLibrary) -> Option<&'a String> {
-    let user = options.maintainer.as_ref().or(options.environment.maintainer.as_ref());
+    let user = options.maintainer.as_ref().or(ENVIRONMENT.maintainer.as_ref());
     user.or(library.maintainer.as_ref())
 }
 
@@ -208,7 +209,7 @@ pub(crate) fn report_gaps(
 /// The signer, if packages are to be signed.
 pub(crate) fn signer(options: &PackageOptions) -> Result<Option<Signer>> {
     let key = options.sign_key.as_deref();
-    let epoch = options.environment.epoch()?;
+    let epoch = ENVIRONMENT.epoch()?;
     key.map(|key| Signer::new(key, epoch)).transpose()
 }
 
@@ -243,7 +244,7 @@ pub(crate) fn release(options: &PackageOptions, library: &KernelLibrary) -> Resu
         shares_file: library.asked().is_some_and(LibraryFacts::shares_file),
         exact_package: library.asked().and_then(LibraryFacts::exact_package),
         name_template,
-        source_date_epoch: options.environment.epoch()?,
+        source_date_epoch: ENVIRONMENT.epoch()?,
     })
 }
 

@@ -13,6 +13,7 @@ use gfxpack_toolchain::{Toolchain, Toolchains};
 use rayon::prelude::*;
 
 use crate::cache::Cache;
+use crate::environment::ENVIRONMENT;
 use crate::error::{self, Result};
 use crate::inputs::{self, ExistingCount, Inputs};
 use crate::options::{PrepareOptions, Purpose};
@@ -124,7 +125,7 @@ pub fn gather(
     options: &PrepareOptions<'_>,
     progress: &dyn Progress,
 ) -> Result<Preparation<PlanInputs>> {
-    let clock = Clock::at(options.inputs.asking.library.environment.epoch()?);
+    let clock = Clock::at(ENVIRONMENT.epoch()?);
     if options.inputs.target.is_empty() {
         return Err(error::usage(
             "failed to start: no target is given",

@@ -12,6 +12,7 @@ use gfxpack_stock_library::Product;
 
 use crate::ask::{self, ListCoverage};
 use crate::build::MadeKdb;
+use crate::environment::ENVIRONMENT;
 use crate::error::{self, Result};
 use crate::inputs::InputCollector;
 use crate::kdb_check::TargetCheck;
@@ -96,7 +97,7 @@ pub fn locate(
     let progress = FetchProgress { progress, step: RefCell::default() };
     let archive = Archive::new(cache, archive_options(options), &progress);
     let source = source.unwrap_or(&LibrarySource::Installed);
-    Library::locate(product, source, options.environment.rocm_path.as_deref(), &archive)
+    Library::locate(product, source, ENVIRONMENT.rocm_path.as_deref(), &archive)
 }
 
 /// Chooses the packages of a Debian suite, and downloads them into `cache`.
@@ -113,9 +114,8 @@ pub fn choose(options: &LibraryOptions, cache: &Path, progress: &dyn Progress) -
 }
 
 fn archive_options(options: &LibraryOptions) -> Options {
-    let environment = &options.environment;
     Options {
-        mirror: options.debian_mirror.as_ref().or(environment.debian_mirror.as_ref()).cloned(),
+        mirror: options.debian_mirror.as_ref().or(ENVIRONMENT.debian_mirror.as_ref()).cloned(),
         apt: PathBuf::from("/etc/apt"),
         keys: KEYS.to_vec(),
         architecture: None,

@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Doctor, context: &Context) -> Result {
         }
     };
     check_variables(&environment, &findings);
-    let rocm = machine.run.rocm_path.as_deref();
+    let rocm = gfxpack_pipeline::environment::ENVIRONMENT.rocm_path.as_deref();
     let places = lookup::libraries(&args.asked, rocm)?;
     let versions = libraries::check_miopen(&places, &findings);
     libraries::check_device_code(rocm, &targets, &findings);

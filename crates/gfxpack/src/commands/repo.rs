@@ -4,6 +4,7 @@ use std::path::Path;
 
 use gfxpack_package::repository::{self, Suite};
 use gfxpack_package::signing::Signer;
+use gfxpack_pipeline::environment::ENVIRONMENT;
 
 use crate::args::Repo;
 use crate::context::Context;
@@ -12,9 +13,9 @@ use crate::output::{display, message};
 
 /// Indexes and signs the directory, and prints how to use the repository.
 pub(crate) fn run(args: &Repo, context: &Context) -> Result {
-    let Context { environment, output, .. } = context;
+    let Context { output, .. } = context;
     let dir = std::fs::canonicalize(&args.dir).map_err(fail::io("find", &args.dir))?;
-    let epoch = environment.run.epoch()?;
+    let epoch = ENVIRONMENT.epoch()?;
     let signer = args.sign_key.as_deref().map(|key| Signer::new(key, epoch)).transpose()?;
     let suite = Suite {
         origin: args.origin.clone(),

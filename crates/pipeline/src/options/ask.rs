@@ -6,7 +6,6 @@ use clap::Args;
 use gfxpack_miopen::{LibrarySource, Uses};
 
 use super::parsers::{parse_miopen, parsed};
-use crate::environment::Environment;
 
 /// Which kernels a build wants, said by what programs compute.
 #[derive(Debug, Clone, Default, Args)]
@@ -68,7 +67,4 @@ pub struct LibraryOptions {
     /// mode takes. With commas: search,hit,immediate [default: all]
     #[arg(long, value_name = "USES", value_parser = parsed::<Uses>)]
     pub uses: Option<Uses>,
-    /// What the environment says of it.
-    #[arg(skip)]
-    pub environment: Environment,
 }

@@ -13,7 +13,6 @@ use super::{
     CacheArgs, Choice, CompilerArgs, ProblemOptions, RemoteOptions, SharedCacheOptions, TargetList,
     one_of, parse_targets,
 };
-use crate::environment::Environment;
 use crate::error::{self, Result};
 
 /// How jobs are run and kdbs written.
@@ -79,10 +78,6 @@ pub struct BuildOptions {
 }
 
 impl BuildOptions {
-    pub(crate) fn environment(&self) -> &Environment {
-        &self.inputs.asking.library.environment
-    }
-
     /// The pages about the build, or the files with its kernels in JUnit XML.
     pub(crate) fn reports(&self, are_xml: bool) -> impl Iterator<Item = &Path> {
         let is_xml = |path: &Path| path.extension().is_some_and(|kind| kind == "xml");

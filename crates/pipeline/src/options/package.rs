@@ -12,7 +12,6 @@ use gfxpack_plan::license;
 
 use super::CacheArgs;
 use super::parsers::{checked, one_of, parse_template};
-use crate::environment::Environment;
 
 /// Which kdbs are packaged, and how.
 #[derive(Debug, Args)]
@@ -95,9 +94,6 @@ pub struct PackageOptions {
     /// Sign packages and SHA256SUMS with this key of gpg's
     #[arg(long, value_name = "KEY")]
     pub sign_key: Option<String>,
-    /// Who maintains packages, and when they are made.
-    #[arg(skip)]
-    pub environment: Environment,
 }
 
 impl PackageOptions {

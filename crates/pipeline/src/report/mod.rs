@@ -12,6 +12,7 @@ use gfxpack_plan::plan::Plan;
 pub(crate) use facts::{BuildFacts, OUTPUT_LIMIT};
 
 use crate::destination::{replace, replace_with};
+use crate::environment::ENVIRONMENT;
 use crate::error::{self, Error, Result};
 use crate::failure_log::FailureFiles;
 use crate::failures::{Excerpt, FailureGroup, FailureGroups};
@@ -39,7 +40,7 @@ pub(crate) fn write(
         let page = page::page(facts, plan, &inputs.library, &summary);
         replace(path, page)?;
     }
-    if options.environment().github_actions {
+    if ENVIRONMENT.github_actions {
         for line in github(&facts.failures, plan) {
             progress.event(Event::Annotation(&line));
         }

@@ -9,6 +9,7 @@ use gfxpack_kdb::MiopenVersion;
 use gfxpack_miopen::{Library, MIOPEN, installed_file};
 
 use gfxpack_model::{Target, TargetId};
+use gfxpack_pipeline::environment::ENVIRONMENT;
 use gfxpack_rocfft::ROCFFT;
 
 use super::Findings;
@@ -126,7 +127,7 @@ pub(super) fn check_rocfft(
     cancel: &Cancel,
     findings: &Findings<'_>,
 ) {
-    let installed = installed_file(&ROCFFT, machine.run.rocm_path.as_deref());
+    let installed = installed_file(&ROCFFT, ENVIRONMENT.rocm_path.as_deref());
     let Some((file, root)) = installed else { return };
     let library = match Library::at(&ROCFFT, &file, Some(&root)) {
         Ok(library) => library,
