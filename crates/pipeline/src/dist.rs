@@ -12,7 +12,7 @@ use crate::environment::ENVIRONMENT;
 use crate::error::{self, Result};
 use crate::kdb_check::TargetCheck;
 use crate::ledger::{self, Absences};
-use crate::options::{BuildOptions, PackageOptions, PrepareOptions, Purpose};
+use crate::options::{BuildOptions, PackageOptions, Purpose};
 use crate::packages::{self, PackageSettings};
 use crate::prepare::{self, Preparation, Prepared};
 use crate::progress::Progress;
@@ -75,15 +75,10 @@ impl<'a> Dist<'a> {
                 (prepared, None)
             }
             None => {
-                let options = PrepareOptions {
-                    inputs: &build.inputs,
-                    compilers: &build.compilers,
-                    purpose,
-                    jobs: build.jobs,
-                    allow_partial: build.allow_partial,
-                    stated_license: package.and_then(PackageOptions::stated_license),
-                };
-                match prepare::gather(&options, progress)? {
+                let license = package.and_then(PackageOptions::stated_license);
+                let (inputs, compilers) = (&build.inputs, &build.compilers);
+                let license = license.as_ref();
+                match prepare::gather(inputs, compilers, purpose, Some(build), license, progress)? {
                     Preparation::ToDo(plan_inputs) => plan_inputs.plan()?,
                     Preparation::NothingToDo(coverage) => {
                         return Ok(Preparation::NothingToDo(coverage));

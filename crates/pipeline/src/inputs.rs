@@ -24,7 +24,7 @@ use crate::error::{self, Error, ErrorKind, Result};
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::{self, Absent, Reason, SkipList};
 use crate::license_head::{holders_of, license_of, plain_name};
-use crate::options::{InputOptions, PrepareOptions};
+use crate::options::InputOptions;
 use crate::source_tree;
 use crate::stock_library::LibraryAnswer;
 use crate::text::{counted, if_any, joined, read_text};
@@ -41,11 +41,12 @@ pub use keys::{ExistingCount, InputCollector, Inputs};
 /// # Errors
 /// If inputs contradict each other, can't be read, or have no kernel.
 pub fn read(
-    options: &PrepareOptions<'_>,
+    inputs: &InputOptions,
     targets: Vec<Target>,
     answer: Option<&dyn LibraryAnswer>,
+    stated_license: Option<&SourceLicense>,
+    allow_partial: bool,
 ) -> Result<(Vec<TargetRequest>, Inputs)> {
-    let PrepareOptions { inputs, allow_partial, .. } = *options;
     check_combination(inputs, answer.is_some())?;
     let mut collector = InputCollector::new(targets, inputs)?;
     for file in &inputs.manifest {
@@ -70,7 +71,7 @@ pub fn read(
     }
     let counts = collector.requests.iter().filter_map(|request| unknown_count(&request.target));
     collector.inputs.warnings.extend(counts);
-    collector.finish(inputs, options.stated_license.as_ref(), allow_partial)
+    collector.finish(inputs, stated_license, allow_partial)
 }
 
 /// Checks that there are inputs, and that each has what it needs.

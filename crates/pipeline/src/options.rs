@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gfxpack_compile::FileDigests;
-use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_toolchain::Search;
 
 pub use ask::{LibraryOptions, ProblemOptions, RocfftOptions};
@@ -24,23 +23,6 @@ pub use remote::{RemoteOptions, SharedCacheOptions};
 
 use crate::environment::ENVIRONMENT;
 use crate::error::{self, Result};
-
-/// What a plan is made from, and for.
-#[derive(Debug)]
-pub struct PrepareOptions<'a> {
-    /// Kernels and targets.
-    pub inputs: &'a InputOptions,
-    /// Toolchains and the cache.
-    pub compilers: &'a CompilerArgs,
-    /// Whether the cache may be written.
-    pub purpose: Purpose,
-    /// Number of processes that ask a library at once; one for each processor if `None`.
-    pub jobs: Option<u16>,
-    /// Continue without kernels that cannot be built.
-    pub allow_partial: bool,
-    /// The licence of sources whose inputs name none.
-    pub stated_license: Option<SourceLicense>,
-}
 
 /// Whether objects will be built. If not, nothing outside the temporary directory
 /// is made or changed.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use gfxpack_compile::{Cancel, Declarer, Executor, ExecutorOptions, FileSystemCache, ObjectStore};
 use gfxpack_model::{JobId, Language, TargetId, ToolchainId};
 use gfxpack_plan::clock::Clock;
+use gfxpack_plan::kernel_package::SourceLicense;
 use gfxpack_plan::plan::{Plan, PlanToolchain, TargetRequest};
 use gfxpack_plan::workers::Workers;
 use gfxpack_toolchain::{Toolchain, Toolchains};
@@ -16,7 +17,7 @@ use crate::cache::Cache;
 use crate::environment::ENVIRONMENT;
 use crate::error::{self, Result};
 use crate::inputs::{self, ExistingCount, Inputs};
-use crate::options::{PrepareOptions, Purpose};
+use crate::options::{BuildOptions, CompilerArgs, InputOptions, Purpose};
 use crate::progress::Progress;
 use crate::stock_library::{self, LibraryAnswer};
 
@@ -116,41 +117,49 @@ pub struct PlanInputs {
     pub(crate) clock: Clock,
 }
 
-/// Reads everything and chooses the toolchains.
+/// Reads everything and chooses the toolchains. Without a `build`, no missing kernels are allowed.
+/// `stated_license` is that of sources whose inputs name none.
 ///
 /// # Errors
 /// If the options or the inputs are wrong, no toolchain builds a target, or the
 /// cache can't be opened.
 pub fn gather(
-    options: &PrepareOptions<'_>,
+    inputs: &InputOptions,
+    compilers: &CompilerArgs,
+    purpose: Purpose,
+    build: Option<&BuildOptions>,
+    stated_license: Option<&SourceLicense>,
     progress: &dyn Progress,
 ) -> Result<Preparation<PlanInputs>> {
     let clock = Clock::at(ENVIRONMENT.epoch()?);
-    if options.inputs.target.is_empty() {
+    if inputs.target.is_empty() {
         return Err(error::usage(
             "failed to start: no target is given",
             "say which GPU to build for, as --target gfx90a@104; `gfxpack targets` lists them",
         ));
     }
     // What is wrong with these should be said before a library is asked.
-    let targets = options.inputs.targets()?;
-    if options.purpose == Purpose::Build {
-        options.compilers.cache.dir.limit()?;
+    let targets = inputs.targets()?;
+    if purpose == Purpose::Build {
+        compilers.cache.dir.limit()?;
     }
-    let answer = stock_library::ask(options, &targets, progress)?;
-    let (mut requests, mut inputs) = inputs::read(options, targets, answer.as_deref())?;
+    let cache = &compilers.cache;
+    let answer = stock_library::ask(inputs, &cache.dir, build, &targets, progress)?;
+    let allow_partial = build.is_some_and(|build| build.allow_partial);
+    let (mut requests, mut inputs) =
+        inputs::read(inputs, targets, answer.as_deref(), stated_license, allow_partial)?;
     if requests.is_empty() {
         return Ok(Preparation::NothingToDo(inputs.coverage));
     }
-    let cache = Cache::open_for(&options.compilers.cache, options.purpose)?;
+    let cache = Cache::open_for(cache, purpose)?;
     let toolchains = {
-        let search = options.compilers.toolchain.search();
+        let search = compilers.toolchain.search();
         let mut found = cache.toolchains(&search, progress.cancel())?;
         let chosen = choose(&mut found, &mut requests)?;
         inputs.warnings.extend(found.unusable());
         chosen
     };
-    if options.purpose == Purpose::Build {
+    if purpose == Purpose::Build {
         cache.digests.save();
     }
     inputs.warnings.extend(cache.warning.clone());

@@ -17,7 +17,7 @@ use crate::error::{self, Result};
 use crate::inputs::InputCollector;
 use crate::kdb_check::TargetCheck;
 use crate::ledger::Absences;
-use crate::options::{LibraryOptions, PrepareOptions, processes};
+use crate::options::{BuildOptions, CacheDir, InputOptions, LibraryOptions, processes};
 use crate::progress::{Progress, Step, Unit};
 use crate::rocfft;
 
@@ -58,16 +58,17 @@ pub trait LibraryAnswer {
 /// Asks a library for its kernels, if problems or plans are given. Failures are reported now, before
 /// hours of work, and end the run unless they are allowed.
 pub(crate) fn ask(
-    options: &PrepareOptions<'_>,
+    inputs: &InputOptions,
+    cache: &CacheDir,
+    build: Option<&BuildOptions>,
     targets: &[Target],
     progress: &dyn Progress,
 ) -> Result<Option<Box<dyn LibraryAnswer>>> {
-    let (inputs, cache) = (options.inputs, &options.compilers.cache.dir);
     let answer: Box<dyn LibraryAnswer> = if !inputs.asking.rocfft.plans.is_empty() {
         rocfft::check_alone(inputs)?;
         Box::new(rocfft::ask_rocfft(&inputs.asking, targets, cache, progress)?)
     } else if !inputs.asking.problems.is_empty() {
-        let jobs = processes(options.jobs);
+        let jobs = processes(build.and_then(|build| build.jobs));
         Box::new(ask::ask_miopen(inputs, targets, jobs, cache, progress)?)
     } else {
         return Ok(None);
@@ -75,7 +76,7 @@ pub(crate) fn ask(
     let hint = "each is named above; take them out of the list, or go on without their kernels by \
                 --allow-partial";
     match answer.report_failures(hint, progress) {
-        Err(error) if !options.allow_partial => Err(error),
+        Err(error) if build.is_none_or(|build| !build.allow_partial) => Err(error),
         _ => Ok(Some(answer)),
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gfxpack_model::Digest;
 use gfxpack_pipeline::explain::explain_keys;
-use gfxpack_pipeline::options::{PrepareOptions, Purpose};
+use gfxpack_pipeline::options::Purpose;
 use gfxpack_pipeline::plan_state;
 use gfxpack_pipeline::prepare::{self, PlanInputs, Preparation, Prepared};
 use gfxpack_pipeline::shards::stored;
@@ -26,17 +26,11 @@ const MAX_KEYS: usize = 20;
 /// Makes the plan, and prints, stages or stores it.
 pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
     let Context { output, .. } = context;
-    let options = PrepareOptions {
-        inputs: &args.inputs,
-        compilers: &args.compilers,
-        // The files that staged commands name must stay.
-        purpose: if args.stage.is_some() { Purpose::Build } else { Purpose::Look },
-        jobs: None,
-        allow_partial: false,
-        stated_license: None,
-    };
+    // The files that staged commands name must stay.
+    let purpose = if args.stage.is_some() { Purpose::Build } else { Purpose::Look };
     let reporter = Reporter::new(context);
-    let plan_inputs = match prepare::gather(&options, &reporter)? {
+    let gathered = prepare::gather(&args.inputs, &args.compilers, purpose, None, None, &reporter)?;
+    let plan_inputs = match gathered {
         Preparation::ToDo(plan_inputs) => *plan_inputs,
         Preparation::NothingToDo(coverage) => {
             report_inputs::report_nothing(&coverage, output);
