@@ -10,7 +10,7 @@ use gfxpack_compile::{
 use gfxpack_kdb::{Blob, Row};
 use gfxpack_model::digest::Hasher;
 use gfxpack_model::{Digest, JobId, KdbId, KernelFileFormat, Target};
-use gfxpack_plan::plan::{self, KdbPlan};
+use gfxpack_plan::plan::KdbPlan;
 use gfxpack_plan::shard::Shard;
 use gfxpack_process::Timestamp;
 
@@ -121,16 +121,8 @@ pub(crate) fn build<'a>(
                 .map(|object| object.as_ref().map(|(object, _)| (object.sha256, object.size)))
                 .collect();
             let ledger = Ledger::new(plan, &prepared.inputs, known, &failed);
-            let assembly = KdbAssembly {
-                inputs: &prepared.inputs,
-                out: &options.out,
-                blob: options.blob,
-                outputs,
-                ledger: &ledger,
-                read: &read,
-                progress,
-            };
-            match assembly.run() {
+            let BuildOptions { out, blob, .. } = options;
+            match assemble(&prepared.inputs, out, *blob, outputs, &ledger, &read, progress) {
                 Err(error) if repairs > 0 && damaged_object(&error).is_some() => {
                     repairs -= 1;
                     // If one object is damaged, others may be too: find all of them at once.
@@ -189,100 +181,79 @@ pub(crate) fn damaged_object(error: &Error) -> Option<Digest> {
     error.cause().map(|CorruptObject(object)| *object)
 }
 
-/// Assembles a plan's kdbs from objects, wherever those were compiled.
-pub(crate) struct KdbAssembly<'a> {
-    pub inputs: &'a Inputs,
-    /// Each format has a subdirectory of its own.
-    pub out: &'a Path,
-    pub blob: Blob,
-    pub outputs: &'a Outputs<'a>,
-    /// The plan, and which kernels have objects.
-    pub ledger: &'a Ledger<'a>,
-    pub read: &'a (dyn Fn(JobId) -> Result<Vec<u8>> + Sync),
-    pub progress: &'a dyn Progress,
-}
-
-impl KdbAssembly<'_> {
-    /// Writes and verifies every kdb that is not up to date.
-    pub(crate) fn run(&self) -> Result<Vec<MadeKdb>> {
-        (0..self.ledger.plan.kdbs.len()).map(|id| self.make(KdbId(id))).collect()
-    }
-
-    /// Writes one kdb, unless it is up to date.
-    fn make(&self, id: KdbId) -> Result<MadeKdb> {
-        let Self { inputs, outputs, ledger: Ledger { plan, .. }, progress, .. } = *self;
-        let kdb = &plan[id];
-        let dir = self.out.join(kdb.format.output_dir());
+/// Writes and verifies every kdb of a plan that is not up to date, from objects wherever those were
+/// compiled. Each format has a subdirectory of `out`; `read` reads the object of a job.
+pub(crate) fn assemble(
+    inputs: &Inputs,
+    out: &Path,
+    blob: Blob,
+    outputs: &Outputs<'_>,
+    ledger: &Ledger<'_>,
+    read: &(dyn Fn(JobId) -> Result<Vec<u8>> + Sync),
+    progress: &dyn Progress,
+) -> Result<Vec<MadeKdb>> {
+    let plan = ledger.plan;
+    let check = || if progress.cancel().is_cancelled() { Err(interrupted()) } else { Ok(()) };
+    let make = |id: KdbId| {
+        let KdbPlan { target, format, .. } = &plan[id];
+        let dir = out.join(format.output_dir());
         std::fs::create_dir_all(&dir).map_err(error::io("create", &dir))?;
-        let path = dir.join(kdb.file_name());
-        let is_made = |row: &&plan::Row| self.ledger.known[row.job.0].is_some();
-        let rows: Vec<_> = kdb.rows.iter().filter(is_made).collect();
-        let output = self.output_digest(id);
-        let kernels = if outputs.unchanged(&output).is_some() {
-            let rows = rows.len() as u64;
-            let (total, unchanged) = (rows, true);
+        let path = dir.join(plan[id].file_name());
+        let made = plan[id].rows.iter().filter_map(|row| {
+            let (_, size) = ledger.known[row.job.0]?;
+            Some((row.job, Row { key: &row.key, size }))
+        });
+        let (jobs, rows): (Vec<JobId>, Vec<Row<'_>>) = made.unzip();
+        let show = |rows, total, unchanged| {
             progress.event(Event::KdbProgress { plan, kdb: id, rows, total, unchanged });
-            rows
+        };
+        let output = output_digest(inputs, blob, outputs, ledger, id);
+        let kernels = if outputs.unchanged(&output).is_some() {
+            let kernels = rows.len() as u64;
+            show(kernels, kernels, true);
+            kernels
         } else {
-            let kernels = self.write(id, &path, &rows)?;
+            let library = &inputs.library;
+            let object = |position: usize| check().and_then(|()| read(jobs[position]));
+            let show = |rows, total| show(rows, total, false);
+            let kernels = kernel_files::write(&path, target, library, blob, &rows, &object, &show)?;
+            check()?;
+            verify(*format, &path, target)?;
             let file = outputs.records.described(&path).map_err(error::io("read", &path))?;
-            outputs.records.note_verified(&file, &kdb.target, kernels);
+            outputs.records.note_verified(&file, target, kernels);
             outputs.remember(&output, &file);
             kernels
         };
-        let (target, inputs) = (kdb.target.clone(), KdbInputs::of_kdb(plan, inputs, id));
-        let absent = self.ledger.absences.counts(&target);
-        Ok(MadeKdb { target, path, kernels, absent, inputs })
-    }
+        let (inputs, absent) =
+            (KdbInputs::of_kdb(plan, inputs, id), ledger.absences.counts(target));
+        Ok(MadeKdb { target: target.clone(), path, kernels, absent, inputs })
+    };
+    (0..plan.kdbs.len()).map(|id| make(KdbId(id))).collect()
+}
 
-    /// Writes and verifies a kdb with these rows, and returns their number.
-    fn write(&self, id: KdbId, path: &Path, rows: &[&plan::Row]) -> Result<u64> {
-        let Self { ledger: Ledger { plan, .. }, progress, .. } = *self;
-        let KdbPlan { target, format, .. } = &plan[id];
-        let size = |row: &plan::Row| self.ledger.known[row.job.0].map_or(0, |(_, size)| size);
-        let sized = rows.iter().map(|row| Row { key: &row.key, size: size(row) });
-        let sized: Vec<Row<'_>> = sized.collect();
-        let report = |rows, total| {
-            let unchanged = false;
-            progress.event(Event::KdbProgress { plan, kdb: id, rows, total, unchanged });
-        };
-        let object = |position: usize| {
-            if progress.cancel().is_cancelled() {
-                return Err(interrupted());
-            }
-            (self.read)(rows[position].job)
-        };
-        let library = &self.inputs.library;
-        let kernels =
-            kernel_files::write(path, target, library, self.blob, &sized, &object, &report)?;
-        if progress.cancel().is_cancelled() {
-            return Err(interrupted());
-        }
-        verify(*format, path, target)?;
-        Ok(kernels)
-    }
-
-    /// The digest of everything that determines a kdb's bytes.
-    fn output_digest(&self, kdb: KdbId) -> OutputDigest {
-        let plan = self.ledger.plan;
-        let name = format!("kdb {}", plan[kdb].file_name());
-        let library = &self.inputs.library;
-        let version = library.miopen_version().to_string();
-        let form = kernel_files::identity(library, self.blob);
-        // A job's digest does not cover the system's headers, so the objects
-        // count too.
-        let rows = &plan[kdb].rows;
-        let object_digests = Hasher::new("gfxpack objects of a kdb 1")
-            .list(rows.iter().map(|row| {
-                let object = self.ledger.known[row.job.0];
-                object.map_or(Digest::from_bytes([0; 32]), |(sha256, _)| sha256)
-            }))
-            .finish();
-        let plan_digest = plan.kdb_digest(kdb);
-        let fields =
-            [plan_digest.as_ref(), object_digests.as_ref(), form.as_bytes(), version.as_bytes()];
-        self.outputs.digest_of(&name, fields)
-    }
+/// The digest of everything that determines a kdb's bytes.
+fn output_digest(
+    inputs: &Inputs,
+    blob: Blob,
+    outputs: &Outputs<'_>,
+    ledger: &Ledger<'_>,
+    kdb: KdbId,
+) -> OutputDigest {
+    let (plan, library) = (ledger.plan, &inputs.library);
+    let name = format!("kdb {}", plan[kdb].file_name());
+    let version = library.miopen_version().to_string();
+    let form = kernel_files::identity(library, blob);
+    // A job's digest does not cover the system's headers, so the objects
+    // count too.
+    let objects = plan[kdb].rows.iter().map(|row| {
+        let object = ledger.known[row.job.0];
+        object.map_or(Digest::from_bytes([0; 32]), |(sha256, _)| sha256)
+    });
+    let object_digests = Hasher::new("gfxpack objects of a kdb 1").list(objects).finish();
+    let plan_digest = plan.kdb_digest(kdb);
+    let fields =
+        [plan_digest.as_ref(), object_digests.as_ref(), form.as_bytes(), version.as_bytes()];
+    outputs.digest_of(&name, fields)
 }
 
 /// Reads the kdb back. A finding is a defect of gfxpack or of the disk. Such a

@@ -12,7 +12,7 @@ use gfxpack_plan::stored::Jobs;
 
 use super::state::{self, FoundShard};
 use super::stored::Stored;
-use crate::build::{KdbAssembly, MadeKdb, damaged_object, incomplete};
+use crate::build::{MadeKdb, assemble, damaged_object, incomplete};
 use crate::cache::Cache;
 use crate::error::{self, Error, ErrorKind, Result, usage};
 use crate::failure_log::FailureFiles;
@@ -327,17 +327,8 @@ impl MergedKdbs {
         let known = merged.known.iter();
         let known = known.map(|known| known.map(|object| (object.sha256, object.size))).collect();
         let ledger = Ledger::new(plan, inputs, known, &merged.failed);
-        let assembly = KdbAssembly {
-            inputs,
-            out,
-            blob: options.blob,
-            outputs: &outputs,
-            ledger: &ledger,
-            read: &read,
-            progress,
-        };
         progress.event(Event::BuildStarted(plan, &FailureFiles::default()));
-        let made = assembly.run();
+        let made = assemble(inputs, out, options.blob, &outputs, &ledger, &read, progress);
         progress.event(Event::BuildEnded);
         // Which shard a damaged object is in is known here.
         let kdbs = made.map_err(|error| match damaged_object(&error) {
