@@ -39,8 +39,7 @@ pub struct PlanDescription {
     absent: Absences,
 }
 
-/// A stored plan.
-pub struct Stored {
+pub(crate) struct Stored {
     dir: PathBuf,
     header: Header<PlanDescription>,
 }
@@ -145,7 +144,7 @@ fn write_beside(
 
 impl Stored {
     /// Opens the plan in a directory, or the one whose header file is given.
-    pub fn open(path: &Path) -> Result<Self> {
+    pub(crate) fn open(path: &Path) -> Result<Self> {
         let dir = if path.is_file() { path.parent().unwrap_or(path) } else { path };
         let dir = if dir == Path::new("") { Path::new(".") } else { dir };
         let head = dir.join(HEADER);
@@ -162,13 +161,11 @@ impl Stored {
         Ok(Self { dir: dir.to_owned(), header })
     }
 
-    /// The plan's digest.
-    pub fn digest(&self) -> Digest {
+    pub(crate) fn digest(&self) -> Digest {
         self.header.digest
     }
 
-    /// Reads some or all jobs.
-    pub fn load(&self, wanted: &Jobs<'_>) -> Result<Plan> {
+    pub(crate) fn load(&self, wanted: &Jobs<'_>) -> Result<Plan> {
         let path = self.dir.join(JOBS);
         let lines = File::open(&path).map_err(error::io("read", &path))?;
         let mut lines = BufReader::with_capacity(1 << 20, lines);
@@ -176,14 +173,22 @@ impl Stored {
     }
 
     /// Prepares a build of these jobs with the plan's toolchains.
-    pub fn prepare(
+    pub(crate) fn prepare(
         self,
         wanted: &Jobs<'_>,
         cache: Cache,
         search: &Search,
         cancel: &Cancel,
     ) -> Result<Prepared> {
-        let toolchains = self.toolchains(&cache, search, cancel)?;
+        let mut toolchains = Vec::new();
+        let mut found = cache.toolchains(search, cancel)?;
+        for (id, wanted) in (0..).map(ToolchainId).zip(&self.header.toolchains) {
+            let languages = self.languages(id).into_values().flatten().collect();
+            match found.with_digest(wanted.toolchain.digest, &languages)? {
+                Some(toolchain) => toolchains.push(toolchain),
+                None => return Err(self.differs(id, &mut found)),
+            }
+        }
         if cache.writable {
             cache.digests.save();
         }
@@ -192,7 +197,7 @@ impl Stored {
     }
 
     /// Like [`Stored::prepare`], with a plan and toolchains that were already read.
-    pub fn prepared(
+    pub(crate) fn prepared(
         self,
         plan: Plan,
         toolchains: Vec<Toolchain>,
@@ -205,25 +210,6 @@ impl Stored {
         let warnings = cache.warning.iter().cloned().collect();
         let inputs = Inputs { sources, library, absent, warnings, ..Inputs::default() };
         Ok(Prepared { plan, inputs, toolchains, cache })
-    }
-
-    /// Finds the plan's toolchains on this machine.
-    pub fn toolchains(
-        &self,
-        cache: &Cache,
-        search: &Search,
-        cancel: &Cancel,
-    ) -> Result<Vec<Toolchain>> {
-        let mut found = cache.toolchains(search, cancel)?;
-        let mut chosen = Vec::new();
-        for (id, wanted) in (0..).map(ToolchainId).zip(&self.header.toolchains) {
-            let languages = self.languages(id).into_values().flatten().collect();
-            match found.with_digest(wanted.toolchain.digest, &languages)? {
-                Some(toolchain) => chosen.push(toolchain),
-                None => return Err(self.differs(id, &mut found)),
-            }
-        }
-        Ok(chosen)
     }
 
     /// By target: the languages that a toolchain compiles.
