@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use gfxpack_compile::{Cancel, Event as JobEvent};
 use gfxpack_model::KdbId;
-use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::progress::{Event, Progress};
+use gfxpack_pipeline::report::FailureFiles;
 use gfxpack_plan::plan::Plan;
 
 use self::bar::Bar;

@@ -16,7 +16,6 @@ use gfxpack_process::Timestamp;
 
 use crate::environment::ENVIRONMENT;
 use crate::error::{self, Error, ErrorKind, Result};
-use crate::failure_log::FailureFiles;
 use crate::failures;
 use crate::inputs::Inputs;
 use crate::kdb_inputs::KdbInputs;
@@ -27,7 +26,7 @@ use crate::outputs::{OutputDigest, Outputs};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::remote;
-use crate::report::{self, BuildFacts};
+use crate::report::{self, BuildFacts, FailureFiles};
 use crate::text::counted;
 
 /// How often objects that are damaged are compiled again before the build gives

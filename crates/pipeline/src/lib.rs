@@ -12,7 +12,6 @@ pub mod dist;
 pub mod environment;
 pub mod error;
 pub mod explain;
-pub mod failure_log;
 pub mod failures;
 pub mod hidden_kdbs;
 pub mod inputs;

@@ -11,7 +11,7 @@ use gfxpack_plan::plan::Plan;
 use gfxpack_tuning::Finding;
 use serde_json::Value;
 
-use crate::failure_log::FailureFiles;
+use crate::report::FailureFiles;
 
 /// Receives the events of a run, from any thread. It has no influence on the run
 /// except for cancelling it.

@@ -2,8 +2,8 @@
 
 use gfxpack_compile::{Event, Failure};
 use gfxpack_model::JobId;
-use gfxpack_pipeline::failure_log::FailureFiles;
 use gfxpack_pipeline::failures::{Excerpt, FailureGroups, reason_of, shortened};
+use gfxpack_pipeline::report::FailureFiles;
 use gfxpack_plan::plan::Plan;
 
 use crate::output::{counted, if_any};

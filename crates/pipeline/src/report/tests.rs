@@ -1,5 +1,7 @@
 //! What the page and the summary say of a build.
 
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +14,7 @@ use serde_json::json;
 
 use super::facts::BuildFacts;
 use super::page::page;
-use super::{data, property};
+use super::{FailureFiles, FailureGroups, HEAD, OUTPUT_LIMIT, data, property};
 use crate::kernel_library::{KernelLibrary, MiopenFacts, ProblemsFact};
 use crate::ledger::{Absences, Absent, Reason};
 
@@ -167,4 +169,28 @@ fn much_output_is_cut_and_every_failure_is_there() {
 fn text_cannot_end_an_annotation() {
     assert_eq!(data("50 %\r\n::error::x"), "50 %25%0D%0A::error::x");
     assert_eq!(property("a: b, c\n%"), "a%3A b%2C c%0A%25");
+}
+
+#[test]
+fn a_log_is_removed_and_no_other_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = FailureFiles::new(dir.path(), None, None);
+    let log = dir.path().join("refused.log");
+    let plan = plan(0);
+    files.write_log(&FailureGroups::default(), &plan).unwrap();
+    fs::write(&log, "somebody's notes").unwrap();
+    files.write_log(&FailureGroups::default(), &plan).unwrap();
+    assert!(log.exists());
+    fs::write(&log, format!("{HEAD}and more")).unwrap();
+    files.write_log(&FailureGroups::default(), &plan).unwrap();
+    assert!(!log.exists());
+}
+
+#[test]
+fn the_page_is_named_where_it_holds_all() {
+    let shard = "2/3".parse().unwrap();
+    let files = FailureFiles::new(Path::new("o"), Some(shard), Some(Path::new("r.html")));
+    assert_eq!(files.holding("short"), Some(Path::new("r.html")));
+    let long = "x".repeat(OUTPUT_LIMIT + 1);
+    assert_eq!(files.holding(&long), Some(Path::new("o/refused-2-of-3.log")));
 }

@@ -15,12 +15,12 @@ use super::stored::Stored;
 use crate::build::{MadeKdb, assemble, damaged_object, incomplete};
 use crate::cache::Cache;
 use crate::error::{self, Error, ErrorKind, Result, usage};
-use crate::failure_log::FailureFiles;
 use crate::ledger::{self, Ledger, Reason};
 use crate::options::{MergeOptions, Purpose};
 use crate::prepare::Prepared;
 use crate::progress::{Event, Progress};
 use crate::record;
+use crate::report::FailureFiles;
 use crate::write_packages::MadePackages;
 
 /// The hint for a shard's manifest that does not match the plan.

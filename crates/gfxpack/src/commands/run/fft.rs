@@ -1,12 +1,10 @@
 //! Reads FFT plans from the logs that rocFFT writes of a program's calls.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gfxpack_pipeline::skipped_lines;
-use gfxpack_pipeline::text::open;
 use gfxpack_rocfft::{FftPlan, LoggedKernels, LoggedPlans, read_rtc_log, read_trace};
 use serde_json::{Value, json};
 
@@ -52,31 +50,6 @@ pub(super) fn read(dir: &Path) -> Result<FftRun> {
         plans: of_file(&dir.join(CALLS), read_trace)?,
         kernels: of_file(&dir.join(KERNELS), read_rtc_log)?,
     })
-}
-
-/// The plans of several logs, without duplicates, in their order, and warnings about
-/// lines that can't be read. `-` is standard input.
-///
-/// # Errors
-/// If a log can't be read, or with `strict` a line.
-pub(in crate::commands) fn harvest(
-    logs: &[PathBuf],
-    strict: bool,
-) -> Result<(LoggedPlans, Vec<String>)> {
-    let (mut all, mut warnings) = (LoggedPlans::default(), Vec::new());
-    let mut seen: HashSet<FftPlan> = HashSet::new();
-    for log in logs {
-        let name = log.display().to_string();
-        let one = read_trace(&name, open(log)?)?;
-        if strict {
-            skipped_lines::refuse(&name, &one.skipped)?;
-        }
-        warnings.extend(self::warnings(&name, &one));
-        all.plans.extend(one.plans.into_iter().filter(|plan| seen.insert(plan.clone())));
-        all.unsupported += one.unsupported;
-        all.skipped.extend(one.skipped);
-    }
-    Ok((all, warnings))
 }
 
 /// A list of plans, one per line, as `--plans` reads it.
