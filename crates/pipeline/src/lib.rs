@@ -11,7 +11,6 @@ pub mod destination;
 pub mod dist;
 pub mod environment;
 pub mod error;
-pub mod explain;
 pub mod failures;
 pub mod hidden_kdbs;
 pub mod inputs;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gfxpack_model::Digest;
-use gfxpack_pipeline::explain::explain_keys;
 use gfxpack_pipeline::options::Purpose;
 use gfxpack_pipeline::plan_state;
 use gfxpack_pipeline::prepare::{self, PlanInputs, Preparation, Prepared};
@@ -55,11 +54,12 @@ pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
         print(&prepared, &args.allow_read, args.commands, output);
         return Ok(());
     };
-    let more = explain_keys(&prepared, &args.allow_read, text, MAX_KEYS, |explained| {
-        output.message("explained", &explained.message(&prepared));
-        let lines = explained.in_words(&prepared, output.verbose);
-        lines.iter().for_each(|line| output.text(line));
-    })?;
+    let more =
+        plan_state::explain_keys(&prepared, &args.allow_read, text, MAX_KEYS, |explained| {
+            output.message("explained", &explained.message(&prepared));
+            let lines = explained.in_words(&prepared, output.verbose);
+            lines.iter().for_each(|line| output.text(line));
+        })?;
     if more > 0 {
         output.warn(&format!("{more} more keys contain `{text}`"));
     }
