@@ -3,8 +3,8 @@
 use clap::Args;
 use xshell::{Shell, cmd};
 
-use crate::cargo_tool::CargoTool;
 use crate::root;
+use crate::setup::CargoTool;
 use crate::test;
 
 const CARGO_DENY: CargoTool = CargoTool {

@@ -17,10 +17,9 @@ use anyhow::{Context, ensure};
 use clap::Args;
 use xshell::{Shell, cmd};
 
-use crate::cargo_tool::CargoTool;
 use crate::print;
 use crate::root;
-use crate::setup::{self, Need, need};
+use crate::setup::{self, CargoTool, Need, need};
 
 /// Build packages of the kernels that MIOpen asks for, by `gfxpack dist`
 ///

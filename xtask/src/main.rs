@@ -3,7 +3,6 @@
 //! It depends on no crate of the workspace: it runs their command line like a user.
 
 mod bench;
-mod cargo_tool;
 mod ci;
 mod dist;
 mod release;

@@ -2,12 +2,12 @@
 //! which packages have it.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use xshell::{Shell, cmd};
 
-use crate::print;
+use crate::{print, root};
 
 /// A program or file that a task needs.
 #[derive(Debug, Clone, Copy)]
@@ -155,6 +155,35 @@ fn commands(system: System, missing: &[Need], root: bool) -> anyhow::Result<Vec<
 
 fn is_root(sh: &Shell) -> anyhow::Result<bool> {
     Ok(cmd!(sh, "id -u").quiet().read()? == "0")
+}
+
+/// A third-party cargo command in a fixed version, below target/tools.
+pub(crate) struct CargoTool {
+    pub(crate) name: &'static str,
+    pub(crate) version: &'static str,
+    /// The purpose, as a clause after the name.
+    pub(crate) does: &'static str,
+}
+
+impl CargoTool {
+    /// Makes sure that the program is installed, and returns its path.
+    pub(crate) fn ensure(&self, sh: &Shell, install: bool) -> anyhow::Result<PathBuf> {
+        let Self { name, version, does } = self;
+        // Another version has another directory, so that it gets installed.
+        let dir = root().join("target/tools").join(format!("{name}-{version}"));
+        let program = dir.join("bin").join(name);
+        if !program.is_file() {
+            let what = format!("{name}@{version}");
+            let command = cmd!(sh, "cargo install --quiet --locked --root {dir} {what}");
+            anyhow::ensure!(
+                install,
+                "failed to find {what}, which {does}\nhint: give --setup to have `{command}` run"
+            );
+            print(&format!("missing: {what}, which {does}: installing it into {dir:?}"));
+            command.run().with_context(|| format!("failed to install {name}"))?;
+        }
+        Ok(program)
+    }
 }
 
 #[cfg(test)]
