@@ -18,15 +18,6 @@ pub(crate) const LOG_LEVEL: &str = "MIOPEN_LOG_LEVEL";
 /// The variable that makes MIOpen log what is computed, as driver commands.
 pub(crate) const LOG_COMMANDS: &str = "MIOPEN_ENABLE_LOGGING_CMD";
 
-/// The user's settings of rocFFT's variables.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct FftVariables {
-    pub(crate) user_file: Option<PathBuf>,
-    pub(crate) system_file: Option<PathBuf>,
-    /// Whether `ROCFFT_RTC_CACHE_READ_DISABLE` disables reading.
-    pub(crate) reading_off: bool,
-}
-
 /// The environment, read once at the start.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment {
@@ -42,8 +33,10 @@ pub(crate) struct Environment {
     pub(crate) miopen_log_level: u8,
     /// Whether MIOpen logs driver commands.
     pub(crate) miopen_log_commands: bool,
-    /// The variables that choose rocFFT's files.
-    pub(crate) rocfft: FftVariables,
+    /// `ROCFFT_RTC_CACHE_PATH` and `ROCFFT_RTC_SYS_CACHE_PATH`.
+    pub(crate) rocfft_files: [Option<PathBuf>; 2],
+    /// Whether `ROCFFT_RTC_CACHE_READ_DISABLE` disables reading.
+    pub(crate) rocfft_reading_off: bool,
 }
 
 /// The variables and the user on which the places of other tools' caches depend.
@@ -81,11 +74,8 @@ impl Environment {
             miopen_log_commands: text(LOG_COMMANDS).is_some_and(|value| {
                 ["1", "yes", "true", "on", "enable", "enabled"].contains(&&*value.to_lowercase())
             }),
-            rocfft: FftVariables {
-                user_file: path("ROCFFT_RTC_CACHE_PATH"),
-                system_file: path("ROCFFT_RTC_SYS_CACHE_PATH"),
-                reading_off: variable("ROCFFT_RTC_CACHE_READ_DISABLE").is_some(),
-            },
+            rocfft_files: ["ROCFFT_RTC_CACHE_PATH", "ROCFFT_RTC_SYS_CACHE_PATH"].map(path),
+            rocfft_reading_off: variable("ROCFFT_RTC_CACHE_READ_DISABLE").is_some(),
         }
     }
 

@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::lookup::{not_found, target_of};
 use crate::args::{CacheDir, Lookup};
 use crate::context::Context;
-use crate::environment::FftVariables;
+use crate::environment::Environment;
 use crate::fail::{self, Result, in_full};
 use crate::output::{counted, display, message};
 use crate::progress::Reporter;
@@ -47,10 +47,9 @@ pub(crate) fn run(args: &Lookup, context: &Context) -> Result {
     let (source, options) = (args.rocfft.as_ref(), LibraryOptions::default());
     let library = stock_library::locate(&ROCFFT, source, &options, &cache, &reporter)?;
     let library = FftLibrary::ask(library, &target, cancel)?;
-    let variables = &environment.rocfft;
-    let files = library.look(kernel, &target, variables);
+    let files = library.look(kernel, &target, environment);
     let mut found: Option<&FftFile> = files.iter().find(|file| file.code.is_some());
-    if variables.reading_off {
+    if environment.rocfft_reading_off {
         output.warn("ROCFFT_RTC_CACHE_READ_DISABLE is set: rocFFT reads no file");
         found = None;
     }
@@ -122,11 +121,11 @@ impl FftLibrary {
         &self,
         kernel: &str,
         target: &Target,
-        variables: &FftVariables,
+        environment: &Environment,
     ) -> Vec<FftFile> {
         let dir = self.library.file.parent().unwrap_or(Path::new("/"));
         let name = KernelFileFormat::RocfftCache.name_looked_for(target, self.shares_file);
-        let (user, system) = (variables.user_file.as_deref(), variables.system_file.as_deref());
+        let [user, system] = environment.rocfft_files.each_ref().map(Option::as_deref);
         let paths = CachePaths::new(dir, &name, user, system);
         let mut files = Vec::new();
         let mut is_asked = true;

@@ -15,7 +15,7 @@ use gfxpack_rocfft::ROCFFT;
 use super::Findings;
 use crate::commands::rocfft_lookup::{FftFile, FftLibrary};
 use crate::commands::verify::add_tree;
-use crate::environment::{Environment, FftVariables};
+use crate::environment::Environment;
 use crate::fail::{Error, in_full};
 use crate::output::{counted, if_any, joined};
 
@@ -136,13 +136,13 @@ pub(super) fn check_rocfft(
             return findings.warning(ABOUT, in_full(&error), hint);
         }
     };
-    if machine.rocfft.reading_off {
+    if machine.rocfft_reading_off {
         let what = "ROCFFT_RTC_CACHE_READ_DISABLE keeps it from reading any kernel";
         findings.warning(ABOUT, what, "unset it");
     }
     for target in targets {
         match FftLibrary::ask(library.clone(), target, cancel) {
-            Ok(asked) => check_kernels(&asked, target, &machine.rocfft, deep, findings),
+            Ok(asked) => check_kernels(&asked, target, machine, deep, findings),
             Err(error) => warn(&error, findings),
         }
     }
@@ -157,12 +157,12 @@ fn warn(error: &Error, findings: &Findings<'_>) {
 fn check_kernels(
     library: &FftLibrary,
     target: &Target,
-    variables: &FftVariables,
+    machine: &Environment,
     deep: bool,
     findings: &Findings<'_>,
 ) {
     let again = "install its package again, or remove the file";
-    let files = library.look("", target, variables);
+    let files = library.look("", target, machine);
     let unreadable = || files.iter().filter(|file| file.state == "unreadable");
     for FftFile { file, detail, .. } in unreadable() {
         let file = file.display();
