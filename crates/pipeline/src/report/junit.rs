@@ -23,20 +23,52 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let groups = facts.failures.list.iter();
     let failed = groups.flat_map(|group| group.jobs.iter().map(move |job| (*job, group)));
-    let suites = Suites { facts, plan, absent, failed: failed.collect() };
-    let mut xml = Writer::new_with_indent(out, b' ', 1);
+    let failed: HashMap<JobId, &FailureGroup> = failed.collect();
+    // Whether the build ended before this job.
+    let is_skipped = |job: &JobId| {
+        !failed.contains_key(job)
+            && !facts.cached.contains_key(job)
+            && !facts.jobs.contains_key(job)
+    };
+    let milliseconds =
+        |job: &JobId| facts.jobs.get(job).map_or(0, |fact| fact.duration.as_millis() as u64);
+    let write_suite = |Suite { target, kernels, unbuilt }: Suite<'_>, xml: &mut Xml<'_>| {
+        let jobs = || kernels.iter().map(|(_, job)| job);
+        let failures = jobs().filter(|job| failed.contains_key(job)).count() + unbuilt.len();
+        let suite = xml.create_element("testsuite").with_attributes([
+            ("name", target.as_str()),
+            ("tests", (kernels.len() + unbuilt.len()).to_string().as_str()),
+            ("failures", failures.to_string().as_str()),
+            ("errors", "0"),
+            ("skipped", jobs().filter(|job| is_skipped(job)).count().to_string().as_str()),
+            ("time", seconds(jobs().map(milliseconds).sum()).as_str()),
+        ]);
+        suite.write_inner_content(|xml| {
+            for (key, job) in &kernels {
+                let (key, time) = (&key.to_string(), milliseconds(job));
+                let Some(group) = failed.get(job) else {
+                    let outcome = if is_skipped(job) { Outcome::Skipped } else { Outcome::Passed };
+                    case(&target, key, time, outcome, xml)?;
+                    continue;
+                };
+                let (kind, reason) = (&group.example.kind, &group.title());
+                let text = &format!("{kind}\n{}", Excerpt::new(&group.example.output).text());
+                case(&target, key, time, Outcome::Failed { kind: kind.name(), reason, text }, xml)?;
+            }
+            for Absent { key, reason, why } in &unbuilt {
+                let outcome = Outcome::Failed { kind: &word(reason), reason: why, text: why };
+                case(&target, &key.to_string(), 0, outcome, xml)?;
+            }
+            Ok(())
+        })?;
+        Ok(())
+    };
+    let mut xml: Xml<'_> = Writer::new_with_indent(out, b' ', 1);
     xml.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
     xml.create_element("testsuites").with_attribute(("name", "gfxpack")).write_inner_content(
-        |xml| suites.all().iter().try_for_each(|suite| suites.write(suite, xml)),
+        |xml| suites(plan, absent).into_iter().try_for_each(|suite| write_suite(suite, xml)),
     )?;
     xml.get_mut().write_all(b"\n")
-}
-
-struct Suites<'a> {
-    facts: &'a BuildFacts,
-    plan: &'a Plan,
-    absent: &'a Absences,
-    failed: HashMap<JobId, &'a FailureGroup>,
 }
 
 /// The kernels of one target.
@@ -48,80 +80,26 @@ struct Suite<'a> {
 
 type Xml<'a> = Writer<&'a mut dyn Write>;
 
-impl<'a> Suites<'a> {
-    /// The kernels of each kdb; for a shard, which has no kdbs, those of its jobs
-    /// by target.
-    fn all(&self) -> Vec<Suite<'a>> {
-        let Self { plan, absent, .. } = *self;
-        if plan.kdbs.is_empty() {
-            let mut by_target: BTreeMap<_, Vec<_>> = BTreeMap::new();
-            for (job, number) in plan.jobs.iter().zip(0..) {
-                by_target.entry(&job.target_id).or_default().push((&*job.key, JobId(number)));
-            }
-            let suite = |(target, kernels)| Suite { target, kernels, unbuilt: Vec::new() };
-            let named = by_target.into_iter().map(|(target, jobs)| (target.to_string(), jobs));
-            return named.map(suite).collect();
+/// The kernels of each kdb; for a shard, which has no kdbs, those of its jobs
+/// by target.
+fn suites<'a>(plan: &'a Plan, absent: &'a Absences) -> Vec<Suite<'a>> {
+    if plan.kdbs.is_empty() {
+        let mut by_target: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (job, number) in plan.jobs.iter().zip(0..) {
+            by_target.entry(&job.target_id).or_default().push((&*job.key, JobId(number)));
         }
-        let unbuilt = |target: &Target| {
-            absent.of(target).iter().filter(|one| one.reason.is_missing()).collect()
-        };
-        let suite = |kdb: &'a KdbPlan| Suite {
-            target: kdb.target.to_string(),
-            kernels: kdb.rows.iter().map(|row| (&*row.key, row.job)).collect(),
-            unbuilt: unbuilt(&kdb.target),
-        };
-        plan.kdbs.iter().map(suite).collect()
+        let suite = |(target, kernels)| Suite { target, kernels, unbuilt: Vec::new() };
+        let named = by_target.into_iter().map(|(target, jobs)| (target.to_string(), jobs));
+        return named.map(suite).collect();
     }
-
-    fn write(&self, suite: &Suite<'_>, xml: &mut Xml<'_>) -> io::Result<()> {
-        let Suite { target, kernels, unbuilt } = suite;
-        let count = |is: &dyn Fn(JobId) -> bool| kernels.iter().filter(|(_, job)| is(*job)).count();
-        let failures = count(&|job| self.failed.contains_key(&job)) + unbuilt.len();
-        let skipped = count(&|job| self.is_skipped(job));
-        let time = kernels.iter().map(|(_, job)| self.milliseconds(*job)).sum();
-        let suite = xml.create_element("testsuite").with_attributes([
-            ("name", target.as_str()),
-            ("tests", (kernels.len() + unbuilt.len()).to_string().as_str()),
-            ("failures", failures.to_string().as_str()),
-            ("errors", "0"),
-            ("skipped", skipped.to_string().as_str()),
-            ("time", seconds(time).as_str()),
-        ]);
-        suite.write_inner_content(|xml| {
-            for (key, job) in kernels {
-                self.kernel(target, &key.to_string(), *job, xml)?;
-            }
-            for Absent { key, reason, why } in unbuilt {
-                let outcome = Outcome::Failed { kind: &word(reason), reason: why, text: why };
-                case(target, &key.to_string(), 0, outcome, xml)?;
-            }
-            Ok(())
-        })?;
-        Ok(())
-    }
-
-    /// Whether the build ended before this job.
-    fn is_skipped(&self, job: JobId) -> bool {
-        !self.failed.contains_key(&job)
-            && !self.facts.cached.contains_key(&job)
-            && !self.facts.jobs.contains_key(&job)
-    }
-
-    fn milliseconds(&self, job: JobId) -> u64 {
-        self.facts.jobs.get(&job).map_or(0, |fact| fact.duration.as_millis() as u64)
-    }
-
-    fn kernel(&self, target: &str, key: &str, job: JobId, xml: &mut Xml<'_>) -> io::Result<()> {
-        let time = self.milliseconds(job);
-        let Some(group) = self.failed.get(&job) else {
-            let outcome = if self.is_skipped(job) { Outcome::Skipped } else { Outcome::Passed };
-            return case(target, key, time, outcome, xml);
-        };
-        let output = Excerpt::new(&group.example.output).text();
-        let (kind, reason) = (&group.example.kind, &group.title());
-        let text = &format!("{kind}\n{output}");
-        case(target, key, time, Outcome::Failed { kind: kind.name(), reason, text }, xml)
-    }
+    let unbuilt =
+        |target: &Target| absent.of(target).iter().filter(|one| one.reason.is_missing()).collect();
+    let suite = |kdb: &'a KdbPlan| Suite {
+        target: kdb.target.to_string(),
+        kernels: kdb.rows.iter().map(|row| (&*row.key, row.job)).collect(),
+        unbuilt: unbuilt(&kdb.target),
+    };
+    plan.kdbs.iter().map(suite).collect()
 }
 
 enum Outcome<'a> {
