@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args as ClapArgs, Subcommand};
 use gfxpack_model::TargetId;
+use gfxpack_model::package::RelationKind;
 use gfxpack_model::package_name::DEFAULT_NAME_TEMPLATE;
 use gfxpack_package::PackageManager;
 use gfxpack_pipeline::options::{
@@ -13,7 +13,6 @@ use gfxpack_pipeline::options::{
 };
 
 use super::Hardware;
-use crate::commands::RPM_KINDS;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Recipe {
@@ -24,8 +23,8 @@ pub(crate) enum Recipe {
     /// Print dependencies of an .rpm with the files that stdin names, for rpm's generators
     Rpm {
         /// The kind of dependency
-        #[arg(value_parser = PossibleValuesParser::new(RPM_KINDS.map(|(name, _)| name)))]
-        kind: String,
+        #[arg(value_parser = one_of(&RPM_KINDS))]
+        kind: RelationKind,
         /// The build root, below which the files lie
         #[arg(long, value_name = "DIR")]
         root: PathBuf,
@@ -37,6 +36,15 @@ pub(crate) enum Recipe {
         package_version: String,
     },
 }
+
+/// The kinds of dependencies of an .rpm with kernels, named as in rpm's generators.
+const RPM_KINDS: [Choice<RelationKind>; 5] = [
+    ("provides", "", RelationKind::Provides),
+    ("enhances", "", RelationKind::Enhances),
+    ("supplements", "", RelationKind::Supplements),
+    ("conflicts", "", RelationKind::Conflicts),
+    ("obsoletes", "", RelationKind::Obsoletes),
+];
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Repo {

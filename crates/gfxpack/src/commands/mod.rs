@@ -28,7 +28,6 @@ mod verify;
 
 pub(crate) use caches::Caches;
 pub(crate) use perfdb::Perfdb;
-pub(crate) use recipe::RPM_KINDS;
 
 use crate::args::{Command, Dist};
 use crate::context::Context;

@@ -5,7 +5,6 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use gfxpack_model::package::RelationKind;
 use gfxpack_package::recipe::{rpm_dependencies, substvars};
 use gfxpack_plan::kernel_package::statements;
 use gfxpack_process::{SystemTool, write_output};
@@ -27,9 +26,17 @@ pub(crate) fn run(args: &Recipe, output: &Output) -> Result {
         Recipe::Rpm { kind, root, package, package_version } => {
             let names = std::io::read_to_string(std::io::stdin());
             let names = names.map_err(fail::io("read", Path::new("/dev/stdin")))?;
-            let paths: Vec<&Path> = names.lines().map(Path::new).collect();
-            let lines = rpm(kind, root, &paths, package, package_version)?;
-            lines.iter().for_each(|line| output.raw(line));
+            let inside = |name: &str| match Path::new(name).strip_prefix(root) {
+                Ok(path) => Ok(format!("/{}", path.display())),
+                Err(_) => Err(fail::usage(
+                    format!("`{name}` does not lie below `{}`", root.display()),
+                    "give --root the build root, and on stdin files in it by their full paths",
+                )),
+            };
+            let paths: Vec<String> = names.lines().map(inside).collect::<Result<_>>()?;
+            let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+            let relations = statements(&paths, package, package_version).relations;
+            rpm_dependencies(&relations, *kind).iter().for_each(|line| output.raw(line));
             Ok(())
         }
     }
@@ -101,32 +108,4 @@ fn installed(tree: &Path) -> Result<Vec<String>> {
         }
     }
     Ok(paths)
-}
-
-/// The kinds of dependencies of an .rpm with kernels, named as in rpm's generators.
-pub(crate) const RPM_KINDS: [(&str, RelationKind); 5] = [
-    ("provides", RelationKind::Provides),
-    ("enhances", RelationKind::Enhances),
-    ("supplements", RelationKind::Supplements),
-    ("conflicts", RelationKind::Conflicts),
-    ("obsoletes", RelationKind::Obsoletes),
-];
-
-/// The dependencies of one of [`RPM_KINDS`] of the .rpm `name` that installs these files,
-/// one per line; nothing for other kinds. `paths` are below `root`; `version` includes the
-/// release.
-fn rpm(kind: &str, root: &Path, paths: &[&Path], name: &str, version: &str) -> Result<Vec<String>> {
-    let inside = |path: &&Path| match path.strip_prefix(root) {
-        Ok(path) => Ok(format!("/{}", path.display())),
-        Err(_) => Err(fail::usage(
-            format!("`{}` does not lie below `{}`", path.display(), root.display()),
-            "give --root the build root, and on stdin files in it by their full paths",
-        )),
-    };
-    let paths: Vec<String> = paths.iter().map(inside).collect::<Result<_>>()?;
-    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-    let Some((_, kind)) = RPM_KINDS.iter().find(|(name, _)| *name == kind) else {
-        return Ok(Vec::new());
-    };
-    Ok(rpm_dependencies(&statements(&paths, name, version).relations, *kind))
 }
