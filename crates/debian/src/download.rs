@@ -140,7 +140,7 @@ fn read_to(mut incoming: Incoming, most: u64) -> Result<Vec<u8>, FetchFailure> {
 /// # Errors
 /// The error of the file system.
 pub fn sha256(path: &Path) -> io::Result<Digest> {
-    FileDigests::in_memory().digest(path)
+    FileDigests::default().digest(path)
 }
 
 /// The part of a file that was already downloaded, and its length.

@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use gfxpack_compile::{
-    Cancel, Change, ChangeKind, ChangedPart, Explanation, FileSystemCache, History, SourceFiles as _, State,
-    explain,
+    Cancel, Change, ChangeKind, ChangedPart, Explanation, FileSystemCache, History,
+    SourceFiles as _, State, explain,
 };
 use gfxpack_model::SourceId;
 use gfxpack_plan::plan::{Job, KdbPlan, Row};
