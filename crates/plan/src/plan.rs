@@ -1,7 +1,7 @@
 //! The plan: every compile job and every kdb, decided before anything runs.
 
 use std::collections::{HashMap, HashSet};
-use std::ops::{Index, Range};
+use std::ops::Index;
 use std::sync::Arc;
 
 use gfxpack_model::compiler::{CompilerFacts, Program, SuppliedConstant};
@@ -231,32 +231,41 @@ pub fn plan(
     clock: &Clock,
     workers: &impl Workers,
 ) -> Result<Plan, Error> {
-    let commands = Commands::new(&toolchains, &sources, clock, workers);
+    let source_digests = source_digests(&sources);
     let mut jobs: Vec<Job> = Vec::new();
     let mut by_digest: HashMap<Digest, JobId> = HashMap::new();
     let mut kdbs = Vec::new();
     let mut words = SharedWords::default();
     for request in requests {
+        let toolchain = &toolchains[request.toolchain.0];
+        let command = |(key, source): &(Arc<KeyRequest>, SourceId)| {
+            let (program, arguments) =
+                command(key, &sources[source.0], request.target.id(), &toolchain.facts, clock)?;
+            let compiler = toolchain.digest_for(key.language);
+            let digest = job_digest(compiler, program, &arguments, source_digests[source.0]);
+            Ok::<_, Error>((digest, program, arguments))
+        };
         let mut rows = Vec::with_capacity(request.keys.len());
-        let keys: Vec<_> = request.keys.iter().collect();
-        commands.each(request, &keys, |key, source, command| {
-            let Command { digest, program, arguments, .. } = command;
-            let job = *by_digest.entry(digest).or_insert_with(|| {
-                jobs.push(Job {
-                    digest,
-                    key: Arc::clone(&key.key),
-                    language: key.language,
-                    target_id: arguments::compile_target(key.language, request.target.id()),
-                    source,
-                    toolchain: request.toolchain,
-                    program,
-                    arguments: words.shared(&arguments),
+        // Commands are made in parts, so that they are in memory twice only for a moment.
+        for keys in request.keys.chunks(KEYS_AT_ONCE) {
+            for ((key, source), command) in keys.iter().zip(workers.map(keys, command)) {
+                let (digest, program, arguments) = command?;
+                let job = *by_digest.entry(digest).or_insert_with(|| {
+                    jobs.push(Job {
+                        digest,
+                        key: Arc::clone(&key.key),
+                        language: key.language,
+                        target_id: arguments::compile_target(key.language, request.target.id()),
+                        source: *source,
+                        toolchain: request.toolchain,
+                        program,
+                        arguments: words.shared(&arguments),
+                    });
+                    JobId(jobs.len() - 1)
                 });
-                JobId(jobs.len() - 1)
-            });
-            rows.push(Row { key: Arc::clone(&key.key), job });
-            Ok(())
-        })?;
+                rows.push(Row { key: Arc::clone(&key.key), job });
+            }
+        }
         rows.sort_by(|a, b| a.key.cmp(&b.key));
         kdbs.push(KdbPlan {
             target: request.target.clone(),
@@ -268,13 +277,21 @@ pub fn plan(
     Ok(Plan { toolchains, sources, jobs, kdbs })
 }
 
-/// The command for one object, with its digest.
-pub(crate) struct Command {
-    pub(crate) digest: Digest,
-    pub(crate) program: Program,
-    pub(crate) arguments: Vec<String>,
-    /// Those that come from the key.
-    pub(crate) options: Range<usize>,
+/// The command for a key's object.
+fn command(
+    key: &KeyRequest,
+    source: &Source,
+    id: &TargetId,
+    facts: &CompilerFacts,
+    clock: &Clock,
+) -> Result<(Program, Vec<String>), Error> {
+    let (language, Source { main, include_dirs, .. }) = (key.language, source);
+    let options = arguments::check_paths(main, include_dirs)
+        .and_then(|()| arguments::parse(language, key.options()))
+        .map_err(|problem| key.location.error(&problem))?;
+    let (program, [before, after]) =
+        arguments::around_options(language, &options, id, facts, main, include_dirs, clock);
+    Ok((program, [before, options, after].concat()))
 }
 
 /// Words of which each is kept only once: a plan of many jobs has millions of arguments.
@@ -295,73 +312,6 @@ impl SharedWords {
     }
 }
 
-/// Makes the commands of keys.
-pub(crate) struct Commands<'a, W> {
-    toolchains: &'a [PlanToolchain],
-    sources: &'a [Source],
-    source_digests: Vec<Digest>,
-    clock: &'a Clock,
-    workers: &'a W,
-}
-
-impl<'a, W: Workers> Commands<'a, W> {
-    pub(crate) fn new(
-        toolchains: &'a [PlanToolchain],
-        sources: &'a [Source],
-        clock: &'a Clock,
-        workers: &'a W,
-    ) -> Self {
-        let source_digests = source_digests(sources);
-        Self { toolchains, sources, source_digests, clock, workers }
-    }
-
-    /// Calls `take` with the command of each of a request's keys. Commands are made in parts, so
-    /// that commands of several targets are in memory twice only for a moment.
-    pub(crate) fn each(
-        &self,
-        request: &TargetRequest,
-        keys: &[&(Arc<KeyRequest>, SourceId)],
-        mut take: impl FnMut(&KeyRequest, SourceId, Command) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        for keys in keys.chunks(KEYS_AT_ONCE) {
-            let commands =
-                self.workers.map(keys, |(key, source)| self.command(request, key, *source));
-            for ((key, source), command) in keys.iter().copied().zip(commands) {
-                take(key, *source, command?)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn command(
-        &self,
-        request: &TargetRequest,
-        key: &KeyRequest,
-        source: SourceId,
-    ) -> Result<Command, Error> {
-        let (language, toolchain) = (key.language, &self.toolchains[request.toolchain.0]);
-        let Source { main, include_dirs, .. } = &self.sources[source.0];
-        let options = arguments::check_paths(main, include_dirs)
-            .and_then(|()| arguments::parse(language, key.options()))
-            .map_err(|problem| key.location.error(&problem))?;
-        let (id, facts) = (request.target.id(), &toolchain.facts);
-        let (program, [before, after]) = arguments::around_options(
-            language,
-            &options,
-            id,
-            facts,
-            main,
-            include_dirs,
-            self.clock,
-        );
-        let own = before.len()..before.len() + options.len();
-        let arguments = [before, options, after].concat();
-        let compiler = toolchain.digest_for(language);
-        let digest = job_digest(compiler, program, &arguments, self.source_digests[source.0]);
-        Ok(Command { digest, program, arguments, options: own })
-    }
-}
-
 /// The digest of a job: a program, a source and arguments.
 pub(crate) fn job_digest(
     compiler: Digest,
@@ -375,25 +325,6 @@ pub(crate) fn job_digest(
         .list(arguments.iter())
         .field(source.as_ref())
         .finish()
-}
-
-/// The digest of a kdb: its keys in their order, each with its job's digest.
-pub(crate) fn kdb_digest<'k>(
-    target: &Target,
-    keys: impl ExactSizeIterator<Item = &'k KernelKey> + Clone,
-    jobs: impl ExactSizeIterator<Item = Digest>,
-) -> Digest {
-    Hasher::new("gfxpack kdb plan 1")
-        .field(target.to_string().as_bytes())
-        .list(keys.clone().map(|key| key.kernel_name.as_bytes()))
-        .list(keys.map(|key| key.kernel_args.as_bytes()))
-        .list(jobs)
-        .finish()
-}
-
-/// The digest of a plan, from those of its kdbs.
-pub(crate) fn plan_digest(kdbs: impl ExactSizeIterator<Item = Digest>) -> Digest {
-    Hasher::new("gfxpack plan 1").list(kdbs).finish()
 }
 
 /// Each list has its own index type, so that they can't be confused.
@@ -433,18 +364,23 @@ impl Plan {
     /// The digest of everything that the plan makes: which objects under which keys, in which kdbs.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        plan_digest((0..self.kdbs.len()).map(|kdb| self.kdb_digest(KdbId(kdb))))
+        let kdbs = (0..self.kdbs.len()).map(|kdb| self.kdb_digest(KdbId(kdb)));
+        Hasher::new("gfxpack plan 1").list(kdbs).finish()
     }
 
-    /// The digest of one kdb, by its index.
+    /// The digest of one kdb, by its index: its keys in their order, each with its job's digest.
     ///
     /// # Panics
     /// If there is no such kdb.
     #[must_use]
     pub fn kdb_digest(&self, kdb: KdbId) -> Digest {
-        let kdb = &self[kdb];
-        let keys = kdb.rows.iter().map(|row| &*row.key);
-        kdb_digest(&kdb.target, keys, kdb.rows.iter().map(|row| self[row.job].digest))
+        let KdbPlan { target, rows, .. } = &self[kdb];
+        Hasher::new("gfxpack kdb plan 1")
+            .field(target.to_string().as_bytes())
+            .list(rows.iter().map(|row| row.key.kernel_name.as_bytes()))
+            .list(rows.iter().map(|row| row.key.kernel_args.as_bytes()))
+            .list(rows.iter().map(|row| self[row.job].digest))
+            .finish()
     }
 }
 

@@ -69,7 +69,8 @@ pub(crate) fn run(args: &PlanCommand, context: &Context) -> Result {
 fn store(plan_inputs: PlanInputs, dir: &Path, context: &Context) -> Result {
     let Context { cancel, output, .. } = context;
     report_inputs::report(&plan_inputs.inputs, output);
-    let header = stored::write(dir, plan_inputs, cancel)?;
+    let (prepared, _) = plan_inputs.plan()?;
+    let header = stored::write(dir, prepared, cancel)?;
     let kdbs: Vec<String> =
         header.kdbs.iter().map(|kdb| kdb.format.file_name(&kdb.target)).collect();
     output.message(

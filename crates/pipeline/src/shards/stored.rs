@@ -20,7 +20,7 @@ use crate::error::{self, Error, Result};
 use crate::inputs::Inputs;
 use crate::kernel_library::KernelLibrary;
 use crate::ledger::Absences;
-use crate::prepare::{PlanInputs, Prepared, RayonWorkers, for_plan};
+use crate::prepare::{Prepared, RayonWorkers, for_plan};
 use crate::record::GENERATOR;
 use crate::text::joined;
 
@@ -54,42 +54,33 @@ fn file(dir: &Path, digest: Digest) -> PathBuf {
 ///
 /// # Errors
 /// If a file can't be written.
-pub fn write(
-    dir: &Path,
-    plan_inputs: PlanInputs,
-    cancel: &Cancel,
-) -> Result<Header<PlanDescription>> {
-    let PlanInputs { requests, inputs, toolchains, cache, clock, .. } = plan_inputs;
+pub fn write(dir: &Path, prepared: Prepared, cancel: &Cancel) -> Result<Header<PlanDescription>> {
+    let Prepared { plan, inputs, toolchains, cache } = prepared;
     fs::create_dir_all(dir).map_err(error::io("create", dir))?;
     write_sources(dir, &inputs.sources)?;
-    let sources = inputs.sources.sources().to_vec();
-    let stored: Vec<StoredToolchain> = toolchains
-        .iter()
-        .map(|toolchain| {
-            let closure = toolchain.covered_files.to_vec();
-            StoredToolchain { toolchain: for_plan(toolchain), closure }
-        })
-        .collect();
-    let planned: Vec<_> = stored.iter().map(|stored| stored.toolchain.clone()).collect();
     let path = dir.join(JOBS);
     let usual = std::os::unix::fs::PermissionsExt::from_mode(0o666);
     let temporary = tempfile::Builder::new().prefix(".jobs").permissions(usual).tempfile_in(dir);
     let mut temporary = temporary.map_err(error::io("create", dir))?;
     let mut out = BufWriter::with_capacity(1 << 20, temporary.as_file_mut());
     let mut write = |line: &[u8]| out.write_all(line).map_err(error::io("write", &path));
-    let written =
-        stored::write_jobs(&planned, &sources, &requests, &clock, &mut write, &RayonWorkers)?;
+    let written = stored::write_jobs(&plan, &mut write)?;
     out.flush().map_err(error::io("write", &path))?;
     drop(out);
-    let beside = write_beside(dir, &inputs.sources, &toolchains, &cache, &written.samples, cancel)?;
+    let samples = written.samples.iter().map(|job| &plan[*job]);
+    let beside = write_beside(dir, &inputs.sources, &toolchains, &cache, samples, cancel)?;
+    let stored = toolchains.iter().map(|toolchain| {
+        let closure = toolchain.covered_files().to_vec();
+        StoredToolchain { toolchain: for_plan(toolchain), closure }
+    });
     let header = Header {
         format: FORMAT,
         generator: GENERATOR.to_owned(),
-        digest: written.digest,
+        digest: plan.digest(),
         jobs: written.jobs,
         jobs_sha256: written.jobs_sha256,
-        toolchains: stored,
-        sources,
+        toolchains: stored.collect(),
+        sources: plan.sources,
         beside,
         groups: written.groups,
         kdbs: written.kdbs,
@@ -122,12 +113,12 @@ fn store(dir: &Path, digest: Digest, bytes: &[u8]) -> Result<()> {
 
 /// Stores files of the sources' directories that only headers of the system name, and
 /// returns them by source.
-fn write_beside(
+fn write_beside<'a>(
     dir: &Path,
     sources: &SourceSet,
     toolchains: &[Toolchain],
     cache: &Cache,
-    samples: &[Job],
+    samples: impl Iterator<Item = &'a Job>,
     cancel: &Cancel,
 ) -> Result<Vec<Beside>> {
     let file_system = FileSystemCache::new(&cache.digests);

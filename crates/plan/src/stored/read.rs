@@ -1,5 +1,6 @@
 //! Reads a stored plan, or some of its jobs as a stream.
 
+use std::collections::HashSet;
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
@@ -39,75 +40,59 @@ pub fn read<A>(
     workers: &impl Workers,
 ) -> Result<Plan, Error> {
     check(header)?;
-    let reader = Reader::new(header);
+    let sources = plan::source_digests(&header.sources);
+    let (groups, toolchains) = (&header.groups[..], &header.toolchains[..]);
     let mut sha256 = Sha256::new();
     let mut words = SharedWords::default();
     let mut jobs: Vec<Job> = Vec::new();
-    let mut count = 0;
-    let mut block: Vec<Vec<u8>> = Vec::new();
-    let mut line = Vec::new();
-    loop {
-        let end = !next_line(lines, &mut line)?;
-        if !end {
+    let other = || damaged("its jobs are not those that its header was written for");
+    let mut left = header.jobs;
+    while left > 0 {
+        let mut block: Vec<Vec<u8>> = Vec::new();
+        while left > 0 && block.len() < KEYS_AT_ONCE {
+            let line = next_line(lines)?.ok_or_else(other)?;
             sha256.update(&line);
-            count += 1;
-            if count > header.jobs {
-                break;
-            }
+            left -= 1;
             if is_wanted(&line, wanted)? {
-                block.push(line.clone());
+                block.push(line);
             }
         }
-        if block.len() == KEYS_AT_ONCE || end {
-            let read = workers.map(&block, |line| reader.job(line));
-            jobs.reserve(read.len());
-            for job in read {
-                let (job, arguments) = job?;
-                jobs.push(Job { arguments: words.shared(&arguments), ..job });
-            }
-            block.clear();
-        }
-        if end {
-            break;
+        for job in workers.map(&block, |line| job(line, groups, toolchains, &sources)) {
+            let (job, arguments) = job?;
+            jobs.push(Job { arguments: words.shared(&arguments), ..job });
         }
     }
-    if count != header.jobs || Digest::from_bytes(sha256.finalize().into()) != header.jobs_sha256 {
-        return Err(damaged("its jobs are not those that its header was written for"));
+    let sha256 = Digest::from_bytes(sha256.finalize().into());
+    if next_line(lines)?.is_some() || sha256 != header.jobs_sha256 {
+        return Err(other());
     }
-    if !are_distinct(&jobs) {
+    if jobs.iter().map(|job| job.digest).collect::<HashSet<_>>().len() < jobs.len() {
         return Err(damaged("it has a job twice"));
     }
     let kdbs = match wanted {
         Jobs::All => kdbs(header, &jobs)?,
         Jobs::Only(_) => Vec::new(),
     };
-    let plan = made(header, jobs, kdbs);
+    let toolchains = header.toolchains.iter().map(|stored| stored.toolchain.clone()).collect();
+    let plan = Plan { toolchains, sources: header.sources.clone(), jobs, kdbs };
     if matches!(wanted, Jobs::All) && plan.digest() != header.digest {
         return Err(damaged("its kdbs are not those that its digest says"));
     }
     Ok(plan)
 }
 
-fn made<A>(header: &Header<A>, jobs: Vec<Job>, kdbs: Vec<KdbPlan>) -> Plan {
-    let toolchains = header.toolchains.iter().map(|stored| stored.toolchain.clone()).collect();
-    Plan { toolchains, sources: header.sources.clone(), jobs, kdbs }
-}
-
-/// Reads a line. Returns whether there was one.
-fn next_line(lines: &mut dyn BufRead, line: &mut Vec<u8>) -> Result<bool, Error> {
-    line.clear();
+/// The next line; `None` at the end.
+fn next_line(lines: &mut dyn BufRead) -> Result<Option<Vec<u8>>, Error> {
+    let mut line = Vec::new();
     let unreadable = |error: io::Error| {
         Error::usage("failed to read the plan's jobs", "check the directory").caused_by(error)
     };
-    let count = Read::take(&mut *lines, MAX_LINE).read_until(b'\n', line).map_err(unreadable)?;
-    if count as u64 == MAX_LINE { Err(damaged("it has lines without end")) } else { Ok(count > 0) }
-}
-
-/// Whether each job occurs only once.
-fn are_distinct(jobs: &[Job]) -> bool {
-    let mut digests: Vec<Digest> = jobs.iter().map(|job| job.digest).collect();
-    digests.sort_unstable();
-    digests.windows(2).all(|pair| pair[0] != pair[1])
+    Read::take(&mut *lines, MAX_LINE).read_until(b'\n', &mut line).map_err(unreadable)?;
+    match line.len() as u64 {
+        0 => Ok(None),
+        MAX_LINE => Err(damaged("it has lines without end")),
+        _ => Ok(Some(line)),
+    }
 }
 
 fn is_wanted(line: &[u8], wanted: &Jobs<'_>) -> Result<bool, Error> {
@@ -117,51 +102,35 @@ fn is_wanted(line: &[u8], wanted: &Jobs<'_>) -> Result<bool, Error> {
     digest.map(chosen).ok_or_else(|| damaged("a line does not begin with a job's digest"))
 }
 
-/// Parses lines into jobs.
-struct Reader<'a> {
-    groups: &'a [Group],
-    toolchains: &'a [StoredToolchain],
-    sources: Vec<Digest>,
-}
-
-impl<'a> Reader<'a> {
-    fn new<A>(header: &'a Header<A>) -> Self {
-        Self {
-            groups: &header.groups,
-            toolchains: &header.toolchains,
-            sources: plan::source_digests(&header.sources),
-        }
+/// The job of a line, and its arguments, which it does not have yet.
+fn job(
+    line: &[u8],
+    groups: &[Group],
+    toolchains: &[StoredToolchain],
+    sources: &[Digest],
+) -> Result<(Job, Vec<String>), Error> {
+    let (digest, number, kernel_args): (Digest, usize, String) =
+        serde_json::from_slice(line).map_err(|error| damaged(format!("a job: {error}")))?;
+    let group = groups.get(number).ok_or_else(|| damaged("a job names a group that is missing"))?;
+    let key = Arc::new(KernelKey { kernel_name: group.kernel_name.clone(), kernel_args });
+    let own = arguments::parse(group.language, key.options())
+        .map_err(|problem| damaged(format!("the options of `{key}`: {problem}")))?;
+    let arguments = [&group.before[..], &own, &group.after].concat();
+    let compiler = toolchains[group.toolchain.0].toolchain.digest_for(group.language);
+    if plan::job_digest(compiler, group.program, &arguments, sources[group.source.0]) != digest {
+        return Err(damaged(format!("job `{digest}` is not what its digest says")));
     }
-
-    /// The job, and its arguments, which it does not have yet.
-    fn job(&self, line: &[u8]) -> Result<(Job, Vec<String>), Error> {
-        let (digest, number, kernel_args): (Digest, usize, String) =
-            serde_json::from_slice(line).map_err(|error| damaged(format!("a job: {error}")))?;
-        let group = self
-            .groups
-            .get(number)
-            .ok_or_else(|| damaged("a job names a group that is missing"))?;
-        let key = Arc::new(KernelKey { kernel_name: group.kernel_name.clone(), kernel_args });
-        let own = arguments::parse(group.language, key.options())
-            .map_err(|problem| damaged(format!("the options of `{key}`: {problem}")))?;
-        let arguments = [&group.before[..], &own, &group.after].concat();
-        let compiler = self.toolchains[group.toolchain.0].toolchain.digest_for(group.language);
-        let source = self.sources[group.source.0];
-        if plan::job_digest(compiler, group.program, &arguments, source) != digest {
-            return Err(damaged(format!("job `{digest}` is not what its digest says")));
-        }
-        let job = Job {
-            digest,
-            language: group.language,
-            target_id: group.target_id.clone(),
-            source: group.source,
-            toolchain: group.toolchain,
-            program: group.program,
-            arguments: Vec::new(),
-            key,
-        };
-        Ok((job, arguments))
-    }
+    let job = Job {
+        digest,
+        language: group.language,
+        target_id: group.target_id.clone(),
+        source: group.source,
+        toolchain: group.toolchain,
+        program: group.program,
+        arguments: Vec::new(),
+        key,
+    };
+    Ok((job, arguments))
 }
 
 fn kdbs<A>(header: &Header<A>, jobs: &[Job]) -> Result<Vec<KdbPlan>, Error> {

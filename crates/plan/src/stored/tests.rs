@@ -165,24 +165,17 @@ fn sources() -> Vec<Source> {
 }
 
 fn stored(reversed: bool) -> (Header<String>, Vec<u8>) {
-    let mut lines = Vec::new();
-    let written = write_jobs(
-        &[toolchain()],
-        &sources(),
-        &requests(reversed),
-        &Clock::at(0),
-        &mut |line| {
-            lines.extend_from_slice(line);
-            Ok(())
-        },
-        &InTurn,
-    )
-    .unwrap();
+    let (plan, mut lines) = (planned(reversed), Vec::new());
+    let mut write = |line: &[u8]| {
+        lines.extend_from_slice(line);
+        Ok(())
+    };
+    let written = write_jobs(&plan, &mut write).unwrap();
     let header = Header {
         beside: sources().iter().map(|_| Beside::default()).collect(),
         format: FORMAT,
         generator: "test".to_owned(),
-        digest: written.digest,
+        digest: plan.digest(),
         jobs: written.jobs,
         jobs_sha256: written.jobs_sha256,
         toolchains: vec![StoredToolchain {
@@ -197,8 +190,8 @@ fn stored(reversed: bool) -> (Header<String>, Vec<u8>) {
     (header, lines)
 }
 
-fn planned() -> Plan {
-    plan(vec![toolchain()], sources(), &requests(false), &Clock::at(0), &InTurn).unwrap()
+fn planned(reversed: bool) -> Plan {
+    plan(vec![toolchain()], sources(), &requests(reversed), &Clock::at(0), &InTurn).unwrap()
 }
 
 fn by_digest(plan: &Plan) -> Vec<(Digest, Vec<Arc<str>>, KernelKeyOf, SourceId)> {
@@ -222,7 +215,7 @@ fn the_plan_is_read_back_as_it_was_planned() {
     let text = serde_json::to_string(&header).unwrap();
     let header: Header<String> = serde_json::from_str(&text).unwrap();
     let read = read(&header, &mut &lines[..], &Jobs::All, &InTurn).unwrap();
-    let planned = planned();
+    let planned = planned(false);
     assert_eq!(read.digest(), planned.digest());
     assert_eq!(read.digest(), header.digest);
     assert_eq!(by_digest(&read), by_digest(&planned));
@@ -245,7 +238,7 @@ fn some_jobs_are_part_of_all() {
     let (header, lines) = stored(false);
     let chosen = |digest: Digest| digest.as_ref()[0].is_multiple_of(2);
     let some = read(&header, &mut &lines[..], &Jobs::Only(&chosen), &InTurn).unwrap();
-    let all = planned();
+    let all = planned(false);
     let expected: BTreeSet<Digest> =
         all.jobs.iter().map(|job| job.digest).filter(|digest| chosen(*digest)).collect();
     assert!(!expected.is_empty() && expected.len() < all.jobs.len());
