@@ -57,4 +57,4 @@ pub use format::{FORMATS, Format};
 pub use manager::PackageManager;
 pub use output::Written;
 pub use signing::Sign;
-pub use text::{escaped, rfc2822, seconds_of, size};
+pub use text::{seconds_of, size};

@@ -1,5 +1,4 @@
-//! Formats text: wrapping, Debian's extended description, RFC 2822 dates, and
-//! text and sizes for HTML pages.
+//! Formats text: wrapping, Debian's extended description, RFC 2822 dates, sizes.
 
 use gfxpack_model::date::{Date, MONTHS};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
@@ -99,8 +98,7 @@ pub(crate) fn rfc3339(seconds: u64) -> String {
 /// Seconds since 1970 as a date in UTC: `Thu, 01 Jan 1970 00:00:00 +0000`.
 ///
 /// Source: RFC 2822, 3.3, as dpkg's changelogs use it.
-#[must_use]
-pub fn rfc2822(seconds: u64) -> String {
+pub(crate) fn rfc2822(seconds: u64) -> String {
     let date = Date::at(seconds);
     let (weekday, month, time) = (date.weekday(), date.month_name(), date.time());
     format!("{weekday}, {:02} {month} {:04} {time} +0000", date.day, date.year)
@@ -160,21 +158,6 @@ pub fn size(bytes: u64) -> String {
         unit += 1;
     }
     format!("{value:.1} {}", units[unit])
-}
-
-/// Text escaped for HTML, also within attributes.
-pub fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
 }
 
 /// Characters that have to be encoded in the path of a URL, and in a package URL.

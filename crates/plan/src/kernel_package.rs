@@ -17,7 +17,7 @@ use gfxpack_model::{InstallLayout, Target, processors};
 use crate::consumer::named;
 
 pub use self::release::{Release, SourceLicense};
-pub use hardware::modaliases;
+pub use hardware::{escaped, modaliases};
 pub use installed::{Statements, statements};
 pub use metapackages::{Family, family, merged, unversioned};
 

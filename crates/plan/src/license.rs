@@ -73,9 +73,6 @@ impl std::str::FromStr for Allowed {
     type Err = String;
 
     /// Parses `dfsg`, or a single licence, not an expression.
-    ///
-    /// # Errors
-    /// A message that says what is allowed.
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "dfsg" {
             return Ok(Self::Dfsg);

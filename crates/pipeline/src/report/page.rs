@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gfxpack_model::date::Date;
 use gfxpack_model::{JobId, KernelKey, TargetId, processors};
-use gfxpack_package::escaped;
+use gfxpack_plan::kernel_package::escaped;
 use gfxpack_plan::plan::Plan;
 use serde_json::Value;
 

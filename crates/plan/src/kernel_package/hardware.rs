@@ -93,35 +93,30 @@ pub(super) fn metainfo(spec: &PackageSpec, aliases: &[String]) -> Option<Package
         return None;
     }
     let id = format!("{}.{}", domain(spec), spec.name.replace(['-', '+'], "_"));
-    let paragraph = spec.description.split("\n\n").next().unwrap_or_default();
-    let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let mut line = |line: String| {
-        text.push_str(&line);
-        text.push('\n');
+    let element = |indent: &str, name: &str, text: &str| {
+        let end = name.split(' ').next().unwrap_or_default();
+        format!("{indent}<{name}>{}</{end}>\n", escaped(text))
     };
-    line("<component type=\"driver\">".to_owned());
-    line(format!("  <id>{}</id>", escaped(&id)));
-    line("  <metadata_license>FSFAP</metadata_license>".to_owned());
-    line(format!("  <project_license>{}</project_license>", escaped(&spec.license)));
-    line(format!("  <name>{}</name>", escaped(&spec.name)));
-    line(format!("  <summary>{}</summary>", escaped(&capitalised(&spec.summary))));
-    line("  <description>".to_owned());
-    line(format!("    <p>{}</p>", escaped(paragraph)));
-    line("  </description>".to_owned());
+    let mut text =
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<component type=\"driver\">\n".to_owned();
+    text += &element("  ", "id", &id);
+    text += &element("  ", "metadata_license", "FSFAP");
+    text += &element("  ", "project_license", &spec.license);
+    text += &element("  ", "name", &spec.name);
+    text += &element("  ", "summary", &capitalised(&spec.summary));
+    let paragraph = spec.description.split("\n\n").next().unwrap_or_default();
+    text += &format!("  <description>\n{}  </description>\n", element("    ", "p", paragraph));
     if spec.homepage.starts_with("http") {
-        line(format!("  <url type=\"homepage\">{}</url>", escaped(&spec.homepage)));
+        text += &element("  ", "url type=\"homepage\"", &spec.homepage);
     }
-    line(format!("  <pkgname>{}</pkgname>", escaped(&spec.name)));
-    line("  <provides>".to_owned());
-    for alias in aliases {
-        line(format!("    <modalias>{}</modalias>", escaped(alias)));
-    }
-    line("  </provides>".to_owned());
-    line("  <releases>".to_owned());
+    text += &element("  ", "pkgname", &spec.name);
+    let aliases = aliases.iter().map(|alias| element("    ", "modalias", alias));
+    text += &format!("  <provides>\n{}  </provides>\n", aliases.collect::<String>());
     let (version, date) = (escaped(&spec.version), spec.source_date_epoch);
-    line(format!("    <release version=\"{version}\" timestamp=\"{date}\"/>"));
-    line("  </releases>".to_owned());
-    line("</component>".to_owned());
+    text += &format!(
+        "  <releases>\n    <release version=\"{version}\" timestamp=\"{date}\"/>\n  </releases>\n\
+         </component>\n"
+    );
     let path = format!("/usr/share/metainfo/{id}.metainfo.xml");
     Some(PackageFile::readable(path, Content::Bytes(text.into_bytes())))
 }
@@ -148,7 +143,9 @@ fn capitalised(text: &str) -> String {
     letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }
 
-fn escaped(text: &str) -> String {
+/// Text escaped for XML and HTML, also within attributes.
+#[must_use]
+pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 

@@ -41,9 +41,6 @@ impl FromStr for Family {
     type Err = String;
 
     /// Reads a family that has a device.
-    ///
-    /// # Errors
-    /// A message that says what is allowed.
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "all" || PROCESSORS.iter().any(|processor| belongs(processor.name, text)) {
             return Ok(Self(text.to_owned()));

@@ -47,14 +47,7 @@ impl JobState {
 
 impl fmt::Display for JobState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ok => "ok",
-            Self::Cached => "cached",
-            Self::Refused => "refused",
-            Self::Failed => "failed",
-            Self::Infra => "infra",
-            Self::Timeout => "timeout",
-        })
+        self.serialize(f)
     }
 }
 
