@@ -63,15 +63,6 @@ struct Candidate {
     stored: StoredBlob,
 }
 
-/// A row that was taken.
-struct Taken {
-    path: PathBuf,
-    key: KernelKey,
-    stored: StoredBlob,
-    /// How many input rows it stands for.
-    rows: u64,
-}
-
 /// Writes the union of the kdbs into a new one. The files are read side by
 /// side, one row of each at a time. Every row is decoded and checked against its
 /// hash.
@@ -116,15 +107,16 @@ pub fn merge(
         WINDOW_BYTES,
         || {
             let Some(taken) = union.next()? else { return Ok(None) };
+            let Candidate { file, stored: StoredBlob { blob, claimed_size, .. } } = &taken.1;
             if cancelled.is_some_and(|cancelled| cancelled()) {
-                return Err(Error::from(Fault::Interrupted.of(&taken.path)));
+                return Err(Error::from(Fault::Interrupted.of(&inputs[*file])));
             }
-            let StoredBlob { blob, claimed_size, .. } = &taken.stored;
             // The stored blob, the decoded object, and the new blob.
             let cost = 2 * blob.len() as u64 + 2 * claimed_size.bytes();
             Ok(Some((taken, cost)))
         },
-        |Taken { path, key, stored, rows }| {
+        |(key, Candidate { file, stored }, rows)| {
+            let path = &inputs[file];
             // MIOpen binds keys when it stores rows, but splices them into the SQL when
             // it looks them up.
             check_key(&key).map_err(|source| {
@@ -134,7 +126,7 @@ pub fn merge(
             })?;
             match recode(stored, form) {
                 Ok(encoded) => Ok((key, encoded, rows)),
-                Err(source) => Err(Fault::Row(Box::new(key), source).of(&path).into()),
+                Err(source) => Err(Fault::Row(Box::new(key), source).of(path).into()),
             }
         },
         |recoded: Result<_>| {
@@ -189,7 +181,8 @@ impl Union<'_> {
         Ok(())
     }
 
-    fn next(&mut self) -> Result<Option<Taken>> {
+    /// The next key, the row that is taken for it, and how many input rows that stands for.
+    fn next(&mut self) -> Result<Option<(KernelKey, Candidate, u64)>> {
         let Some(Reverse((key, file))) = self.heads.pop() else { return Ok(None) };
         let mut chosen = self.take(&key, file)?;
         let (mut differ, mut rows) = (false, 1);
@@ -222,8 +215,7 @@ impl Union<'_> {
         let repeated = others.iter().filter(|hash| **hash == chosen.stored.hash).count();
         self.merged.repeated += repeated as u64;
         self.merged.conflicts += u64::from(differ);
-        let Candidate { file, stored } = chosen;
-        Ok(Some(Taken { path: self.inputs[file].clone(), key, stored, rows }))
+        Ok(Some((key, chosen, rows)))
     }
 
     /// The next file whose next key is `key`.

@@ -59,14 +59,11 @@ pub(crate) const OBJECT_HINT: &str =
 /// Source: ROCm/MIOpen 2d1fd997a, `KernelConfig::table_name`.
 pub(crate) const TABLE: &str = "kern_db";
 
-/// A column: name, declared type, NOT NULL.
-pub(crate) type Column = (&'static str, &'static str, bool);
-
-/// The columns in order. MIOpen checks that the name, args and blob columns
+/// The columns in order: name, declared type, NOT NULL. MIOpen checks that the name, args and blob columns
 /// exist, and selects blob, hash and size.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `KernelConfig::CreateQuery`.
-pub(crate) const COLUMNS: [Column; 6] = [
+pub(crate) const COLUMNS: [(&str, &str, bool); 6] = [
     ("id", "INTEGER", false),
     ("kernel_name", "TEXT", true),
     ("kernel_args", "TEXT", true),
@@ -119,6 +116,16 @@ pub(crate) const SELECT_KEYS: &str = "SELECT kernel_name, kernel_args FROM";
 /// Canonical order.
 pub(crate) const IN_ORDER: &str = "ORDER BY kernel_name COLLATE BINARY, kernel_args COLLATE BINARY";
 
+/// The columns of the table: name, declared type, NOT NULL.
+pub(crate) fn columns(
+    connection: &Connection,
+) -> Result<Vec<(String, String, bool)>, rusqlite::Error> {
+    let mut statement = connection.prepare(&format!("PRAGMA table_info({TABLE})"))?;
+    let column =
+        |row: &rusqlite::Row<'_>| Ok((row.get("name")?, row.get("type")?, row.get("notnull")?));
+    statement.query_map((), column)?.collect()
+}
+
 /// The first column that MIOpen needs and the table does not have.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `SQLiteBase::CheckTableColumns` and
@@ -126,12 +133,9 @@ pub(crate) const IN_ORDER: &str = "ORDER BY kernel_name COLLATE BINARY, kernel_a
 pub(crate) fn missing_column(
     connection: &Connection,
 ) -> Result<Option<&'static str>, rusqlite::Error> {
-    let mut statement = connection.prepare(&format!("PRAGMA table_info({TABLE})"))?;
-    let names: Vec<String> =
-        statement.query_map((), |row| row.get("name"))?.collect::<Result<_, _>>()?;
+    let there = columns(connection)?;
     let needed = COLUMNS.iter().map(|(name, ..)| *name).filter(|name| *name != "id");
-    let mut missing = needed.filter(|name| !names.iter().any(|found| found == name));
-    Ok(missing.next())
+    Ok({ needed }.find(|name| !there.iter().any(|(found, ..)| found == name)))
 }
 
 /// The unique index of the whole table on exactly the key, compared bytewise;

@@ -1,9 +1,7 @@
 //! Checks one stored row, without SQLite.
 
-use std::error::Error as _;
-
 use gfxpack_model::code_object::{self, CodeObjectError, UnfitError};
-use gfxpack_model::{KernelKey, KeyError, Target, TargetId};
+use gfxpack_model::{KernelKey, KeyError, Target, TargetId, in_full};
 
 use crate::codec::{self, ClaimedSize};
 use crate::error::RowError;
@@ -76,7 +74,7 @@ pub(crate) fn check(row: UncheckedRow, target: Option<&Target>) -> RowResult {
         let key = Some(shown.clone());
         checked.findings.push(Finding { class, row: Some(number), key, detail });
     };
-    let mut usable = |fault: RowError| found(class_of(&fault), with_source(&fault));
+    let mut usable = |fault: RowError| found(class_of(&fault), in_full(&fault));
 
     let key = match (name, args) {
         (Ok(kernel_name), Ok(kernel_args)) => Some(KernelKey { kernel_name, kernel_args }),
@@ -183,12 +181,5 @@ fn class_of(fault: &RowError) -> FindingClass {
         | RowError::Bzip2(_)
         | RowError::Length { .. }
         | RowError::Trailing(_) => FindingClass::Blob,
-    }
-}
-
-fn with_source(fault: &RowError) -> String {
-    match fault.source() {
-        Some(source) => format!("{fault}: {source}"),
-        None => fault.to_string(),
     }
 }

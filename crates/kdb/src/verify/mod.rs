@@ -7,14 +7,13 @@ pub(crate) mod report;
 use std::path::Path;
 
 use gfxpack_model::{Target, target_of_kdb};
-use rusqlite::Connection;
 
 use crate::error::{Fault, ReadError};
 use crate::header::Journal;
 use crate::open::{self, Opened, WorkBudget};
 use crate::parallel;
 use crate::schema::{
-    COLUMNS, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, TABLE, key_index, missing_column,
+    COLUMNS, KEY_COLUMNS, MAX_OBJECT_BYTES, SELECT_ALL, TABLE, columns, key_index, missing_column,
 };
 use crate::verify::check_row::UncheckedRow;
 use crate::verify::report::{Finding, FindingClass, Report};
@@ -226,14 +225,3 @@ const COMPUTED: &str = "SELECT min(name) FROM pragma_table_list AS list WHERE sc
     (EXISTS (SELECT 1 FROM pragma_table_xinfo(list.name) WHERE hidden > 1) \
     OR EXISTS (SELECT 1 FROM pragma_index_list(list.name) AS i WHERE partial \
         OR EXISTS (SELECT 1 FROM pragma_index_xinfo(i.name) WHERE cid = -2)))";
-
-/// A column's name, declared type, and whether it is NOT NULL.
-type Column = (String, String, bool);
-
-/// The columns of `kern_db`.
-fn columns(connection: &Connection) -> Result<Vec<Column>, rusqlite::Error> {
-    let mut statement = connection.prepare(&format!("PRAGMA table_info({TABLE})"))?;
-    let column =
-        |row: &rusqlite::Row<'_>| Ok((row.get("name")?, row.get("type")?, row.get("notnull")?));
-    statement.query_map((), column)?.collect()
-}
