@@ -2,10 +2,9 @@
 //! records that it never finds, and names that it never looks for.
 
 use std::collections::HashSet;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 
-use gfxpack_model::{Result, Target};
+use gfxpack_model::{Digest, Result, Target};
 
 use crate::heuristic_model::{ModelName, check_model};
 use crate::name::{DatabaseKind, DatabaseName, DatabaseOwner, Storage};
@@ -212,9 +211,8 @@ fn lint_text(path: &Path, name: &DatabaseName, counter: &mut FindingCounter<'_>)
 /// State of checking a text database.
 #[derive(Default)]
 struct TextDatabase {
-    /// 128 bits of each key's hash, since the keys themselves may be most of
-    /// the file.
-    seen: HashSet<(u64, u64)>,
+    /// The keys themselves may be most of the file.
+    seen: HashSet<Digest>,
     last: String,
     /// The first line whose key is out of order.
     unsorted: Option<u64>,
@@ -243,7 +241,7 @@ impl TextDatabase {
         if direction == Some(None) && like_convolution {
             counter.add(Severity::Error, number, RecordFault::Torn(key.to_owned()).to_string());
         }
-        if !self.seen.insert(digests(key)) {
+        if !self.seen.insert(Digest::of(key.as_bytes())) {
             let message = format!("`{key}` has a record before, and the first counts");
             counter.add(Severity::Error, number, message);
             return;
@@ -305,15 +303,6 @@ impl TextDatabase {
             counter.add(Severity::Error, None, "there is no record that MIOpen could read");
         }
     }
-}
-
-fn digests(key: &str) -> (u64, u64) {
-    let digest = |salt: u8| {
-        let mut hasher = DefaultHasher::new();
-        (salt, key).hash(&mut hasher);
-        hasher.finish()
-    };
-    (digest(0), digest(1))
 }
 
 #[cfg(test)]
