@@ -56,8 +56,6 @@ pub(crate) struct Purpose {
 }
 
 impl Connection {
-    /// # Errors
-    /// If a header or a certificate is invalid.
     pub(crate) fn new(options: &RemoteOptions) -> Result<Self, Error> {
         let address = options.address.clone();
         let headers = options
@@ -98,7 +96,7 @@ impl Connection {
     pub(crate) async fn learn(&self, cache_only: bool) -> Result<u64, Error> {
         let request = api::GetCapabilitiesRequest { instance_name: self.address.instance.clone() };
         let purpose = Purpose::default();
-        let answer = Retry::new(FIRST_WAIT.min(self.retry.wait_limit()))
+        let answer = Retry::new(FIRST_WAIT.min(self.retry.wait_limit))
             .call(|| {
                 let mut client = self.capabilities();
                 let request = self.request(request.clone(), &purpose);

@@ -123,12 +123,9 @@ impl Service {
 
     /// The tree of an input root, built once.
     fn tree(&self, action: &Action) -> Arc<Tree> {
-        let known = self.trees.lock().expect("no panic inside").get(&action.root.digest).cloned();
-        known.unwrap_or_else(|| {
-            let tree = Arc::new(Tree::from_root(&action.root));
-            let mut trees = self.trees.lock().expect("no panic inside");
-            Arc::clone(trees.entry(action.root.digest).or_insert(tree))
-        })
+        let mut trees = self.trees.lock().expect("no panic inside");
+        let tree = trees.entry(action.root.digest);
+        Arc::clone(tree.or_insert_with(|| Arc::new(Tree::from_root(&action.root))))
     }
 }
 

@@ -32,18 +32,14 @@ pub(crate) fn is_absence(code: Code) -> bool {
 /// any call. If the server answers, an operation has a fixed number of attempts, whatever the
 /// errors are.
 pub(crate) struct Retry {
-    wait_limit: Duration,
+    /// How long to wait for an absent server.
+    pub(crate) wait_limit: Duration,
     answered: Mutex<Instant>,
 }
 
 impl Retry {
     pub(crate) fn new(wait_limit: Duration) -> Self {
         Self { wait_limit, answered: Mutex::new(Instant::now()) }
-    }
-
-    /// How long to wait for an absent server.
-    pub(crate) fn wait_limit(&self) -> Duration {
-        self.wait_limit
     }
 
     /// Makes a call until it succeeds, or finally fails.
