@@ -86,8 +86,6 @@ impl Compression {
         }
     }
 
-    /// # Errors
-    /// If the compressor does not have the level.
     pub(crate) fn check(self) -> Result {
         let levels = match self {
             Self::Xz { .. } => 0..=9,
@@ -155,14 +153,13 @@ fn xz_builder(level: u32, threads: usize) -> liblzma::stream::MtStreamBuilder {
     builder
 }
 
-/// The number of threads: at most `threads`, limited by memory, but at least one.
 fn xz_threads(level: u32, threads: usize) -> u32 {
-    let fitting = |count: &u32| builder_memory(level, *count) <= XZ_MEMORY;
-    (1..=threads_asked(threads)).rev().find(fitting).unwrap_or(1)
+    fitting(threads, |count| builder_memory(level, count) <= XZ_MEMORY)
 }
 
-fn threads_asked(threads: usize) -> u32 {
-    u32::try_from(threads.clamp(1, 64)).unwrap_or(1)
+/// The number of threads: at most `threads`, limited by memory, but at least one.
+fn fitting(threads: usize, fits: impl Fn(u32) -> bool) -> u32 {
+    (1..=threads.min(64) as u32).rev().find(|count| fits(*count)).unwrap_or(1)
 }
 
 /// Memory that all workers of one zstd encoder may use, in bytes.
@@ -187,8 +184,7 @@ fn zstd_memory(level: u32) -> u64 {
 }
 
 fn zstd_workers(level: u32, threads: usize) -> u32 {
-    let fitting = |count: &u32| zstd_memory(level) * u64::from(count + 1) <= ZSTD_MEMORY;
-    (1..=threads_asked(threads)).rev().find(fitting).unwrap_or(1)
+    fitting(threads, |count| zstd_memory(level) * u64::from(count + 1) <= ZSTD_MEMORY)
 }
 
 fn builder_memory(level: u32, threads: u32) -> u64 {

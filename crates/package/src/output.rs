@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use gfxpack_model::Result;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use sha2::{Digest, Sha256};
-use tempfile::NamedTempFile;
+use tempfile::TempPath;
 
 use crate::compress::{Compression, finish};
 use crate::error::writing;
@@ -36,39 +36,34 @@ pub struct Written {
 pub(crate) struct Output {
     dir: PathBuf,
     file_name: String,
-    stage: Stage,
-    size: u64,
-    /// The position of the next write: at the end, or within what was written.
-    position: u64,
+    file: File,
+    /// Its present name, if the file system supports no file without one.
+    named: Option<TempPath>,
+    /// Bytes since writing to the disk was last started.
+    unsynced: usize,
     storing: Option<JoinHandle<io::Result<()>>>,
 }
 
 /// After this number of bytes, writing to the disk is started.
-const WRITE_BACK: u64 = 32 << 20;
-
-enum Stage {
-    Unnamed(File),
-    Named(NamedTempFile),
-}
+const WRITE_BACK: usize = 32 << 20;
 
 /// Permissions of a new file before the umask is applied.
 const NEW_FILE: u32 = 0o666;
 
 impl Output {
     /// Begins a file that will be `dir/file_name`.
-    ///
-    /// # Errors
-    /// If no file can be created in `dir`.
     pub(crate) fn create(dir: &Path, file_name: &str) -> Result<Self> {
-        let stage = Stage::create(dir).map_err(writing(&dir.join(file_name)))?;
-        Ok(Self {
-            dir: dir.to_owned(),
-            file_name: file_name.to_owned(),
-            stage,
-            size: 0,
-            position: 0,
-            storing: None,
-        })
+        let (file, named) = match unnamed(dir) {
+            Some(file) => (file, None),
+            None => {
+                let permissions = std::fs::Permissions::from_mode(NEW_FILE);
+                let named = tempfile::Builder::new().permissions(permissions).tempfile_in(dir);
+                let (file, path) = named.map_err(writing(&dir.join(file_name)))?.into_parts();
+                (file, Some(path))
+            }
+        };
+        let (dir, file_name) = (dir.to_owned(), file_name.to_owned());
+        Ok(Self { dir, file_name, file, named, unsynced: 0, storing: None })
     }
 
     /// A nameless file in the same directory, for data that must be complete
@@ -83,34 +78,35 @@ impl Output {
     }
 
     /// Writes the contents to the disk and gives the file its name, replacing an
-    /// older one.
-    ///
-    /// # Errors
-    /// If it can't be stored; an older file is unchanged in that case.
+    /// older one. That one is unchanged if it can't be stored.
     pub(crate) fn commit(mut self) -> Result<Written> {
         let path = self.path();
         let stored = self.store();
-        let persisted = stored.and_then(|sha256| {
-            let named = self.stage.into_named(&self.dir, &self.file_name)?;
+        let persisted = stored.and_then(|(sha256, size)| {
+            let named = self.named.take().map_or_else(|| self.name(), Ok)?;
             named.persist(&path).map_err(|failed| failed.error)?;
             File::open(&self.dir)?.sync_all()?;
-            Ok(sha256)
+            Ok((sha256, size))
         });
-        let sha256 = persisted.map_err(writing(&path))?;
-        Ok(Written { path, file_name: self.file_name, size: self.size, sha256 })
+        let (sha256, size) = persisted.map_err(writing(&path))?;
+        Ok(Written { path, file_name: self.file_name, size, sha256 })
     }
 
-    /// Writes all bytes to the disk, and returns their SHA-256. They are read back for it, since
-    /// some formats write them out of order.
-    fn store(&mut self) -> io::Result<String> {
+    /// Writes all bytes to the disk, and returns their SHA-256 and their number. They are read back
+    /// for it, since some formats write them out of order.
+    fn store(&mut self) -> io::Result<(String, u64)> {
         self.wait_for_disk()?;
-        let file = self.stage.file();
+        let mut file = &self.file;
+        file.rewind()?;
+        let mut hashing = Hashing::new(io::sink());
         std::thread::scope(|scope| {
             let syncing = std::thread::Builder::new().spawn_scoped(scope, || file.sync_all())?;
-            let sha256 = digest(file);
+            let hashed = io::copy(&mut BufReader::with_capacity(1 << 18, file), &mut hashing);
             syncing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-            sha256
-        })
+            hashed
+        })?;
+        let (_, sha256, size) = hashing.finish();
+        Ok((sha256, size))
     }
 
     /// Starts writing to the disk in the background, unless the previous such
@@ -121,9 +117,20 @@ impl Output {
         }
         // An error is reported only once, so it must be handled here.
         self.wait_for_disk()?;
-        let file = self.stage.file().try_clone()?;
+        let file = self.file.try_clone()?;
         self.storing = Some(std::thread::Builder::new().spawn(move || file.sync_data())?);
         Ok(())
+    }
+
+    /// Gives a nameless file a hidden name, from which it can be renamed.
+    fn name(&self) -> io::Result<TempPath> {
+        let source = descriptor_path(&self.file);
+        let mut hidden = tempfile::Builder::new();
+        let named = hidden.prefix(&format!(".{}.", self.file_name)).make_in(&self.dir, |hidden| {
+            rustix::fs::linkat(CWD, &source, CWD, hidden, AtFlags::SYMLINK_FOLLOW)?;
+            Ok(())
+        });
+        Ok(named?.into_temp_path())
     }
 
     fn wait_for_disk(&mut self) -> io::Result<()> {
@@ -133,21 +140,12 @@ impl Output {
     }
 }
 
-/// SHA-256 of a whole file.
-fn digest(mut file: &File) -> io::Result<String> {
-    file.rewind()?;
-    let mut hashing = Hashing::new(io::sink());
-    io::copy(&mut BufReader::with_capacity(1 << 18, file), &mut hashing)?;
-    Ok(hashing.finish().1)
-}
-
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.stage.file().write(bytes)?;
-        self.position += written as u64;
-        let earlier = self.size;
-        self.size = self.size.max(self.position);
-        if earlier / WRITE_BACK != self.size / WRITE_BACK {
+        let written = self.file.write(bytes)?;
+        self.unsynced += written;
+        if self.unsynced >= WRITE_BACK {
+            self.unsynced = 0;
             self.write_back()?;
         }
         Ok(written)
@@ -161,43 +159,7 @@ impl Write for Output {
 /// For archives whose headers are completed after later parts.
 impl Seek for Output {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.position = self.stage.file().seek(to)?;
-        assert!(self.position <= self.size, "no holes");
-        Ok(self.position)
-    }
-}
-
-impl Stage {
-    fn create(dir: &Path) -> io::Result<Self> {
-        if let Some(file) = unnamed(dir) {
-            return Ok(Self::Unnamed(file));
-        }
-        let permissions = std::fs::Permissions::from_mode(NEW_FILE);
-        let named = tempfile::Builder::new().permissions(permissions).tempfile_in(dir)?;
-        Ok(Self::Named(named))
-    }
-
-    fn file(&self) -> &File {
-        match self {
-            Self::Unnamed(file) => file,
-            Self::Named(named) => named.as_file(),
-        }
-    }
-
-    /// Gives the file a hidden name, from which it can be renamed.
-    fn into_named(self, dir: &Path, file_name: &str) -> io::Result<NamedTempFile<()>> {
-        let file = match self {
-            Self::Named(named) => {
-                let (_, path) = named.into_parts();
-                return Ok(NamedTempFile::from_parts((), path));
-            }
-            Self::Unnamed(file) => file,
-        };
-        let source = descriptor_path(&file);
-        tempfile::Builder::new().prefix(&format!(".{file_name}.")).make_in(dir, |hidden| {
-            rustix::fs::linkat(CWD, &source, CWD, hidden, AtFlags::SYMLINK_FOLLOW)?;
-            Ok(())
-        })
+        self.file.seek(to)
     }
 }
 
@@ -341,7 +303,8 @@ mod tests {
             .tempfile_in(dir.path())
             .expect("created");
         let mut output = Output::create(dir.path(), "out").expect("created");
-        output.stage = Stage::Named(named);
+        let (file, path) = named.into_parts();
+        (output.file, output.named) = (file, Some(path));
         output.write_all(b"bytes").expect("written");
         output.commit().expect("committed");
         assert_eq!(names(dir.path()), ["out"]);

@@ -45,40 +45,42 @@ impl<W: Write> Tarball<W> {
     }
 
     /// Appends a file.
-    ///
-    /// # Errors
-    /// Errors of [`Item::copy_to`].
     pub(crate) fn file(&mut self, name: &str, item: &Item<'_>) -> io::Result<()> {
-        self.header(name, ::tar::EntryType::Regular, item.mode, item.size)?;
-        item.copy_to(&mut self.out)?;
-        self.pad(item.size)
+        self.entry(name, item.mode, item.size, |out| item.copy_to(out))
     }
 
     /// Appends a file, and returns its MD5 digest in hexadecimal.
-    ///
-    /// # Errors
-    /// Errors of [`Item::copy_to`].
     pub(crate) fn digested_file(&mut self, name: &str, item: &Item<'_>) -> io::Result<String> {
-        self.header(name, ::tar::EntryType::Regular, item.mode, item.size)?;
-        let mut hashing = Hashing::with(&mut self.out, Md5::new());
-        item.copy_to(&mut hashing)?;
-        let (_, digest, _) = hashing.finish();
-        self.pad(item.size)?;
-        Ok(digest)
+        self.entry(name, item.mode, item.size, |out| {
+            let mut hashing = Hashing::with(out, Md5::new());
+            item.copy_to(&mut hashing)?;
+            Ok(hashing.finish().1)
+        })
     }
 
     /// Appends a file from memory with mode 0644.
     pub(crate) fn bytes(&mut self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        self.header(name, ::tar::EntryType::Regular, 0o644, bytes.len() as u64)?;
-        self.out.write_all(bytes)?;
-        self.pad(bytes.len() as u64)
+        self.entry(name, 0o644, bytes.len() as u64, |out| out.write_all(bytes))
     }
 
     /// Appends a scratch file with this size and mode 0644.
     pub(crate) fn scratch(&mut self, name: &str, file: &mut File, size: u64) -> io::Result<()> {
-        self.header(name, ::tar::EntryType::Regular, 0o644, size)?;
-        assert_eq!(io::copy(file, &mut self.out)?, size, "nobody else has the file");
-        self.pad(size)
+        let copied = self.entry(name, 0o644, size, |out| io::copy(file, out))?;
+        assert_eq!(copied, size, "nobody else has the file");
+        Ok(())
+    }
+
+    fn entry<T>(
+        &mut self,
+        name: &str,
+        mode: u32,
+        size: u64,
+        fill: impl FnOnce(&mut W) -> io::Result<T>,
+    ) -> io::Result<T> {
+        self.header(name, ::tar::EntryType::Regular, mode, size)?;
+        let filled = fill(&mut self.out)?;
+        self.pad(size)?;
+        Ok(filled)
     }
 
     /// Ends the archive, and returns the underlying writer.

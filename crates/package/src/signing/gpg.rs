@@ -28,11 +28,11 @@ pub(super) fn last_line(text: &str, nothing: &str) -> String {
 ///
 /// Source: GnuPG, doc/DETAILS, "Format of the --status-fd output"; apt's
 /// methods/gpgv.cc, which decides alike.
-pub(super) fn refused(gpgv: &ToolOutput, weak: &BTreeMap<String, String>) -> Option<Finding> {
-    judged(&String::from_utf8_lossy(&gpgv.stdout), &gpgv.stderr, weak)
-}
-
-fn judged(status: &str, stderr: &str, weak: &BTreeMap<String, String>) -> Option<Finding> {
+pub(super) fn refused(
+    status: &str,
+    stderr: &str,
+    weak: &BTreeMap<String, String>,
+) -> Option<Finding> {
     if !status.contains("[GNUPG:] NEWSIG") {
         // The file is not a signature, so the key is not to blame. What follows is advice.
         return Some(last_line(stderr.lines().next().unwrap_or_default(), "no signature").into());
@@ -96,7 +96,7 @@ mod tests {
         let status = |blocks: &[&str]| {
             let lines = blocks.iter().map(|block| format!("[GNUPG:] NEWSIG\n{block}\n"));
             let weak = BTreeMap::from([("5F".to_owned(), "is a DSA key".to_owned())]);
-            judged(&lines.collect::<String>(), "gpg: Can't check signature\n", &weak)
+            refused(&lines.collect::<String>(), "gpg: Can't check signature\n", &weak)
         };
         let weak = "[GNUPG:] GOODSIG 5 E\n[GNUPG:] VALIDSIG 5F 2026-01-01";
         let good = "[GNUPG:] GOODSIG 1 A\n[GNUPG:] VALIDSIG 1";

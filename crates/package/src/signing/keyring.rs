@@ -80,7 +80,8 @@ impl Keyring {
         }
         // apt does not take SHA-1 either.
         let options = ["--status-fd", "1", "--weak-digest", "SHA1", "--keyring"];
-        Ok(refused(&run(GPGV, &options)?, &self.flaws))
+        let gpgv = run(GPGV, &options)?;
+        Ok(refused(&String::from_utf8_lossy(&gpgv.stdout), &gpgv.stderr, &self.flaws))
     }
 
     /// Like [`Keyring::check_file`], for bytes in memory.
