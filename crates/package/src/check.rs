@@ -86,9 +86,6 @@ fn is_release(value: &str) -> bool {
 }
 
 /// Checks a spec against the rules of `format` before anything is written.
-///
-/// # Errors
-/// The first rule that is broken, as its own kind of error.
 pub(crate) fn spec(spec: &PackageSpec, format: Format) -> Result {
     if !format.takes_name(&spec.name) {
         let message = format!("failed to name a {} package `{}`", format.name(), spec.name);

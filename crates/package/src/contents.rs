@@ -57,9 +57,6 @@ impl<'a> Contents<'a> {
     }
 
     /// Adds a file that the writer generates.
-    ///
-    /// # Errors
-    /// If the spec also has a file there.
     pub(crate) fn add(&mut self, path: &str, bytes: impl Into<Cow<'a, [u8]>>) -> Result {
         self.insert(path, 0o644, Source::Bytes(bytes.into()))
     }

@@ -29,9 +29,6 @@ const CONTROL_NAME: &str = "control.tar.gz";
 /// intended warnings of lintian, such as those about files in `/opt`. There are
 /// no maintainer scripts.
 ///
-/// # Errors
-/// If paths clash or a member is too large; errors of the output and the contents.
-///
 /// Source: deb(5); Debian Policy 4.7.0, chapters 5 and 12.
 pub(crate) fn write(
     spec: &PackageSpec,

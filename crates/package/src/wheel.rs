@@ -30,9 +30,6 @@ const WIDTH: usize = 79;
 /// The name of the file. It is tagged for any Python on any system, since the
 /// contents are for GPUs.
 ///
-/// # Errors
-/// If there is no such version.
-///
 /// Source: PyPA, "Binary distribution format", "File name convention".
 pub(crate) fn file_name(spec: &PackageSpec) -> Result<String> {
     Ok(format!("{}-{}-py3-none-any.whl", module(spec), version(spec)?))
@@ -43,9 +40,6 @@ pub(crate) fn file_name(spec: &PackageSpec) -> Result<String> {
 /// All files are put into one Python package, named after the spec, at the spec's
 /// absolute paths. If it has a module `/_start.py`, a .pth file beside the
 /// package calls the function `start` in it whenever Python starts.
-///
-/// # Errors
-/// If there is no such version; errors of the output and the contents.
 ///
 /// Source: PyPA, "Binary distribution format", "Core metadata specifications"
 /// 2.4; Python, `site`.

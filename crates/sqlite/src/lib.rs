@@ -92,9 +92,6 @@ pub fn unplayed_journal(path: &Path) -> Option<PathBuf> {
 /// beside the file, so a read-only directory is sufficient.
 ///
 /// Source: SQLite, "Uniform Resource Identifiers", sections 3.1 and 3.3.
-///
-/// # Errors
-/// SQLite's errors.
 pub fn open(path: &Path, immutable: bool) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_URI
@@ -116,9 +113,6 @@ pub fn uri(path: &Path, parameters: &str) -> String {
 }
 
 /// Makes SQLite trust nothing in the file, and accept no value of more bytes.
-///
-/// # Errors
-/// SQLite's errors.
 pub fn harden(connection: &Connection, max_value_bytes: u64) -> Result<(), Error> {
     let largest = i32::try_from(max_value_bytes).unwrap_or(i32::MAX);
     connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, largest)?;
@@ -150,9 +144,6 @@ pub struct StepBudget {
 impl StepBudget {
     /// Sets the connection's progress handler, which ends a step when its
     /// budget is spent.
-    ///
-    /// # Errors
-    /// SQLite's errors.
     pub fn install(connection: &mut Connection, ticks: u64) -> Result<Self, Error> {
         let left = Arc::new(AtomicU64::new(ticks));
         let budget = Self { ticks, left: Arc::clone(&left) };
@@ -167,9 +158,6 @@ impl StepBudget {
 
     /// As [`Self::install`], for an unchanging file of that many bytes: no step
     /// takes longer than reading all of it once.
-    ///
-    /// # Errors
-    /// SQLite's errors.
     pub fn for_file(connection: &mut Connection, bytes: u64) -> Result<Self, Error> {
         Self::install(connection, TICKS_AT_REST + bytes / BYTES_PER_TICK)
     }

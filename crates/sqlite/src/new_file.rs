@@ -108,9 +108,6 @@ impl NewFile {
     /// affects the file. No journal: a file that fails is discarded. A small
     /// cache: rows are only appended, so finished pages should be written
     /// early. Pages have SQLite's default size.
-    ///
-    /// # Errors
-    /// SQLite's errors.
     pub fn connect(&self) -> Result<Connection, Error> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // SQLite takes no locks: nobody else uses the file, and on NFS its

@@ -137,9 +137,6 @@ fn headers(file: &mut impl BufRead) -> io::Result<Option<(Header, Header)>> {
 }
 
 /// Checks that a library which trusts headers may parse those of an .rpm.
-///
-/// # Errors
-/// If they are damaged, or the file can't be read.
 pub(crate) fn check_rpm_headers(file: &mut impl BufRead) -> io::Result<()> {
     let sound = headers(file)?.filter(|(signatures, main)| {
         let digest = Digest::of(&main.bytes).to_string();

@@ -63,9 +63,6 @@ impl PackageInfo {
     }
 
     /// Whether this version is greater than the other's, by the system's rules.
-    ///
-    /// # Errors
-    /// If dpkg or rpm fails.
     fn is_newer_than(&self, other: &Self) -> Result<bool, Error> {
         let here = Path::new(".");
         if is_deb(&self.path) {

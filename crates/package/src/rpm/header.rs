@@ -35,9 +35,6 @@ pub(super) struct Layout<'a> {
 
 impl Layout<'_> {
     /// The lead, the signature header and the main header for a finished payload.
-    ///
-    /// # Errors
-    /// If the library refuses the spec.
     pub(super) fn metadata(
         &self,
         payload: &Packed,

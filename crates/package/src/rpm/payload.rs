@@ -65,9 +65,6 @@ pub(super) fn write(
 
 /// Writes the header of the entry with this index in the file list.
 ///
-/// # Errors
-/// Errors of `out`.
-///
 /// Source: cpio(5), "New ASCII Format"; rpm 4.18 `lib/cpio.c`, `rpmcpioStrippedHeaderWrite`.
 fn header(
     out: &mut impl Write,
@@ -87,9 +84,6 @@ fn header(
 
 /// Writes an entry's bytes, pads them to a multiple of four, and returns their
 /// SHA-256 in hexadecimal.
-///
-/// # Errors
-/// Errors of [`Item::copy_to`].
 fn body(out: &mut impl Write, item: &Item<'_>) -> io::Result<String> {
     let mut hashing = Hashing::new(out);
     item.copy_to(&mut hashing)?;
