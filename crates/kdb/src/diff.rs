@@ -9,7 +9,6 @@ use crate::row::RowInfo;
 
 /// One difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Change {
     /// Only the new file has the key.
     Added(RowInfo),
@@ -34,7 +33,6 @@ pub enum Change {
 
 /// Counts of the differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct Differences {
     /// Keys with the same code object, including those stored in another form.
     pub same: u64,
@@ -50,7 +48,6 @@ pub struct Differences {
 
 impl Differences {
     /// Whether MIOpen gets the same answers from both files.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         self.added + self.removed + self.changed == 0
     }

@@ -6,7 +6,6 @@ use crate::codec::md5_hex;
 
 /// How code objects are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub enum Blob {
     /// bzip2 if that is smaller, as MIOpen stores them.
     #[default]

@@ -11,7 +11,6 @@ use crate::schema::{MAX_OBJECT_BYTES, MIN_FILE_BYTES};
 
 /// The kind of an error, for programs that can go on without the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum KdbErrorKind {
     /// The file does not exist.
     Absent,
@@ -46,7 +45,6 @@ pub enum KdbErrorKind {
 
 impl KdbErrorKind {
     /// Whether the file as a whole is no kdb.
-    #[must_use]
     pub fn is_damage(self) -> bool {
         use KdbErrorKind::*;
         matches!(self, Corrupt | Runaway | TooSmall | Schema | OtherTable | RowIndex)
@@ -171,7 +169,6 @@ impl Fault {
 
 impl ReadError {
     /// The error of a file that the operating system can't read.
-    #[must_use]
     pub fn io(path: &Path, source: io::Error) -> Self {
         Fault::Io(source).of(path)
     }
@@ -194,7 +191,6 @@ impl ReadError {
     }
 
     /// The kind of error.
-    #[must_use]
     pub fn kind(&self) -> KdbErrorKind {
         match &self.fault {
             Fault::Io(source) if source.kind() == io::ErrorKind::NotFound => KdbErrorKind::Absent,
@@ -226,7 +222,6 @@ impl ReadError {
     }
 
     /// What the user can do about it.
-    #[must_use]
     pub fn hint(&self) -> &'static str {
         match &self.fault {
             Fault::Io(source) => hint_of(source),

@@ -9,7 +9,6 @@ pub(crate) const HEADER_BYTES: usize = 100;
 
 /// The journal mode in a file's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Journal {
     /// A rollback journal (`journal_mode=DELETE`): required for a kdb.
     Delete,
@@ -41,7 +40,6 @@ pub struct MiopenVersion(pub u32);
 
 impl MiopenVersion {
     /// The version in `3.4.0`, or in `3.3.0.2d1fd997a`; unknown for other text.
-    #[must_use]
     pub fn of_text(text: &str) -> Self {
         let mut parts = text.split('.').map(|part| part.parse::<u32>().ok().filter(|n| *n < 1000));
         let mut part = || parts.next().flatten();
@@ -50,7 +48,6 @@ impl MiopenVersion {
     }
 
     /// Whether it is known.
-    #[must_use]
     pub fn is_known(self) -> bool {
         self.0 != 0
     }
@@ -93,7 +90,6 @@ impl Header {
 
 impl Journal {
     /// SQLite's name of the mode.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Delete => "delete",

@@ -10,7 +10,6 @@ use crate::read::Reader;
 
 /// A summary of what a kdb holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Info {
     /// The fields of the SQLite header: page size, journal mode, version.
     pub header: Header,

@@ -22,7 +22,6 @@ const WINDOW_BYTES: u64 = 64 << 20;
 
 /// What to do if files have different code objects for one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub enum Conflict {
     /// Nothing is merged. The result does not depend on the order of the files.
     #[default]
@@ -46,7 +45,6 @@ pub struct CopyOptions<'a> {
 
 /// What a merge did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct Merged {
     /// What was written.
     pub written: Written,

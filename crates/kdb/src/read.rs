@@ -106,26 +106,22 @@ impl Reader {
     }
 
     /// The file's path, as passed to `open`.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.file.path
     }
 
     /// The fields of the header: page size, journal mode, version of SQLite.
-    #[must_use]
     pub fn header(&self) -> Header {
         self.header
     }
 
     /// Size of the file in bytes.
-    #[must_use]
     pub fn file_bytes(&self) -> u64 {
         self.file_bytes
     }
 
     /// The cost of the last lookup or pass over the rows: bytes that were read,
     /// and those that compressed code objects unpack to.
-    #[must_use]
     pub fn work_bytes(&self) -> u64 {
         self.file.work.spent()
     }

@@ -134,7 +134,6 @@ const INSERT: &str = "INSERT INTO kern_db VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
 /// Counts of what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct Written {
     /// Number of kernels.
     pub rows: u64,

@@ -57,7 +57,6 @@ impl Format {
 
 /// The version that sorts before its release, if this one sorts after it: `3.6.0~rc1` for
 /// `3.6.0rc1`. dpkg and rpm compare letters as additions, Python as what is before a release.
-#[must_use]
 pub fn before_release(version: &str) -> Option<String> {
     let (release, rest) = version.split_at(version.find(|c: char| c.is_ascii_alphabetic())?);
     let (kind, number) =

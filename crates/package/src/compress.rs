@@ -46,7 +46,6 @@ const XZ_BLOCK: [u64; 10] = {
 
 impl Compression {
     /// The extension of file names: `xz`, `gz` or `zst`.
-    #[must_use]
     pub fn extension(self) -> &'static str {
         match self {
             Self::Xz { .. } => "xz",
@@ -56,7 +55,6 @@ impl Compression {
     }
 
     /// The program's name: `xz`, `gzip` or `zstd`, as in rpm's headers.
-    #[must_use]
     pub fn program(self) -> &'static str {
         match self {
             Self::Xz { .. } => "xz",
@@ -66,7 +64,6 @@ impl Compression {
     }
 
     /// The level, as the program takes it.
-    #[must_use]
     pub fn level(self) -> u32 {
         match self {
             Self::Xz { level } | Self::Gz { level } | Self::Zst { level } => level,
@@ -75,7 +72,6 @@ impl Compression {
 
     /// An upper estimate of the memory for compressing with this number of
     /// threads, in bytes.
-    #[must_use]
     pub fn memory(self, threads: usize) -> u64 {
         match self {
             Self::Xz { level } => builder_memory(level.min(9), xz_threads(level.min(9), threads)),

@@ -13,7 +13,6 @@ pub enum Remedy {
 
 impl Remedy {
     /// What the user can do.
-    #[must_use]
     pub fn hint(self) -> &'static str {
         match self {
             Self::Replace => "build the file again, or replace it",

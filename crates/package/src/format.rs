@@ -50,7 +50,6 @@ impl Format {
     pub const TAR: Self = Self::Tar { compression: Compression::Gz { level: 6 } };
 
     /// The compression of the format.
-    #[must_use]
     pub fn compression(self) -> Compression {
         match self {
             Self::Deb { compression } | Self::Rpm { compression } | Self::Tar { compression } => {
@@ -75,7 +74,6 @@ impl Format {
     }
 
     /// Whether packages can depend on others.
-    #[must_use]
     pub fn has_dependencies(self) -> bool {
         matches!(self, Self::Deb { .. } | Self::Rpm { .. } | Self::Arch)
     }

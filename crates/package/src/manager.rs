@@ -59,7 +59,6 @@ impl PackageManager {
     };
 
     /// The system's own package manager. Others may be installed as mere tools.
-    #[must_use]
     pub fn installed() -> Option<Self> {
         [Self::APT, Self::ZYPPER, Self::DNF].into_iter().find(|manager| manager.tool.is_installed())
     }

@@ -50,7 +50,6 @@ pub enum PackageKind {
 
 impl PackageKind {
     /// The kind of package from the name of a file, if it has such an extension.
-    #[must_use]
     pub fn from_name(path: &Path) -> Option<Self> {
         const ENDINGS: [(&str, PackageKind); 11] = [
             (".deb", PackageKind::Deb),

@@ -10,7 +10,6 @@ use crate::text::plain_operator;
 /// empty ones out of the control file.
 ///
 /// Source: deb-substvars(5).
-#[must_use]
 pub fn substvars(
     relations: &[Relation],
     deb_fields: &[(String, String)],
@@ -37,7 +36,6 @@ pub fn substvars(
 /// `a = 1.0-1`.
 ///
 /// Source: rpm, "Automatically generating package dependencies".
-#[must_use]
 pub fn rpm_dependencies(relations: &[Relation], kind: RelationKind) -> Vec<String> {
     let of_kind = relations.iter().filter(|relation| relation.kind == kind);
     let line = |relation: &Relation| match &relation.version {

@@ -68,13 +68,11 @@ impl Package {
     }
 
     /// The version that it gets.
-    #[must_use]
     pub fn new_version(&self) -> String {
         format!("{}{}", self.version, self.suffix)
     }
 
     /// The name of its file with the version that it gets.
-    #[must_use]
     pub fn file_name(&self) -> String {
         self.file.join(&self.suffix)
     }

@@ -56,7 +56,6 @@ pub struct BuildProvenance {
 }
 
 /// The name of the bill's file: `<name>-<version>-<revision>.spdx.json`.
-#[must_use]
 pub fn file_name(spec: &PackageSpec) -> String {
     let PackageSpec { name, version, revision, .. } = spec;
     format!("{name}-{version}-{revision}.spdx.json")
@@ -73,7 +72,6 @@ pub struct Checksums {
 
 impl Checksums {
     /// The checksums of bytes in memory.
-    #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self { sha1: hex(&Sha1::digest(bytes)), sha256: hex(&Sha256::digest(bytes)) }
     }

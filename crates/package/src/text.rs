@@ -107,7 +107,6 @@ pub(crate) fn rfc2822(seconds: u64) -> String {
 /// Seconds since 1970 of a date such as `Fri, 06 Nov 2026 08:08:01 UTC`.
 ///
 /// Source: RFC 5322, section 3.3; archives write UTC.
-#[must_use]
 pub fn seconds_of(date: &str) -> Option<u64> {
     let mut fields = date.split_once(',').map_or(date, |(_, rest)| rest).split_ascii_whitespace();
     let day: u64 = fields.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;

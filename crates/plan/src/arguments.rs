@@ -176,7 +176,6 @@ fn split(options: &str) -> Option<Vec<String>> {
 /// Assembly states in its text whether it reserves registers for XNACK, and a kdb without `_xnack`
 /// in its name serves devices with XNACK off. So assembly without a stated setting is assembled for
 /// "off", as MIOpen does on such a device. Compiled languages use "any", which runs on both.
-#[must_use]
 pub fn compile_target(language: Language, id: &TargetId) -> TargetId {
     let has_xnack = processors::by_name(id.processor()).is_some_and(|processor| processor.xnack);
     if language == Language::Assembly && has_xnack && id.xnack().is_none() {
@@ -208,7 +207,6 @@ fn code_object_version(facts: &CompilerFacts) -> u32 {
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, hip_build_utils.cpp (HIP),
 /// hipoc_program.cpp (OpenCL C), `AmdgcnAssemble` (assembly).
-#[must_use]
 pub fn around_options(
     language: Language,
     options: &[String],
@@ -284,7 +282,6 @@ fn add_for_hip(
 
 /// The arguments of a kernel without options, include directories and clock, for trying a
 /// toolchain.
-#[must_use]
 pub fn plain(
     language: Language,
     id: &TargetId,

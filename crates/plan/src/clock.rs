@@ -14,7 +14,6 @@ impl Clock {
     ///
     /// Source: ISO/IEC 9899:2018, 6.10.8.1, for `__DATE__` and `__TIME__`;
     /// GCC's manual, "Common Predefined Macros", for `__TIMESTAMP__`.
-    #[must_use]
     pub fn at(seconds: u64) -> Self {
         let date = Date::at(seconds);
         let (month, day, year) = (date.month_name(), date.day, date.year);
@@ -33,7 +32,6 @@ impl Clock {
 
     /// The arguments after the options of a key, so that they take effect. None for assembly, which
     /// is not preprocessed.
-    #[must_use]
     pub fn definitions(&self, language: Language) -> &[String] {
         match language {
             Language::Hip | Language::OpenclC => &self.arguments,

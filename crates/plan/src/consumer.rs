@@ -121,7 +121,6 @@ impl Consumer {
     pub(crate) const ALL: [Self; 3] = [Self::Miopen, Self::Runtime, Self::Rocfft];
 
     /// The properties of the consumer.
-    #[must_use]
     pub fn properties(self) -> &'static ConsumerProperties {
         match self {
             Self::Miopen => &MIOPEN,
@@ -132,7 +131,6 @@ impl Consumer {
 
     /// The default template for names of packages: as AMD's for MIOpen, else with the library's
     /// name.
-    #[must_use]
     pub fn default_name_template(self, library: &str) -> String {
         named(self.properties().name_template, library)
     }

@@ -27,7 +27,6 @@ pub struct Includes {
 
 /// The files that the text asks for: `#include` and its kin, `__has_include` and `__has_embed`, and
 /// the assembler's `.include` and `.incbin`, also within `asm("…")`.
-#[must_use]
 pub fn scan(text: &[u8], language: Language) -> Includes {
     let mut found = Includes::default();
     found.scan(&spliced(text), language);

@@ -44,7 +44,6 @@ pub struct KdbToPackage {
 /// If packages for several ROCm versions can be installed side by side, it claims no devices, since
 /// a package manager that selects by hardware would install all of them: [`unversioned`] claims
 /// them.
-#[must_use]
 pub fn spec(release: &Release, contents: &KdbToPackage) -> PackageSpec {
     let target = &contents.target;
     let dir = release.kdb_dir();
@@ -75,7 +74,6 @@ pub fn spec(release: &Release, contents: &KdbToPackage) -> PackageSpec {
 
 /// The spec of a kdb's wheel, with paths below the Python package; `None` for kernels that nothing
 /// looks for there.
-#[must_use]
 pub fn wheel_spec(release: &Release, contents: &KdbToPackage) -> Option<PackageSpec> {
     if !release.consumer.properties().supports_wheels {
         return None;

@@ -40,7 +40,6 @@ impl KeyRequest {
     }
 
     /// The options in the key, without the device.
-    #[must_use]
     pub fn options(&self) -> &str {
         self.key.options()
     }
@@ -73,7 +72,6 @@ pub struct KeyReader {
 
 impl KeyReader {
     /// A reader that has read nothing.
-    #[must_use]
     pub fn new(file: &str) -> Self {
         Self {
             file: file.into(),

@@ -90,7 +90,6 @@ impl std::str::FromStr for Allowed {
 /// Why a source may not be compiled: all its licences apply, so all must pass. `None` if it may.
 ///
 /// With [`Allowed::Dfsg`], the source must not be `generated`.
-#[must_use]
 pub fn rejection<'a>(
     allow: &[Allowed],
     licenses: impl IntoIterator<Item = &'a SourceLicense>,

@@ -16,32 +16,27 @@ pub struct Location {
 
 impl Location {
     /// A place in a file.
-    #[must_use]
     pub fn new(file: &str, line: usize) -> Self {
         Self { file: file.into(), line }
     }
 
     /// The position of a byte offset in the file's text.
-    #[must_use]
     pub fn of_offset(file: &str, text: &str, offset: usize) -> Self {
         let before = &text.as_bytes()[..offset.min(text.len())];
         Self::new(file, 1 + before.iter().filter(|&&byte| byte == b'\n').count())
     }
 
     /// An error here in the user's input, with this message.
-    #[must_use]
     pub fn fault(&self, message: impl fmt::Display, hint: impl ToString) -> Error {
         Error::usage(format!("{self}: {message}"), hint)
     }
 
     /// The error of this `problem` here.
-    #[must_use]
     pub fn error(&self, problem: &Error) -> Error {
         self.fault(problem, problem.hint().unwrap_or_default()).of_kind(problem.kind())
     }
 
     /// The error of a key that is repeated here.
-    #[must_use]
     pub fn duplicate(&self, key: &KernelKey, first: &Self) -> Error {
         self.fault(
             format!("failed to accept key `{key}`: it is already at {first}"),

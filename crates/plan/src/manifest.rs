@@ -114,7 +114,6 @@ pub struct TargetFilter(Vec<String>);
 impl TargetFilter {
     /// Whether the processor passes: no `!` pattern matches, and another pattern does or there is
     /// no other.
-    #[must_use]
     pub fn matches(&self, processor: &str) -> bool {
         let (excluding, including): (Vec<_>, Vec<_>) =
             self.0.iter().partition(|pattern| pattern.starts_with('!'));

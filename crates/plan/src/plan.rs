@@ -53,7 +53,6 @@ pub struct StagedFile {
 
 impl Source {
     /// The digest of the whole closure.
-    #[must_use]
     pub fn digest(&self) -> Digest {
         let files = self.files.iter();
         let same = files.clone().filter_map(|file| Some([&file.path, file.same_as.as_ref()?]));
@@ -112,7 +111,6 @@ pub struct PlanToolchain {
 
 impl PlanToolchain {
     /// Digest of the part that the objects of a language depend on.
-    #[must_use]
     pub fn digest_for(&self, language: Language) -> Digest {
         match language {
             Language::Hip => self.digest,
@@ -349,7 +347,6 @@ index! {
 
 impl KdbPlan {
     /// The name of its file.
-    #[must_use]
     pub fn file_name(&self) -> String {
         self.format.file_name(&self.target)
     }
@@ -362,7 +359,6 @@ impl Plan {
     }
 
     /// The digest of everything that the plan makes: which objects under which keys, in which kdbs.
-    #[must_use]
     pub fn digest(&self) -> Digest {
         let kdbs = (0..self.kdbs.len()).map(|kdb| self.kdb_digest(KdbId(kdb)));
         Hasher::new("gfxpack plan 1").list(kdbs).finish()
@@ -372,7 +368,6 @@ impl Plan {
     ///
     /// # Panics
     /// If there is no such kdb.
-    #[must_use]
     pub fn kdb_digest(&self, kdb: KdbId) -> Digest {
         let KdbPlan { target, rows, .. } = &self[kdb];
         Hasher::new("gfxpack kdb plan 1")

@@ -20,19 +20,16 @@ pub struct Shard {
 
 impl Shard {
     /// The shard with this number; `None` if the number is too large or 0.
-    #[must_use]
     pub fn new(index: u32, count: u32) -> Option<Self> {
         (1..=count).contains(&index).then_some(Self { index, count })
     }
 
     /// The shard's number, from 1.
-    #[must_use]
     pub fn index(self) -> u32 {
         self.index
     }
 
     /// The number of shards.
-    #[must_use]
     pub fn count(self) -> u32 {
         self.count
     }
@@ -78,7 +75,6 @@ impl From<Shard> for String {
 ///
 /// # Panics
 /// If `count` is 0.
-#[must_use]
 pub fn by_hash(job: Digest, count: u32) -> u32 {
     let bytes: &[u8] = job.as_ref();
     let number = u64::from_be_bytes(bytes[..8].try_into().expect("a digest has 32 bytes"));
@@ -86,7 +82,6 @@ pub fn by_hash(job: Digest, count: u32) -> u32 {
 }
 
 /// Numbers in the form that schedulers take for arrays: `1,4-6`. They must be sorted.
-#[must_use]
 pub fn ranges(numbers: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &number in numbers {

@@ -51,7 +51,6 @@ pub const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const JOURNAL_MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
 /// The path of a companion file that SQLite keeps beside this one.
-#[must_use]
 pub fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -59,7 +58,6 @@ pub fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// The write-ahead log beside a file, if it is not empty.
-#[must_use]
 pub fn filled_log(path: &Path) -> Option<PathBuf> {
     let log = beside(path, "-wal");
     fs::metadata(&log).is_ok_and(|metadata| metadata.len() > 0).then_some(log)
@@ -67,7 +65,6 @@ pub fn filled_log(path: &Path) -> Option<PathBuf> {
 
 /// The rollback journal beside a file if it must be played back. Until then the
 /// file holds part of a transaction.
-#[must_use]
 pub fn unplayed_journal(path: &Path) -> Option<PathBuf> {
     // The journal is named after the file, not after a link to it.
     let is_link = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink());
@@ -103,7 +100,6 @@ pub fn open(path: &Path, immutable: bool) -> Result<Connection, Error> {
 }
 
 /// A file's URI with parameters. The path must be absolute.
-#[must_use]
 pub fn uri(path: &Path, parameters: &str) -> String {
     /// Characters to encode in the path.
     const ENCODED: &AsciiSet =
@@ -163,7 +159,6 @@ impl StepBudget {
     }
 
     /// Whether the error means that a budget is spent.
-    #[must_use]
     pub fn is_over(error: &Error) -> bool {
         error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted)
     }

@@ -224,7 +224,6 @@ fn diff(old: &Path, new: &Path, exit_code: bool, output: &Output) -> Result {
             Change::Removed(old) => ('-', "removed", Some(old), None),
             Change::Changed { old, new } => ('~', "changed", Some(old), Some(new)),
             Change::Recoded { old, new } => ('=', "recoded", Some(old), Some(new)),
-            _ => return Ok::<(), ReadError>(()),
         };
         let Some(entry) = new.or(old) else { return Ok(()) };
         message!(output, "difference", {
@@ -234,7 +233,7 @@ fn diff(old: &Path, new: &Path, exit_code: bool, output: &Output) -> Result {
         if sign != '=' || output.verbose {
             output.text(&format!("{sign} {}", as_words(&entry.key)));
         }
-        Ok(())
+        Ok::<(), ReadError>(())
     })?;
     message!(output, "diff", {
         "old": display(old), "new": display(new), "same": found.same, "recoded": found.recoded,

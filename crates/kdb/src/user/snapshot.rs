@@ -75,7 +75,6 @@ impl KdbSnapshot {
 
     /// Whether the file and its log are unchanged since this copy was made, by their sizes and
     /// times.
-    #[must_use]
     pub fn is_current(&self) -> bool {
         stamps(self.reader.path()).is_ok_and(|now| now == self.stamps)
     }
@@ -91,7 +90,6 @@ impl KdbSnapshot {
 
     /// Whether a log exists beside the file: another program may have it open
     /// in WAL mode.
-    #[must_use]
     pub fn has_log(path: &Path) -> bool {
         open::has_log(path)
     }

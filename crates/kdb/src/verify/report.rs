@@ -12,7 +12,6 @@ const MAX_FINDINGS: usize = 1000;
 
 /// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
 pub enum FindingClass {
     /// Smaller than MIOpen reads.
     TooSmall,
@@ -48,7 +47,6 @@ pub enum FindingClass {
 
 impl FindingClass {
     /// The class in machine-readable output: `hash-form`.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::TooSmall => "too-small",
@@ -70,7 +68,6 @@ impl FindingClass {
     }
 
     /// What the user can do about it.
-    #[must_use]
     pub fn hint(self) -> &'static str {
         match self {
             Self::JournalMode => JOURNAL_MODE_HINT,
@@ -82,7 +79,6 @@ impl FindingClass {
 
 /// One problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Finding {
     /// The kind of problem.
     pub class: FindingClass,
@@ -108,7 +104,6 @@ impl fmt::Display for Finding {
 
 /// The result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-#[non_exhaustive]
 pub struct Report {
     /// The target that the code objects were checked against, besides their own
     /// keys; `None` if neither the caller nor the file's name gave one.
@@ -133,13 +128,11 @@ pub struct Report {
 
 impl Report {
     /// Whether there are no problems.
-    #[must_use]
     pub fn is_sound(&self) -> bool {
         self.counts.is_empty()
     }
 
     /// Number of problems, including those not listed.
-    #[must_use]
     pub fn total_findings(&self) -> u64 {
         self.counts.values().sum()
     }

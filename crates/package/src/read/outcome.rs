@@ -34,7 +34,6 @@ impl PackageDescription {
 
 /// What was found in a package.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Report {
     /// Number of files in it.
     pub files: u64,

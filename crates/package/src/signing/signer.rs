@@ -90,7 +90,6 @@ impl Signer {
     }
 
     /// Why newer package managers refuse signatures of this key.
-    #[must_use]
     pub fn weakness(&self) -> Option<String> {
         let flaw = self.flaw.as_ref()?;
         Some(format!(
@@ -104,7 +103,6 @@ impl Signer {
     ///
     /// Source: rpm 4.18, rpmio/digest_libgcrypt.c, `pgpPubkeyNew`: RSA, DSA
     /// and Ed25519.
-    #[must_use]
     pub fn unknown_to_rpm(&self) -> Option<&'static str> {
         const ECDSA: u8 = 19;
         (self.algorithm == ECDSA).then_some(

@@ -27,7 +27,6 @@ const DRIVER: &str = "amdgpu";
 /// XNACK claims none.
 ///
 /// Source: Linux, `drivers/pci/pci-sysfs.c`, `modalias_show`.
-#[must_use]
 pub fn modaliases(target: &Target) -> Vec<String> {
     let Some(processor) = processors::by_name(target.id().processor()) else { return Vec::new() };
     let sure = match target.compute_units() {
@@ -144,7 +143,6 @@ fn capitalised(text: &str) -> String {
 }
 
 /// Text escaped for XML and HTML, also within attributes.
-#[must_use]
 pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -25,7 +25,6 @@ pub struct Statements {
 ///
 /// `paths` are absolute, as on the machine where they are installed; `version` is that of the
 /// package, with its revision.
-#[must_use]
 pub fn statements(paths: &[&str], name: &str, version: &str) -> Statements {
     let mut relations: Vec<Relation> = Vec::new();
     let (mut processors, mut aliases) = (BTreeSet::new(), Vec::new());

@@ -20,7 +20,6 @@ pub struct Family(String);
 impl Family {
     /// Whether the device belongs to it. `gfx9` has gfx906 and gfx90a, and
     /// not gfx1030: the last two characters of a name are minor and stepping.
-    #[must_use]
     pub fn has(&self, target: &Target) -> bool {
         self.0 == "all" || belongs(target.id().processor(), &self.0)
     }
@@ -56,7 +55,6 @@ impl FromStr for Family {
 /// layout has no version.
 ///
 /// Its own version begins with ROCm's, so that an upgrade goes to the newest.
-#[must_use]
 pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
     let rocm = release.layout.version()?;
     let name = package_name::for_target(&release.name_template, target);
@@ -82,7 +80,6 @@ pub fn unversioned(release: &Release, target: &Target) -> Option<PackageSpec> {
 /// The package that depends on one package for each device of the family: that for exactly its
 /// compute units if it is among the targets, else the device-wide one. `None` if no target belongs
 /// to the family.
-#[must_use]
 pub fn family(release: &Release, family: &Family, targets: &[Target]) -> Option<PackageSpec> {
     let mut members = members(family, targets)?;
     let all = members.clone();
@@ -105,7 +102,6 @@ pub fn family(release: &Release, family: &Family, targets: &[Target]) -> Option<
 /// The package with the one file that serves all devices of the family, for a library that reads
 /// one file: packages for single devices exclude each other. `file` contains the kernels of all
 /// members. `None` if no target belongs to the family.
-#[must_use]
 pub fn merged(
     release: &Release,
     family: &Family,

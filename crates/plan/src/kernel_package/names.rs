@@ -11,7 +11,6 @@ use crate::consumer::Consumer;
 impl Release {
     /// The name of the package with a target's kdb. It contains the ROCm version if the directory
     /// does.
-    #[must_use]
     pub fn package_name(&self, target: &Target) -> String {
         let version = self.layout.version().unwrap_or_default();
         expand(&self.name_template, &target.package_suffix(), version)

@@ -52,7 +52,6 @@ pub struct Release {
 
 impl Release {
     /// The absolute directory of the kdbs.
-    #[must_use]
     pub fn kdb_dir(&self) -> String {
         (self.consumer.properties().directory)(&self.layout, &self.library)
     }

@@ -33,13 +33,11 @@ pub enum JobState {
 
 impl JobState {
     /// Whether it has an object.
-    #[must_use]
     pub fn is_made(self) -> bool {
         matches!(self, Self::Ok | Self::Cached)
     }
 
     /// Whether another run could end in another way.
-    #[must_use]
     pub fn is_to_retry(self) -> bool {
         self == Self::Infra
     }
@@ -110,13 +108,11 @@ enum Line {
 
 impl ShardManifest {
     /// The file name of a shard's manifest.
-    #[must_use]
     pub fn file_name(shard: Shard) -> String {
         format!("shard-{}-of-{}.manifest", shard.index(), shard.count())
     }
 
     /// The number of its jobs that ended in this state.
-    #[must_use]
     pub fn count(&self, state: JobState) -> usize {
         self.jobs.iter().filter(|ended| ended.state == state).count()
     }
