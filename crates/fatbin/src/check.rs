@@ -47,7 +47,7 @@ struct Needs {
 }
 
 /// Checks files one by one; what files say of one another is compared at the end.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Checker<'a> {
     devices: &'a [TargetId],
     gaps: Vec<Gap>,
@@ -65,16 +65,7 @@ pub struct Checker<'a> {
 impl<'a> Checker<'a> {
     /// A checker for devices. One that leaves XNACK open has it off, as drivers do.
     pub fn new(devices: &'a [TargetId]) -> Self {
-        Self {
-            devices,
-            gaps: Vec::new(),
-            names: BTreeSet::new(),
-            lists: BTreeMap::new(),
-            types: BTreeMap::new(),
-            archives: BTreeMap::new(),
-            references: BTreeMap::new(),
-            with_code: 0,
-        }
+        Self { devices, ..Self::default() }
     }
 
     /// Notes that there is a file, or a link to one, that need not be looked at.

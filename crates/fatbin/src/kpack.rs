@@ -41,10 +41,8 @@ impl Archive {
             end.is_some_and(|(at, size)| at.checked_add(size).is_some_and(|end| end <= bytes.size))
         };
         let blobs: Option<Vec<bool>> = table.get("blobs").map(|_| blobs.map(is_inside).collect());
-        let frames = match number(table.get("zstd_offset")) {
-            Some(at) => Some(u64::from(u32_at(&bytes.read(at, 4)?, 0))),
-            None => None,
-        };
+        let frames = number(table.get("zstd_offset")).map(|at| bytes.read(at, 4)).transpose()?;
+        let frames = frames.map(|count| u64::from(u32_at(&count, 0)));
         let mut archive = BTreeMap::new();
         for (name, codes) in table.get("toc").map(Value::entries).unwrap_or_default() {
             let mut targets = BTreeSet::new();

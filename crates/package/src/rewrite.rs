@@ -146,7 +146,6 @@ pub fn rename(packages: &mut [Package], suffix: &str, stays: &dyn Fn(&str) -> bo
 }
 
 /// Decides about the files of a package.
-#[expect(missing_debug_implementations, reason = "it holds functions")]
 pub struct Rewriter<'a> {
     /// Whether a file is taken out, by its name; so are links to it.
     pub takes_out: &'a dyn Fn(&Path) -> bool,
@@ -159,7 +158,6 @@ type Decide<'a> =
     dyn for<'b> FnMut(&Path, u64, &'b mut dyn Read) -> io::Result<Option<Contents<'b>>> + 'a;
 
 /// The contents of a file that stays.
-#[expect(missing_debug_implementations, reason = "it holds a reader")]
 pub struct Contents<'a> {
     size: u64,
     is_smaller: bool,

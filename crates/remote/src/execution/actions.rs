@@ -8,7 +8,7 @@ use gfxpack_compile::{Action, ActionOutcome};
 use tonic::{Code, Status};
 
 use super::Service;
-use super::blobs::is_whole;
+use super::blobs::{fetch, is_whole};
 use super::connection::Purpose;
 use super::tree::{Blob, Tree};
 
@@ -82,7 +82,7 @@ pub(crate) async fn outcome(
             if is_whole(&digest, &file.contents) {
                 Some(file.contents)
             } else {
-                Some(service.blobs.fetch(&service.connection, &digest, purpose).await?)
+                Some(fetch(&service.connection, &digest, purpose).await?)
             }
         }
     };

@@ -1,5 +1,5 @@
 //! The content-addressed store of a service. Missing blobs are sent, small ones together and large
-//! ones as streams; received blobs are hashed.
+//! ones as streams; received blobs are streams, and are hashed.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -152,33 +152,24 @@ impl Blobs {
             })
             .await
     }
+}
 
-    /// Fetches a blob and checks it. A missing one is [`Code::NotFound`], a damaged one
-    /// [`Code::DataLoss`].
-    pub(crate) async fn fetch(
-        &self,
-        connection: &Connection,
-        digest: &api::Digest,
-        purpose: &Purpose,
-    ) -> Result<Vec<u8>, Status> {
-        let size = digest.size_bytes.try_into().unwrap_or(u64::MAX);
-        if size > MAX_READ {
-            return Err(Status::data_loss("a file of impossible size came back"));
-        }
-        if size + ROOM_PER_BLOB > self.limit() {
-            return connection.retry.call(|| fetch_stream(connection, digest, purpose)).await;
-        }
-        connection.retry.call(|| fetch_small(connection, digest, purpose)).await
+/// Fetches a blob and checks it. A missing one is [`Code::NotFound`], a damaged one
+/// [`Code::DataLoss`].
+pub(crate) async fn fetch(
+    connection: &Connection,
+    digest: &api::Digest,
+    purpose: &Purpose,
+) -> Result<Vec<u8>, Status> {
+    if digest.size_bytes.try_into().unwrap_or(u64::MAX) > MAX_READ {
+        return Err(Status::data_loss("a file of impossible size came back"));
     }
+    connection.retry.call(|| fetch_stream(connection, digest, purpose)).await
 }
 
 /// Whether the bytes have the digest and size.
 pub(crate) fn is_whole(digest: &api::Digest, bytes: &[u8]) -> bool {
     bytes.len() as i64 == digest.size_bytes && Digest::of(bytes).to_string() == digest.hash
-}
-
-fn damaged(digest: &api::Digest) -> Status {
-    Status::data_loss(format!("what came back for {} are other bytes", digest.hash))
 }
 
 fn unreadable(error: io::Error) -> Status {
@@ -215,24 +206,6 @@ async fn missing(
     Ok(answer.missing_blob_digests.iter().filter_map(|digest| digest.hash.parse().ok()).collect())
 }
 
-async fn fetch_small(
-    connection: &Connection,
-    digest: &api::Digest,
-    purpose: &Purpose,
-) -> Result<Vec<u8>, Status> {
-    let request = api::BatchReadBlobsRequest {
-        instance_name: connection.address.instance.clone(),
-        digests: vec![digest.clone()],
-        acceptable_compressors: Vec::new(),
-        digest_function: api::digest_function::Value::Sha256 as i32,
-    };
-    let answer = connection.cas().batch_read_blobs(connection.request(request, purpose)).await?;
-    let one = answer.into_inner().responses.pop();
-    let one = one.ok_or_else(|| Status::not_found("what was asked for did not come back"))?;
-    one.status.map_or(Ok(()), status)?;
-    if is_whole(digest, &one.data) { Ok(one.data) } else { Err(damaged(digest)) }
-}
-
 async fn fetch_stream(
     connection: &Connection,
     digest: &api::Digest,
@@ -250,7 +223,11 @@ async fn fetch_stream(
             break;
         }
     }
-    if is_whole(digest, &bytes) { Ok(bytes) } else { Err(damaged(digest)) }
+    if is_whole(digest, &bytes) {
+        Ok(bytes)
+    } else {
+        Err(Status::data_loss(format!("what came back for {} are other bytes", digest.hash)))
+    }
 }
 
 async fn send_stream(
