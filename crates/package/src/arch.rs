@@ -1,13 +1,12 @@
 //! Writes a package spec as a package for pacman, Arch Linux's package manager.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
 use md5::{Digest, Md5};
 
 use crate::compress::{Compression, finish, gzipped};
-use crate::contents::{Contents, Item};
+use crate::contents::{Contents, Entries};
 use crate::output::{Hashing, Output};
 use crate::tarball::Tarball;
 use crate::text::plain_operator;
@@ -23,10 +22,7 @@ pub(crate) fn write(
     compression: Compression,
     threads: usize,
 ) -> io::Result<()> {
-    // Parents sort before their contents.
-    let mut entries: BTreeMap<&str, Option<&Item<'_>>> = BTreeMap::new();
-    entries.extend(contents.directories().into_iter().map(|path| (path, None)));
-    entries.extend(contents.iter().map(|(path, item)| (path, Some(item))));
+    let entries = contents.with_directories(contents.directories());
     let info = package_info(spec, contents);
     let tree = file_list(spec.source_date_epoch, &info, &entries)?;
     let tree = gzipped(tree.as_bytes(), 9)?;
@@ -87,11 +83,7 @@ fn bounded(relation: &Relation) -> String {
 /// The text of `.MTREE`, with which `pacman -Qkk` compares installed files.
 ///
 /// Source: mtree(5) of libarchive.
-fn file_list(
-    time: u64,
-    info: &str,
-    entries: &BTreeMap<&str, Option<&Item<'_>>>,
-) -> io::Result<String> {
+fn file_list(time: u64, info: &str, entries: &Entries<'_>) -> io::Result<String> {
     let mut list = "#mtree\n/set type=file uid=0 gid=0\n".to_owned();
     let mut line = |path: &str, mode: u32, rest: &str| {
         let path = escaped(path);

@@ -38,6 +38,9 @@ pub(crate) struct Contents<'a> {
     items: BTreeMap<String, Item<'a>>,
 }
 
+/// Files by absolute path, `None` for a directory. Parents come before their contents.
+pub(crate) type Entries<'c> = BTreeMap<&'c str, Option<&'c Item<'c>>>;
+
 impl<'a> Contents<'a> {
     /// Reads the metadata of every file of the spec.
     ///
@@ -89,6 +92,12 @@ impl<'a> Contents<'a> {
     /// The files, sorted by the bytes of their paths.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Item<'a>)> {
         self.items.iter().map(|(path, item)| (path.as_str(), item))
+    }
+
+    /// The files and these directories.
+    pub(crate) fn with_directories<'c>(&'c self, directories: BTreeSet<&'c str>) -> Entries<'c> {
+        let directories = directories.into_iter().map(|path| (path, None));
+        directories.chain(self.iter().map(|(path, item)| (path, Some(item)))).collect()
     }
 
     /// All directories that contain files, without the root, parents first.

@@ -84,14 +84,12 @@ fn write_data(
 ) -> io::Result<Vec<String>> {
     let mut tarball = Tarball::new(out, spec.source_date_epoch);
     tarball.directory("./")?;
-    let mut directories = contents.directories().into_iter().peekable();
     let mut digests = Vec::new();
-    for (install_path, item) in contents.iter() {
-        // Parents sort before their files, so all their parents come now.
-        while let Some(directory) = directories.next_if(|directory| *directory < install_path) {
-            tarball.directory(&format!(".{directory}/"))?;
+    for (path, item) in contents.with_directories(contents.directories()) {
+        match item {
+            Some(item) => digests.push(tarball.digested_file(&format!(".{path}"), item)?),
+            None => tarball.directory(&format!(".{path}/"))?,
         }
-        digests.push(tarball.digested_file(&format!(".{install_path}"), item)?);
     }
     tarball.finish()?;
     Ok(digests)

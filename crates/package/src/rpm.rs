@@ -45,8 +45,7 @@ pub(crate) fn write(
     signer: Option<&dyn Sign>,
 ) -> io::Result<()> {
     let path = &output.path();
-    let directories = own_directories(contents);
-    let entries = payload::entries(contents, &directories);
+    let entries = contents.with_directories(own_directories(contents));
     let (mut payload, digests) =
         Packed::new(output, Some(compression), threads, |out| payload::write(spec, &entries, out))?;
     let header = header::Layout { spec, entries: &entries, license, compression, path };

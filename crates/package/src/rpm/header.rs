@@ -11,8 +11,9 @@ use ::rpm::{
 use gfxpack_model::package::{PackageSpec, Relation, RelationKind};
 use gfxpack_model::{Error, Result};
 
-use super::payload::{Entry, is_named, total_size};
+use super::payload::{is_named, mode, total_size};
 use crate::compress::Compression;
+use crate::contents::Entries;
 use crate::error::writing;
 use crate::output::Packed;
 use crate::signing::{Sign, packets};
@@ -27,7 +28,7 @@ const GROUP: &str = "System/Libraries";
 /// The inputs of the header, except for the payload.
 pub(super) struct Layout<'a> {
     pub(super) spec: &'a PackageSpec,
-    pub(super) entries: &'a [Entry<'a>],
+    pub(super) entries: &'a Entries<'a>,
     pub(super) license: &'a str,
     pub(super) compression: Compression,
     pub(super) path: &'a Path,
@@ -43,7 +44,7 @@ impl Layout<'_> {
     ) -> Result<PackageMetadata> {
         let laid_out = self.without_payload()?;
         let listed = laid_out.get_file_paths().map_err(|e| self.failed(e))?;
-        let ours = self.entries.iter().map(|entry| Path::new(entry.path));
+        let ours = self.entries.keys().map(Path::new);
         assert!(listed.iter().map(|path| &**path).eq(ours), "header and payload list files alike");
 
         let replaced = self.payload_entries(payload, digests);
@@ -125,16 +126,16 @@ impl Layout<'_> {
         for (feature, version) in self.features() {
             builder.requires(Dependency::rpmlib(feature, version));
         }
-        for entry in self.entries {
+        for (path, item) in self.entries {
             // The header has 16 bits for the mode; permission bits were checked.
-            let permissions = (entry.mode & 0o7777) as u16;
-            let added = if entry.item.is_none() {
-                let options = FileOptions::dir(entry.path).permissions(permissions);
+            let permissions = (mode(*item) & 0o7777) as u16;
+            let added = if item.is_none() {
+                let options = FileOptions::dir(*path).permissions(permissions);
                 builder.with_dir_entry(options.modified_at(stamp))
             } else {
-                let options = FileOptions::new(entry.path).permissions(permissions);
+                let options = FileOptions::new(*path).permissions(permissions);
                 let options = options.modified_at(stamp);
-                let is_license = entry.path == self.license;
+                let is_license = *path == self.license;
                 let options = if is_license { options.license() } else { options };
                 builder.with_file_contents(Vec::new(), options)
             };
@@ -165,7 +166,7 @@ impl Layout<'_> {
         let total_size = total_size(self.entries);
         let entry = |tag: IndexTag, data| HeaderEntry::new(tag as u32, data);
         let one = |text: &str| IndexData::StringArray(vec![text.to_owned()]);
-        let sizes = self.entries.iter().map(|entry| entry.item.map_or(0, |item| item.size));
+        let sizes = self.entries.values().map(|item| item.map_or(0, |item| item.size));
         let hashes = digests.iter().map(|digest| digest.clone().unwrap_or_default());
         let compression = self.compression;
         let mut made = vec![
