@@ -27,9 +27,6 @@ pub struct Info {
 
 impl Reader {
     /// Summarizes which keys the file holds. Only their index is read.
-    ///
-    /// # Errors
-    /// As [`Reader::for_each_key`].
     pub fn info(&self) -> Result<Info, ReadError> {
         let mut info = Info {
             header: self.header(),

@@ -67,9 +67,6 @@ impl Reader {
 
     /// As [`Reader::open`]; also opens a file in WAL mode that has no log beside
     /// it: a user's kdb that no program is using, as MIOpen leaves it.
-    ///
-    /// # Errors
-    /// As [`Reader::open`].
     pub fn open_at_rest(path: impl AsRef<Path>) -> Result<Self, ReadError> {
         Self::open_file(path.as_ref(), true)
     }
@@ -212,9 +209,6 @@ impl Reader {
 
     /// Passes every key to `each`, ordered by name and then by arguments,
     /// bytewise. Only the index of the keys is read.
-    ///
-    /// # Errors
-    /// As [`Reader::for_each_row`].
     pub fn for_each_key<E: From<ReadError>>(
         &self,
         mut each: impl FnMut(KernelKey) -> Result<(), E>,
@@ -246,9 +240,6 @@ impl Reader {
     }
 
     /// Counts the rows.
-    ///
-    /// # Errors
-    /// [`ReadError`] for a damaged file.
     pub fn count(&self) -> Result<u64, ReadError> {
         self.file.count()
     }

@@ -21,9 +21,6 @@ pub enum PackageSource<'a> {
 impl PackageSource<'_> {
     /// The packages for a package manager in a directory and below it. Those that
     /// can't be read are passed to `left_out`.
-    ///
-    /// # Errors
-    /// If the directory can't be read, or the manager's tools do not start.
     pub fn below(
         dir: &Path,
         manager: &PackageManager,
@@ -47,9 +44,6 @@ impl PackageSource<'_> {
     /// come from a directory, also its dependencies there. Empty if no package is for
     /// the device. `devices` has the packages' names for each device, preferred ones
     /// first.
-    ///
-    /// # Errors
-    /// If the manager's tools do not start.
     pub fn for_each(&self, devices: &[Vec<String>]) -> Result<Vec<Vec<String>>> {
         let chosen = one_for_each(devices, |name| match self {
             Self::Repositories(manager, arguments) => manager.knows(name, arguments),
@@ -75,9 +69,6 @@ impl PackageSource<'_> {
 /// per name.
 ///
 /// Source: ROCm/MIOpen 2d1fd997a, `GetDb` in binary_cache.cpp.
-///
-/// # Errors
-/// The errors of `exists`.
 pub fn one_for_each<E>(
     devices: &[Vec<String>],
     mut exists: impl FnMut(&str) -> Result<bool, E>,

@@ -65,9 +65,6 @@ impl PackageManager {
 
     /// Whether a package with this name exists. `args` are the user's arguments
     /// for the installer; some of these say where to look for packages.
-    ///
-    /// # Errors
-    /// [`Error`] if the program does not start or does not answer.
     pub fn knows(&self, name: &str, args: &[String]) -> Result<bool, Error> {
         let mut all: Vec<&str> = self.ask.to_vec();
         all.extend(shared(args, self.shared));

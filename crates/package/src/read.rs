@@ -101,9 +101,6 @@ pub fn check(path: &Path, kind: PackageKind, visit: &mut Visitor<'_>) -> Result<
 
 /// Opens a regular file. A named pipe or a device is rejected, since reading it
 /// could block or have side effects.
-///
-/// # Errors
-/// If the file can't be opened or is not a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -111,9 +108,6 @@ pub fn open(path: &Path) -> io::Result<File> {
 }
 
 /// The bytes of a file, if they are at most `max`.
-///
-/// # Errors
-/// If the file can't be read, is not a regular file, or is larger.
 pub fn bytes(path: &Path, max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     Limited::new(open(path)?, max).read_to_end(&mut bytes)?;
@@ -122,9 +116,6 @@ pub fn bytes(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 
 /// The text of a compressed file, if it is at most `max` bytes. The extension of
 /// `path` determines the codec.
-///
-/// # Errors
-/// If the codec is unknown, the data are damaged, or the text is longer.
 pub fn unpacked_text(path: &Path, packed: &[u8], max: u64) -> io::Result<String> {
     let codec = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     if codec == "xml" {

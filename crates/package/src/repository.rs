@@ -142,9 +142,6 @@ fn repo(url: &str, suite: &Suite, name: &str, is_signed: bool) -> String {
 }
 
 /// Every .deb and .rpm below `dir`, sorted by path.
-///
-/// # Errors
-/// If a directory can't be read.
 pub fn packages(dir: &Path) -> Result<Vec<PathBuf>> {
     files(dir, |path| {
         matches!(PackageKind::from_name(path), Some(PackageKind::Deb | PackageKind::Rpm))
@@ -154,9 +151,6 @@ pub fn packages(dir: &Path) -> Result<Vec<PathBuf>> {
 
 /// Everything but directories below `dir` whose path is wanted, sorted. Links to
 /// directories are not followed, since they may form loops.
-///
-/// # Errors
-/// If a directory can't be read.
 pub(crate) fn files(dir: &Path, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let mut pending = vec![dir.to_owned()];

@@ -49,9 +49,6 @@ type Follows<'a> = dyn Fn(&str, &str, bool) -> Result<Option<String>> + 'a;
 
 impl Package {
     /// Reads what a package is; `None` if this kind can't be written again.
-    ///
-    /// # Errors
-    /// If it is damaged or can't be read.
     pub fn open(path: &Path) -> Result<Option<Self>> {
         let opened = match PackageKind::from_name(path) {
             Some(PackageKind::Deb) => deb::open(path),
@@ -80,9 +77,6 @@ impl Package {
     /// Writes it into the directory `dir`, as `rewriter` wants its files, compressed as it was,
     /// on up to `threads` threads. All that does not follow from that stays as it is; signatures
     /// inside are lost. Without `dir`, it only asks `rewriter`.
-    ///
-    /// # Errors
-    /// If the package is damaged, or the new one can't be written.
     pub fn write(
         &self,
         dir: Option<&Path>,
@@ -179,9 +173,6 @@ impl<'a> Contents<'a> {
     }
 
     /// Those of a temporary file, which are fewer.
-    ///
-    /// # Errors
-    /// If it can't be read.
     pub fn smaller(mut file: File) -> io::Result<Self> {
         let size = file.seek(SeekFrom::End(0))?;
         file.rewind()?;

@@ -77,9 +77,6 @@ impl Checksums {
     }
 
     /// The checksums of a file whose SHA-256 is known.
-    ///
-    /// # Errors
-    /// If it can't be read.
     pub fn of_file(path: &Path, sha256: String) -> Result<Self> {
         let failed = reading(path);
         let file = File::open(path).map_err(&failed)?;
@@ -91,9 +88,6 @@ impl Checksums {
 
 /// Writes the bill of a package and its `archives` into `dir`. `checksums` are
 /// those of the spec's files, in its order.
-///
-/// # Errors
-/// If it can't be written.
 ///
 /// Source: SPDX specification 2.3, clauses 6 to 11 and its JSON schema.
 pub fn write(
@@ -109,9 +103,6 @@ pub fn write(
 /// Removes archives that are not in `there` from a bill in `dir`, so that it is
 /// the same as if it had been written without them. Returns `None` if there is
 /// nothing to remove, or the file is no bill.
-///
-/// # Errors
-/// If it can't be read or written.
 pub fn retain(dir: &Path, file_name: &str, there: &[&str]) -> Result<Option<Written>> {
     let path = dir.join(file_name);
     let text = std::fs::read(&path).map_err(reading(&path))?;

@@ -14,9 +14,6 @@ use crate::{Written, read};
 pub const FILE_NAME: &str = "SHA256SUMS";
 
 /// Hashes an existing file, so that it can be listed too.
-///
-/// # Errors
-/// If it can't be read, also if it is not a regular file.
 pub fn digest_file(path: &Path) -> Result<Written> {
     let failed = reading(path);
     let mut file = read::open(path).map_err(&failed)?;

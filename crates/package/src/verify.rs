@@ -141,9 +141,6 @@ impl Verifier<'_> {
 
     /// Verifies these packages below a directory, and all that lists and indexes there say about
     /// them.
-    ///
-    /// # Errors
-    /// If a list or an index can't be checked.
     pub fn packages_below(&mut self, dir: &Path, packages: &BTreeSet<PathBuf>) -> Result {
         let above = packages.iter().flat_map(|package| package.ancestors().skip(1));
         let dirs: BTreeSet<&Path> = above.filter(|above| above.starts_with(dir)).collect();

@@ -144,9 +144,6 @@ fn shortened(text: &str) -> String {
 
 /// Checks options that a person wrote, as [`parse`] does, and that they name no processor: it would
 /// be part of the key but have no effect.
-///
-/// # Errors
-/// As [`parse`].
 pub(crate) fn check_written(language: Language, options: &str) -> Result<(), Error> {
     parse(language, options)?;
     let all = split(options).unwrap_or_default();

@@ -170,9 +170,6 @@ impl KeyReader {
 }
 
 /// The keys of a list whose whole text is in memory.
-///
-/// # Errors
-/// As [`KeyReader::add`].
 pub fn parse_keys(file: &str, text: &str) -> Result<KeyList, Error> {
     let mut reader = KeyReader::new(file);
     reader.add(&(1..).zip(text.lines()).collect::<Vec<_>>(), &InTurn)?;

@@ -62,9 +62,6 @@ pub const HINT: &str =
     "write an SPDX licence expression, as MIT or BSD-3-Clause AND MIT; LicenseRef-NAME for others";
 
 /// Whether the text is an SPDX licence expression.
-///
-/// # Errors
-/// A description of the error.
 pub fn check(expression: &str) -> Result<(), String> {
     spdx::Expression::parse(expression).map(|_| ()).map_err(|error| error.reason.to_string())
 }

@@ -71,9 +71,6 @@ pub struct NewFile {
 
 impl NewFile {
     /// Creates an empty file beside `path`.
-    ///
-    /// # Errors
-    /// If `path` names no file, or no file can be created in its directory.
     pub fn beside(path: &Path) -> Result<Self, NewFileError> {
         let io = |source| ("create", source);
         // Absolute, since SQLite interprets a relative `file:...` as a URI.

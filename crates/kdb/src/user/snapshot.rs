@@ -81,9 +81,6 @@ impl KdbSnapshot {
 
     /// The code object of one key, decoded and checked against its hash; `None`
     /// if the copy does not have the key.
-    ///
-    /// # Errors
-    /// As [`Reader::get`].
     pub fn get(&self, key: &KernelKey) -> Result<Option<Vec<u8>>, ReadError> {
         self.reader.get(key)
     }

@@ -248,9 +248,6 @@ impl UserKdb {
 
     /// Records when kernels were used, in one short transaction; at once or not
     /// at all.
-    ///
-    /// # Errors
-    /// [`ReadError`] of SQLite.
     pub fn note_use(&mut self, used: &[(KernelKey, u64)]) -> Result<(), ReadError> {
         let sqlite = |source| Fault::Write(source).of(self.reader.path());
         // Not worth a wait.

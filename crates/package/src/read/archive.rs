@@ -17,9 +17,6 @@ const EXTENSION_MAX: u64 = 1 << 20;
 
 /// The uncompressed stream, by name of the codec, or `tar` for none. Reading fails
 /// after `max` bytes.
-///
-/// # Errors
-/// If the codec is unknown or can't start.
 pub fn unpacked<'a>(
     codec: &str,
     packed: impl BufRead + 'a,

@@ -54,9 +54,6 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
 }
 
 /// The archive with the files of a .deb, uncompressed.
-///
-/// # Errors
-/// If it is no .deb, or its compression is not known.
 pub fn deb_files<'a>(file: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
     Ok(deb_member(file, "data")?.1)
 }

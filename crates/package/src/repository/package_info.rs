@@ -77,9 +77,6 @@ impl PackageInfo {
 
 /// The files of the package with this name and of its dependencies, as far as
 /// they are in `packages`. Of several versions, the newest is taken.
-///
-/// # Errors
-/// If dpkg or rpm can't compare versions.
 pub fn with_dependencies(packages: &[PackageInfo], name: &str) -> Result<Vec<PathBuf>, Error> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut pending = vec![name];

@@ -34,9 +34,6 @@ pub struct Keyring {
 
 impl Keyring {
     /// The keys of a file, armoured or not.
-    ///
-    /// # Errors
-    /// For a file that has none, or can't be read.
     pub fn open(file: &Path) -> Result<Self> {
         let none = |why: String| {
             let message = format!("failed to read keys from `{}`: {why}", file.display());
@@ -52,9 +49,6 @@ impl Keyring {
     }
 
     /// These keys, which are not armoured.
-    ///
-    /// # Errors
-    /// If there is no room for temporary files.
     pub fn of(keys: &[u8]) -> Result<Self> {
         let keyring = Self { dir: temporary_dir()?, flaws: weak_keys::flaws(keys) };
         keyring.put("keys.pgp", keys)?;
@@ -63,9 +57,6 @@ impl Keyring {
 
     /// What is wrong with the detached `signature` of a file; `None` if it is
     /// good and by one of the keys.
-    ///
-    /// # Errors
-    /// If gpgv or sqv is missing or fails.
     pub fn check_file(&self, signature: &[u8], file: &Path) -> Result<Option<Finding>> {
         let keys = self.dir.path().join("keys.pgp");
         let signature = self.put("signature", signature)?;
@@ -85,9 +76,6 @@ impl Keyring {
     }
 
     /// Like [`Keyring::check_file`], for bytes in memory.
-    ///
-    /// # Errors
-    /// Like [`Keyring::check_file`].
     pub fn check_bytes(&self, signature: &[u8], bytes: &[u8]) -> Result<Option<Finding>> {
         let path = self.put("signed", bytes)?;
         self.check_file(signature, &path)
@@ -95,9 +83,6 @@ impl Keyring {
 
     /// What was signed in a clear-signed file, or why the signature does not
     /// count.
-    ///
-    /// # Errors
-    /// If gpgv or sqv is missing or fails.
     pub fn check_clear_signed(&self, signed: &[u8]) -> Result<Result<String, Finding>> {
         let message = match clear_signed(signed) {
             Ok(message) => message,

@@ -112,25 +112,16 @@ impl Signer {
     }
 
     /// An armoured detached signature of `bytes`.
-    ///
-    /// # Errors
-    /// If gpg fails.
     pub fn armoured(&self, bytes: &[u8]) -> Result<Vec<u8>> {
         self.sign(&["--armor", "--detach-sign"], bytes)
     }
 
     /// The text, clear-signed.
-    ///
-    /// # Errors
-    /// If gpg fails.
     pub fn clear(&self, text: &[u8]) -> Result<Vec<u8>> {
         self.sign(&["--clearsign"], text)
     }
 
     /// An armoured detached signature of a file, which may be large.
-    ///
-    /// # Errors
-    /// If gpg fails.
     pub fn armoured_file(&self, path: &Path) -> Result<Vec<u8>> {
         let path = std::path::absolute(path).map_err(Error::io("find", path))?;
         let path = path.to_str().ok_or_else(|| {
@@ -140,9 +131,6 @@ impl Signer {
     }
 
     /// The public key, armoured.
-    ///
-    /// # Errors
-    /// If gpg fails.
     pub fn public_key(&self) -> Result<Vec<u8>> {
         let arguments = [
             "--batch",

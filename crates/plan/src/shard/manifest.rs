@@ -118,9 +118,6 @@ impl ShardManifest {
     }
 
     /// Writes the manifest.
-    ///
-    /// # Errors
-    /// The error of `out`.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut sha256 = Sha256::new();
         let mut body = |text: Vec<u8>| {

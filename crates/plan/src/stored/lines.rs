@@ -57,9 +57,6 @@ pub struct Beside {
 
 impl<A: Serialize + DeserializeOwned> Header<A> {
     /// The stored text, which ends with its own SHA-256.
-    ///
-    /// # Errors
-    /// If `A` can't be written.
     pub fn to_text(&self) -> serde_json::Result<Vec<u8>> {
         let mut text = serde_json::to_vec(self)?;
         text.pop();
@@ -68,9 +65,6 @@ impl<A: Serialize + DeserializeOwned> Header<A> {
     }
 
     /// Parses a header, of the plan with this `name`.
-    ///
-    /// # Errors
-    /// If it has another format, or is damaged.
     pub fn from_text(text: &[u8], name: &str) -> Result<Self, Error> {
         // Another format may have other fields.
         #[derive(Deserialize)]

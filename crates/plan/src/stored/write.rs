@@ -27,9 +27,6 @@ pub struct Written {
 
 /// Has every job of a plan written as a line. They are in the order of the kdbs' rows, so that the
 /// order of the given keys does not matter.
-///
-/// # Errors
-/// The errors of `write`.
 pub fn write_jobs(
     plan: &Plan,
     write: &mut dyn FnMut(&[u8]) -> Result<(), Error>,
