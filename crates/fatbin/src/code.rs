@@ -101,16 +101,11 @@ impl CodeTarget {
         fits && same.serves(device)
     }
 
-    /// Whether it is for any GPU.
-    pub fn is_for_all(&self) -> bool {
-        self.0.processor() == SPIRV
-    }
-
     /// Whether an ELF header, of 64 bytes, is that of code for this target; for other forms of
     /// code there is nothing to compare.
     pub fn is_of(&self, header: &[u8]) -> Option<bool> {
         if !code_object::begins(header) || header.len() < 64 {
-            return self.is_for_all().then_some(true);
+            return (self.0.processor() == SPIRV).then_some(true);
         }
         let mach = u32::from(header[48]);
         if let Some(generic) = GENERIC.iter().find(|generic| generic.name == self.0.processor()) {

@@ -30,7 +30,7 @@ impl Reader {
     pub fn info(&self) -> Result<Info, ReadError> {
         let mut info = Info {
             header: self.header(),
-            file_bytes: self.file_bytes(),
+            file_bytes: self.file_bytes,
             rows: 0,
             kernel_names: 0,
             languages: BTreeMap::new(),

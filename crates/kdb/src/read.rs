@@ -28,7 +28,7 @@ use crate::schema::{
 pub struct Reader {
     pub(crate) file: Opened,
     header: Header,
-    file_bytes: u64,
+    pub(crate) file_bytes: u64,
     /// Bytes unpacked by lookups of invalid rows with an implausible size.
     wasted: Cell<u64>,
     /// What rows are selected from: the table with the index that has them in
@@ -110,11 +110,6 @@ impl Reader {
     /// The fields of the header: page size, journal mode, version of SQLite.
     pub fn header(&self) -> Header {
         self.header
-    }
-
-    /// Size of the file in bytes.
-    pub fn file_bytes(&self) -> u64 {
-        self.file_bytes
     }
 
     /// The cost of the last lookup or pass over the rows: bytes that were read,

@@ -24,7 +24,7 @@ pub use deb::deb_files;
 pub(crate) use deb::deb_member;
 use outcome::{Outcome, Stop};
 pub use outcome::{PackageDescription, Report, SignedHeader, Visitor};
-pub(crate) use rpm::check_rpm_headers;
+pub(crate) use rpm::{PATH_MAX, check_rpm_headers, file_type};
 pub(crate) use wheel::{wheel_record, wheel_text};
 
 /// Maximum number of bytes read from an index, a signature or a key file. An

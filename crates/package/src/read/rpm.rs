@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read};
 
+use ::rpm::IndexTag as Tag;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use gfxpack_model::Digest;
+use rustix::fs::{FileType, RawMode};
 
 use super::archive;
 use super::outcome::{Outcome, PackageDescription, SignedHeader, Stop, damaged};
@@ -17,37 +19,7 @@ const LEAD: usize = 96;
 const LEAD_MAGIC: [u8; 4] = [0xed, 0xab, 0xee, 0xdb];
 
 /// Linux has no longer paths.
-const PATH_MAX: u64 = 4096;
-
-/// The bits of a mode with the file's type.
-const TYPE: u64 = 0o170_000;
-const DIRECTORY: u64 = 0o040_000;
-const REGULAR: u64 = 0o100_000;
-const LINK: u64 = 0o120_000;
-
-/// Tags of the signature header.
-///
-/// Source: rpm 4.20, include/rpm/rpmtag.h.
-const DSA_SIGNATURE: u32 = 267;
-const RSA_SIGNATURE: u32 = 268;
-const HEADER_SHA256: u32 = 273;
-const OPENPGP_SIGNATURES: u32 = 278;
-
-/// Tags of the main header.
-///
-/// Source: rpm 4.20, include/rpm/rpmtag.h.
-const NAME: u32 = 1000;
-const SUMMARY: u32 = 1004;
-const FILE_SIZES: u32 = 1028;
-const FILE_MODES: u32 = 1030;
-const REQUIRE_NAMES: u32 = 1049;
-const DIR_INDEXES: u32 = 1116;
-const BASE_NAMES: u32 = 1117;
-const DIR_NAMES: u32 = 1118;
-const PAYLOAD_COMPRESSOR: u32 = 1125;
-const LONG_FILE_SIZES: u32 = 5008;
-const FILE_CAPABILITIES: u32 = 5010;
-const PAYLOAD_SHA256: u32 = 5092;
+pub(crate) const PATH_MAX: u64 = 4096;
 
 /// Tags of scripts, and of the programs that run them: of the package, of its
 /// transaction, and triggers.
@@ -55,6 +27,11 @@ const SCRIPTS: [u32; 21] = [
     1023, 1024, 1025, 1026, 1065, 1079, 1085, 1086, 1087, 1088, 1091, 1151, 1152, 1153, 1154, 5066,
     5076, 5104, 5105, 5106, 5107,
 ];
+
+/// The file's type in a mode.
+pub(crate) fn file_type(mode: u64) -> FileType {
+    FileType::from_raw_mode(mode as RawMode)
+}
 
 /// A file in the header's list, or an entry of the payload.
 #[derive(Debug, Clone)]
@@ -72,18 +49,18 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
     let Some((signatures, main)) = headers else {
         return Err(Stop::Damaged("it is no .rpm".to_owned()));
     };
-    if signatures.text(HEADER_SHA256) != Digest::of(&main.bytes).to_string() {
+    if signatures.text(Tag::RPMTAG_SHA256HEADER) != Digest::of(&main.bytes).to_string() {
         outcome.finding("its header is not what its digest says");
     }
     outcome.report.about = Some(PackageDescription {
-        name: main.text(NAME),
-        summary: main.text(SUMMARY),
-        depends: main.texts(REQUIRE_NAMES),
+        name: main.text(Tag::RPMTAG_NAME),
+        summary: main.text(Tag::RPMTAG_SUMMARY),
+        depends: main.texts(Tag::RPMTAG_REQUIRENAME),
     });
     if SCRIPTS.iter().any(|tag| main.has(*tag)) {
         outcome.script("scriptlet");
     }
-    if main.texts(FILE_CAPABILITIES).iter().any(|capabilities| !capabilities.is_empty()) {
+    if main.texts(Tag::RPMTAG_FILECAPS).iter().any(|capabilities| !capabilities.is_empty()) {
         outcome.finding("a file in it runs with more rights than its user's");
     }
     let listed = listed(&main);
@@ -92,29 +69,32 @@ pub(super) fn check(mut file: impl BufRead, outcome: &mut Outcome<'_, '_>) -> Re
         if path.split('/').any(|part| part == "..") || !path.starts_with('/') {
             outcome.finding(format!("`{path}` leads out of the payload"));
         }
-        if mode & TYPE != DIRECTORY {
+        let kind = file_type(*mode);
+        if kind != FileType::Directory {
             outcome.report.paths.insert(path.clone());
         }
-        match mode & TYPE {
-            LINK => {}
-            kind @ (REGULAR | DIRECTORY) => outcome.mode(path, *mode, kind == DIRECTORY),
+        match kind {
+            FileType::Symlink => {}
+            FileType::RegularFile | FileType::Directory => {
+                outcome.mode(path, *mode, kind == FileType::Directory);
+            }
             _ => outcome.finding(format!("`{path}` is no file")),
         }
     }
     let mut payload = Hashing::new(&mut file);
     let read = {
         let packed = io::BufReader::with_capacity(256 << 10, &mut payload);
-        let stream = archive::unpacked(&main.text(PAYLOAD_COMPRESSOR), packed, u64::MAX);
+        let stream = archive::unpacked(&main.text(Tag::RPMTAG_PAYLOADCOMPRESSOR), packed, u64::MAX);
         let stream = stream.map_err(|error| damaged("the payload", error))?;
         entries(stream, &listed, outcome)
     };
     io::copy(&mut payload, &mut io::sink()).map_err(|error| damaged("the payload", error))?;
-    if main.text(PAYLOAD_SHA256) != payload.finish().1 {
+    if main.text(Tag::RPMTAG_PAYLOADSHA256) != payload.finish().1 {
         outcome.finding("its payload is not what the header says");
     }
-    let binary =
-        [DSA_SIGNATURE, RSA_SIGNATURE].map(|tag| signatures.binary(tag).map(<[u8]>::to_vec));
-    let texts = signatures.texts(OPENPGP_SIGNATURES);
+    let binary = [Tag::RPMTAG_DSAHEADER, Tag::RPMTAG_RSAHEADER]
+        .map(|tag| signatures.binary(tag).map(<[u8]>::to_vec));
+    let texts = signatures.texts(Tag::RPMTAG_OPENPGP);
     let texts = texts.iter().filter_map(|text| BASE64_STANDARD.decode(text).ok());
     outcome.report.signed = Some(SignedHeader {
         signatures: binary.into_iter().flatten().chain(texts).collect(),
@@ -140,25 +120,28 @@ fn headers(file: &mut impl BufRead) -> io::Result<Option<(Header, Header)>> {
 pub(crate) fn check_rpm_headers(file: &mut impl BufRead) -> io::Result<()> {
     let sound = headers(file)?.filter(|(signatures, main)| {
         let digest = Digest::of(&main.bytes).to_string();
-        signatures.is_sound() && main.is_sound() && signatures.text(HEADER_SHA256) == digest
+        signatures.is_sound()
+            && main.is_sound()
+            && signatures.text(Tag::RPMTAG_SHA256HEADER) == digest
     });
     sound.map(drop).ok_or_else(|| io::Error::other("its header is not what its digest says"))
 }
 
 /// The files that a header lists, as far as it does.
 fn listed(header: &Header) -> Vec<Entry> {
-    let mut sizes = header.numbers(LONG_FILE_SIZES);
+    let mut sizes = header.numbers(Tag::RPMTAG_LONGFILESIZES);
     if sizes.is_empty() {
-        sizes = header.numbers(FILE_SIZES);
+        sizes = header.numbers(Tag::RPMTAG_FILESIZES);
     }
-    let dirs = header.texts(DIR_NAMES);
-    let (indexes, modes) = (header.numbers(DIR_INDEXES), header.numbers(FILE_MODES));
-    let names = header.texts(BASE_NAMES).into_iter().zip(indexes);
+    let dirs = header.texts(Tag::RPMTAG_DIRNAMES);
+    let (indexes, modes) =
+        (header.numbers(Tag::RPMTAG_DIRINDEXES), header.numbers(Tag::RPMTAG_FILEMODES));
+    let names = header.texts(Tag::RPMTAG_BASENAMES).into_iter().zip(indexes);
     let listed = names.zip(sizes).zip(modes).map(|(((name, dir), size), mode)| {
         let dir = usize::try_from(dir).ok().and_then(|dir| dirs.get(dir));
         let path = dir.map_or_else(String::new, |dir| format!("{dir}{name}"));
         // The size of a directory is that of its list.
-        let size = if mode & TYPE == DIRECTORY { 0 } else { size };
+        let size = if file_type(mode) == FileType::Directory { 0 } else { size };
         Entry { path, mode, size, is_elsewhere: false }
     });
     listed.collect()
@@ -175,10 +158,10 @@ fn entries(
     while let Some(entry) = next(&mut stream, listed).map_err(failed)? {
         let Entry { path, size, is_elsewhere, .. } = &entry;
         let mut body = Read::take(&mut stream, *size);
-        match modes.get(path.as_str()).map(|mode| mode & TYPE) {
-            Some(LINK) => outcome.link(path),
-            Some(REGULAR) if *is_elsewhere => outcome.link(path),
-            Some(REGULAR) => outcome.file(path, &mut body)?,
+        match modes.get(path.as_str()).map(|mode| file_type(*mode)) {
+            Some(FileType::Symlink) => outcome.link(path),
+            Some(FileType::RegularFile) if *is_elsewhere => outcome.link(path),
+            Some(FileType::RegularFile) => outcome.file(path, &mut body)?,
             Some(_) => {}
             None => outcome.finding(format!("`{path}` is not in the header")),
         }

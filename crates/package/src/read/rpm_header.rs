@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, Read};
 
+use ::rpm::IndexTag;
+
 /// Magic, version and four reserved bytes, before the numbers of entries and of
 /// bytes of data.
 const MAGIC: [u8; 8] = [0x8e, 0xad, 0xe8, 1, 0, 0, 0, 0];
@@ -61,26 +63,26 @@ impl Header {
     }
 
     /// The values of a tag, if it has texts.
-    pub(super) fn texts(&self, tag: u32) -> Vec<String> {
-        let Some((6 | 8 | 9, count, data)) = self.value(tag) else { return Vec::new() };
+    pub(super) fn texts(&self, tag: IndexTag) -> Vec<String> {
+        let Some((6 | 8 | 9, count, data)) = self.value(tag as u32) else { return Vec::new() };
         let texts = data.split(|byte| *byte == 0).take(count);
         texts.map(|text| String::from_utf8_lossy(text).into_owned()).collect()
     }
 
-    pub(super) fn text(&self, tag: u32) -> String {
+    pub(super) fn text(&self, tag: IndexTag) -> String {
         self.texts(tag).into_iter().next().unwrap_or_default()
     }
 
     /// The values of a tag, if it has numbers of 16, 32 or 64 bits.
-    pub(super) fn numbers(&self, tag: u32) -> Vec<u64> {
-        let Some((kind @ 3..=5, count, data)) = self.value(tag) else { return Vec::new() };
+    pub(super) fn numbers(&self, tag: IndexTag) -> Vec<u64> {
+        let Some((kind @ 3..=5, count, data)) = self.value(tag as u32) else { return Vec::new() };
         let values = data.chunks_exact(1 << (kind - 2)).take(count);
         values.map(|bytes| bytes.iter().fold(0, |all, byte| all << 8 | u64::from(*byte))).collect()
     }
 
     /// The value of a tag, if it has bytes.
-    pub(super) fn binary(&self, tag: u32) -> Option<&[u8]> {
-        let (7, count, data) = self.value(tag)? else { return None };
+    pub(super) fn binary(&self, tag: IndexTag) -> Option<&[u8]> {
+        let (7, count, data) = self.value(tag as u32)? else { return None };
         data.get(..count)
     }
 }

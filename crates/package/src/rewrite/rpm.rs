@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use ::rpm::{Header, HeaderEntry, IndexData, IndexTag, PackageMetadata};
 use gfxpack_model::Result;
+use rustix::fs::FileType;
 use sha2::Sha256;
 
 use super::{Contents, Follows, Kind, Package, Rewriter, compression, plain};
 use crate::compress::Compression;
 use crate::output::{Output, Packed};
-use crate::read::{check_rpm_headers, open as open_file, unpacked};
+use crate::read::{PATH_MAX, check_rpm_headers, file_type, open as open_file, unpacked};
 use crate::rpm::digested;
 
 /// Tags with one value for each file.
@@ -39,14 +40,8 @@ const COMPARISON: u64 = 0b1110;
 const EQUAL: u64 = 0b1000;
 /// `FILEDIGESTALGO` of SHA-256.
 const SHA256: u64 = 8;
-/// The bits of a mode with the file's type.
-const TYPE: u64 = 0o170_000;
-const REGULAR: u64 = 0o100_000;
-const LINK: u64 = 0o120_000;
 /// All parts of the payload begin at multiples of this.
 const ALIGN: u64 = 4;
-/// Linux has no longer paths.
-const PATH_MAX: u64 = 4096;
 
 /// An .rpm that is to be written again.
 #[derive(Debug)]
@@ -175,7 +170,9 @@ impl Rpm {
         file.seek(SeekFrom::Start(self.payload))?;
         let codec = self.text(IndexTag::RPMTAG_PAYLOADCOMPRESSOR as u32);
         let mut from = unpacked(&codec, BufReader::with_capacity(256 << 10, file), u64::MAX)?;
-        let paths = self.paths()?;
+        let paths = self.metadata.get_file_paths().map_err(io::Error::other)?;
+        let paths = paths.iter().map(|path| plain(path.as_os_str().as_encoded_bytes()));
+        let paths: BTreeMap<PathBuf, usize> = paths.zip(0..).collect();
         let links = self.texts(IndexTag::RPMTAG_FILELINKTOS as u32);
         let mut changes = Changes::default();
         // By inode, the files whose contents come with a later one.
@@ -188,7 +185,8 @@ impl Rpm {
                 u64::from_str_radix(digits, 16).map_err(io::Error::other)
             };
             let (inode, mode, size, length) = (number(6)?, number(14)?, number(54)?, number(94)?);
-            let is_linked = mode & TYPE == REGULAR && number(38)? > 1;
+            let kind = file_type(mode);
+            let is_linked = kind == FileType::RegularFile && number(38)? > 1;
             if !header.starts_with(b"07070") || header[5] == b'X' || length > PATH_MAX {
                 return Err(io::Error::other("its payload is laid out in an unusual way"));
             }
@@ -205,10 +203,10 @@ impl Rpm {
                 *paths.get(&path).ok_or_else(|| io::Error::other("a file is not in its header"))?;
             let target = Path::new(links.get(index).map_or("", String::as_str));
             let mut body = Read::take(&mut from, size);
-            if let Some(contents) = match mode & TYPE {
-                LINK if rewriter.takes_out_link(&path, target) => None,
+            if let Some(contents) = match kind {
+                FileType::Symlink if rewriter.takes_out_link(&path, target) => None,
                 // One name of several is not taken out.
-                REGULAR if !is_linked || size > 0 && !(rewriter.takes_out)(&path) => {
+                FileType::RegularFile if !is_linked || size > 0 && !(rewriter.takes_out)(&path) => {
                     (rewriter.file)(&path, size, &mut body)?
                 }
                 _ => Some(Contents::same(size, &mut body)),
@@ -235,19 +233,6 @@ impl Rpm {
             io::copy(&mut body, &mut io::sink())?;
             from.read_exact(&mut [0; 4][..(padded(size) - size) as usize])?;
         }
-    }
-
-    /// The files in the header, by path.
-    fn paths(&self) -> io::Result<BTreeMap<PathBuf, usize>> {
-        let dirs = self.texts(IndexTag::RPMTAG_DIRNAMES as u32);
-        let indexes = self.numbers(IndexTag::RPMTAG_DIRINDEXES as u32);
-        let names = self.texts(IndexTag::RPMTAG_BASENAMES as u32);
-        let paths = names.iter().zip(indexes).enumerate().map(|(index, (name, dir))| {
-            let dir = usize::try_from(dir).ok().and_then(|dir| dirs.get(dir));
-            let dir = dir.ok_or_else(|| io::Error::other("its header is damaged"))?;
-            Ok((plain(format!("{dir}{name}").as_bytes()), index))
-        });
-        paths.collect()
     }
 
     /// Names, versions and comparisons.
