@@ -55,8 +55,6 @@ pub struct Relation {
 pub enum RelationKind {
     /// Must be installed too.
     Depends,
-    /// Installed too unless the user declines.
-    Recommends,
     /// May be useful too.
     Suggests,
     /// Makes the other more useful.

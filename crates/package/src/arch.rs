@@ -60,7 +60,7 @@ fn package_info(spec: &PackageSpec, contents: &Contents<'_>) -> String {
             RelationKind::Conflicts => "conflict",
             RelationKind::Provides => "provides",
             RelationKind::Depends => "depend",
-            RelationKind::Recommends | RelationKind::Suggests => "optdepend",
+            RelationKind::Suggests => "optdepend",
             RelationKind::Enhances
             | RelationKind::Replaces
             | RelationKind::Obsoletes

@@ -19,9 +19,10 @@ use gfxpack_compile::{STORE_VERSION, SharedStore};
 use gfxpack_model::with_causes;
 use opendal::layers::{RetryLayer, TimeoutLayer};
 use opendal::{ErrorKind, Operator, services};
+use tokio::runtime::Runtime;
 use tokio_stream::StreamExt as _;
 
-use crate::background_runtime::BackgroundRuntime;
+use crate::background_runtime::background_runtime;
 
 /// How long an answer may take, and how long a transfer may stall.
 const CALL_LIMIT: Duration = Duration::from_secs(20);
@@ -35,7 +36,7 @@ const CONTENT_TYPE: &str = "application/octet-stream";
 
 /// A shared store with a URL.
 pub struct RemoteCache {
-    runtime: BackgroundRuntime,
+    runtime: &'static Runtime,
     name: String,
     /// The error if there is none. It is found out at once only for directories: a directory that
     /// is not mounted is a cache that is down.
@@ -143,7 +144,7 @@ impl RemoteCache {
         // If several crates enable different cryptography providers, one has to be chosen. An error
         // means that it was chosen already.
         rustls::crypto::ring::default_provider().install_default().ok();
-        let runtime = BackgroundRuntime::new("shared-cache").map_err(|error| error.to_string())?;
+        let runtime = background_runtime("shared-cache").map_err(|error| error.to_string())?;
         let operator = {
             let _inside = runtime.enter();
             operator(url)?.map_err(|error| error.to_string())

@@ -9,9 +9,8 @@ use crate::contents::Contents;
 use crate::text;
 
 /// Relations in the order in which dpkg writes their fields.
-const RELATIONS: [(RelationKind, &str); 7] = [
+const RELATIONS: [(RelationKind, &str); 6] = [
     (RelationKind::Depends, "Depends"),
-    (RelationKind::Recommends, "Recommends"),
     (RelationKind::Suggests, "Suggests"),
     (RelationKind::Enhances, "Enhances"),
     (RelationKind::Conflicts, "Conflicts"),

@@ -258,7 +258,6 @@ fn relate(builder: &mut PackageBuilder, relation: &Relation) {
     };
     match relation.kind {
         RelationKind::Depends => builder.requires(dependency),
-        RelationKind::Recommends => builder.recommends(dependency),
         RelationKind::Suggests => builder.suggests(dependency),
         RelationKind::Enhances => builder.enhances(dependency),
         RelationKind::Provides => builder.provides(dependency),

@@ -20,12 +20,13 @@ use std::time::Duration;
 
 use gfxpack_compile::{Action, ActionOutcome, Cancel, RemoteError, RemoteWorkers, interrupted};
 use gfxpack_model::{Digest, Error};
+use tokio::runtime::Runtime;
 
 use self::blobs::Blobs;
 use self::connection::Connection;
 use self::run::Running;
 use self::tree::Tree;
-use crate::background_runtime::BackgroundRuntime;
+use crate::background_runtime::background_runtime;
 
 pub use self::address::Address;
 
@@ -55,7 +56,7 @@ pub struct RemoteOptions {
 
 /// A service that runs actions. The first action connects to it.
 pub struct RemoteExecution {
-    runtime: BackgroundRuntime,
+    runtime: &'static Runtime,
     service: Arc<Service>,
 }
 
@@ -73,7 +74,7 @@ impl RemoteExecution {
     /// # Errors
     /// If headers or certificates are invalid.
     pub fn new(options: RemoteOptions) -> Result<Self, Error> {
-        let runtime = BackgroundRuntime::new("remote").map_err(|error| {
+        let runtime = background_runtime("remote").map_err(|error| {
             options.address.unusable(error, "check that memory and threads are left")
         })?;
         let connection = {
