@@ -24,6 +24,8 @@ const MAX_ARGS_BYTES: usize = 512 << 10;
 const MAX_HIPCC_ARGS_BYTES: usize = MAX_ARG_BYTES - (16 << 10);
 /// The bytes that an argument takes besides its text.
 const ARG_OVERHEAD: usize = 16;
+/// With `-g`, the object would otherwise contain the directory of the build.
+pub(crate) const COMPILATION_DIR: &str = "-ffile-compilation-dir=.";
 
 /// Splits the options of a key into arguments. Drops `-mcpu=`, which gfxpack adds in the form of
 /// the language, and repeated definitions of a macro: MIOpen's immediate mode asks for each kernel
@@ -233,8 +235,7 @@ pub fn around_options(
             add(&["-x", "assembler", "-target", "amdgcn--amdhsa", &format!("-mcpu={id}")]);
         }
     }
-    // With `-g`, the object would otherwise contain the directory of the build.
-    add(&["-ffile-compilation-dir=."]);
+    add(&[COMPILATION_DIR]);
     for dir in include_dirs {
         add(&[&format!("-I{dir}")]);
     }

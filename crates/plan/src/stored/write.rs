@@ -1,12 +1,13 @@
 //! Writes a plan's jobs as lines.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use gfxpack_model::{Digest, Error, JobId, KernelKey};
 use sha2::{Digest as _, Sha256};
 
 use super::lines::{Group, Rows, StoredKdb};
-use crate::arguments;
+use crate::arguments::COMPILATION_DIR;
 use crate::clock::Clock;
 use crate::plan::{Job, Plan};
 
@@ -48,7 +49,7 @@ pub fn write_jobs(
             }
             let job = &plan[row.job];
             let next = groups.len();
-            let group = *groups.entry(group(job, &row.key)?).or_insert(next);
+            let group = *groups.entry(group(plan, job, &row.key)).or_insert(next);
             let is_macro = |option: &&str| option.starts_with("-D") || option.starts_with("-U");
             let others = job.arguments.iter().map(|arg| &**arg).filter(|arg| !is_macro(arg));
             if sampled.insert((group, others.collect())) {
@@ -77,21 +78,22 @@ pub fn write_jobs(
 }
 
 /// What a job shares with those that differ from it only in the options of this key.
-fn group(job: &Job, key: &KernelKey) -> Result<Group, Error> {
-    let own = arguments::parse(job.language, key.options())?.len();
-    let after = Clock::at(0).definitions(job.language).len() + 1;
-    let arguments: Vec<String> = job.arguments.iter().map(|arg| (**arg).to_owned()).collect();
-    let (others, after) = arguments.split_at(arguments.len() - after);
-    Ok(Group {
+fn group(plan: &Plan, job: &Job, key: &KernelKey) -> Group {
+    // Only the include directories follow this before the options, of which it is none.
+    let last = job.arguments.iter().position(|argument| **argument == *COMPILATION_DIR);
+    let before = last.expect("all jobs have it") + 1 + plan[job.source].include_dirs.len();
+    let after = job.arguments.len() - Clock::at(0).definitions(job.language).len() - 1;
+    let owned = |arguments: &[Arc<str>]| arguments.iter().map(|it| (**it).to_owned()).collect();
+    Group {
         kernel_name: key.kernel_name.clone(),
         language: job.language,
         target_id: job.target_id.clone(),
         source: job.source,
         toolchain: job.toolchain,
         program: job.program,
-        before: others[..others.len() - own].to_vec(),
-        after: after.to_vec(),
-    })
+        before: owned(&job.arguments[..before]),
+        after: owned(&job.arguments[after..]),
+    }
 }
 
 /// Adds a row, to the last run of rows if it continues that.
