@@ -118,9 +118,7 @@ pub fn bytes(path: &Path, max: u64) -> io::Result<Vec<u8>> {
 /// `path` determines the codec.
 pub fn unpacked_text(path: &Path, packed: &[u8], max: u64) -> io::Result<String> {
     let codec = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    if codec == "xml" {
-        return String::from_utf8(packed.to_vec()).map_err(io::Error::other);
-    }
+    let codec = if codec == "xml" { "tar" } else { codec };
     let mut text = String::new();
     archive::unpacked(codec, packed, max)?.read_to_string(&mut text)?;
     Ok(text)

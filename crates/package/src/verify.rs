@@ -108,10 +108,6 @@ impl Verifier<'_> {
         (self.report)(package::check(path, listed, self.keyring, self.inspector));
     }
 
-    fn report_findings(&mut self, path: PathBuf, subject: Subject, findings: Vec<Finding>) {
-        (self.report)(Ok(Verified { path, subject, findings }));
-    }
-
     fn directory(&mut self, dir: &Path) -> Result {
         let is_package = |path: &Path| PackageKind::from_name(path).is_some() && path.is_file();
         let there = repository::files(dir, is_package)?.into_iter().collect();
@@ -171,10 +167,10 @@ impl Verifier<'_> {
             let unlisted = beside.filter(|path| !listed.contains(*path));
             let finding = |path: &PathBuf| format!("`{}` is not listed", path.display());
             findings.extend(unlisted.map(|path| Finding::unlisted(finding(path))));
-            self.report_findings(list, Subject::Checksums, findings);
+            (self.report)(Ok(Verified { path: list, subject: Subject::Checksums, findings }));
         }
-        for (index, findings) in indexes {
-            self.report_findings(index, Subject::Index, findings);
+        for (path, findings) in indexes {
+            (self.report)(Ok(Verified { path, subject: Subject::Index, findings }));
         }
         Ok(listed)
     }

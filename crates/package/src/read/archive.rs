@@ -22,20 +22,17 @@ pub fn unpacked<'a>(
     packed: impl BufRead + 'a,
     max: u64,
 ) -> io::Result<Box<dyn Read + 'a>> {
-    Ok(match codec {
-        "tar" => Box::new(Limited::new(packed, max)),
-        "gz" | "tgz" | "gzip" => {
-            Box::new(Limited::new(flate2::bufread::MultiGzDecoder::new(packed), max))
-        }
+    let stream: Box<dyn Read + 'a> = match codec {
+        "tar" => Box::new(packed),
+        "gz" | "tgz" | "gzip" => Box::new(flate2::bufread::MultiGzDecoder::new(packed)),
         "xz" => {
             let stream = Stream::new_stream_decoder(XZ_MEMORY_MAX, CONCATENATED)?;
-            Box::new(Limited::new(liblzma::bufread::XzDecoder::new_stream(packed, stream), max))
+            Box::new(liblzma::bufread::XzDecoder::new_stream(packed, stream))
         }
-        "zst" | "zstd" => {
-            Box::new(Limited::new(zstd::stream::read::Decoder::with_buffer(packed)?, max))
-        }
+        "zst" | "zstd" => Box::new(zstd::stream::read::Decoder::with_buffer(packed)?),
         other => return Err(io::Error::other(format!("its compression `{other}` is not known"))),
-    })
+    };
+    Ok(Box::new(Limited::new(stream, max)))
 }
 
 /// Reads a tarball, which has no checksums except that of its compression.
