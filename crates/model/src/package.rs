@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 /// One package, independent of its format.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackageSpec {
     /// Package name: `miopen-hip-gfx90a-104kdb`.
     pub name: String,

@@ -9,20 +9,15 @@ pub(crate) fn empty_spec() -> PackageSpec {
         version: "1".to_owned(),
         revision: "1".to_owned(),
         summary: "Summary".to_owned(),
-        description: String::new(),
         license: "MIT".to_owned(),
-        homepage: String::new(),
         maintainer: "A <a@example.org>".to_owned(),
         section: "libs".to_owned(),
-        relations: Vec::new(),
-        deb_fields: Vec::new(),
-        files: Vec::new(),
         copyright: "A\n".to_owned(),
         changelog: vec![ChangelogEntry {
             version: "1-1".to_owned(),
             date: 0,
             changes: vec!["First".to_owned()],
         }],
-        source_date_epoch: 0,
+        ..PackageSpec::default()
     }
 }

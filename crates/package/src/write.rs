@@ -47,7 +47,7 @@ impl Format {
     /// contains a signature, which `signer` makes if given.
     ///
     /// # Errors
-    /// [`Error`]. In that case no new file is left, and an older one is unchanged.
+    /// In that case no new file is left, and an older one is unchanged.
     pub fn write(
         self,
         spec: &PackageSpec,

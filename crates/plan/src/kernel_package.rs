@@ -140,15 +140,10 @@ fn base_spec(release: &Release, name: String, version: String) -> PackageSpec {
         release.licenses.iter().map(|(_, license)| license.license.as_str()).collect();
     PackageSpec {
         name,
-        summary: String::new(),
-        description: String::new(),
         license: conjunction(&licenses),
         homepage: release.homepage.clone(),
         maintainer: release.maintainer.clone(),
         section: "libs".to_owned(),
-        relations: Vec::new(),
-        deb_fields: Vec::new(),
-        files: Vec::new(),
         copyright: copyright::copyright(release),
         changelog: vec![ChangelogEntry {
             version: format!("{version}-{}", release.revision),
@@ -158,6 +153,7 @@ fn base_spec(release: &Release, name: String, version: String) -> PackageSpec {
         source_date_epoch: release.source_date_epoch,
         version,
         revision: release.revision.clone(),
+        ..PackageSpec::default()
     }
 }
 
