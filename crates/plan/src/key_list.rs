@@ -46,7 +46,7 @@ impl KeyRequest {
 }
 
 /// The content of a key list.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct KeyList {
     /// The keys, in the order of the lines.
     pub keys: Vec<KeyRequest>,
@@ -60,7 +60,7 @@ pub struct KeyList {
 /// Reads the keys of a JSON Lines list: one object per line with `kernel_name` and `kernel_args`,
 /// taken byte for byte, and the other fields of [`KeyRecord`]; empty lines are skipped. The text
 /// comes in parts: with very many keys, it would take as much memory as they do.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct KeyReader {
     file: Arc<str>,
     /// Each key with its line.
@@ -73,12 +73,7 @@ pub struct KeyReader {
 impl KeyReader {
     /// A reader that has read nothing.
     pub fn new(file: &str) -> Self {
-        Self {
-            file: file.into(),
-            seen: HashMap::new(),
-            sources: HashSet::new(),
-            list: KeyList { keys: Vec::new(), unusable: Vec::new(), unread: None },
-        }
+        Self { file: file.into(), ..Self::default() }
     }
 
     /// Reads lines, each with its number from 1.

@@ -46,7 +46,6 @@ impl ActionRequest {
             command_digest: Some(command.api()),
             input_root_digest: Some(tree.root.clone()),
             timeout: Some(timeout),
-            salt: Vec::new(),
             platform,
             ..Default::default()
         });
