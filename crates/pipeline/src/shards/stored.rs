@@ -70,7 +70,7 @@ pub fn write(dir: &Path, prepared: Prepared, cancel: &Cancel) -> Result<Header<P
     let samples = written.samples.iter().map(|job| &plan[*job]);
     let beside = write_beside(dir, &inputs.sources, &toolchains, &cache, samples, cancel)?;
     let stored = toolchains.iter().map(|toolchain| {
-        let closure = toolchain.covered_files().to_vec();
+        let closure = toolchain.covered_files.to_vec();
         StoredToolchain { toolchain: for_plan(toolchain), closure }
     });
     let header = Header {
