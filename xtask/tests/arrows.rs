@@ -21,8 +21,8 @@ const NEVER: &[(&str, &str)] = &[
 /// All dependencies of a program that looks kernels up, with default features, on
 /// Linux. A new one is a cost for every such program.
 const RUNTIME: &str = "bitflags block-buffer bzip2 cfg-if cpufeatures crypto-common digest \
-    fallible-iterator fallible-streaming-iterator foldhash gfxpack-kdb gfxpack-model \
-    gfxpack-sqlite hashbrown hashlink hybrid-array libbz2-rs-sys libc libloading libsqlite3-sys \
+    fallible-iterator fallible-streaming-iterator foldhash generic-array gfxpack-kdb gfxpack-model \
+    gfxpack-sqlite hashbrown hashlink libbz2-rs-sys libc libloading libsqlite3-sys \
     linux-raw-sys md-5 nix once_cell percent-encoding pin-project-lite proc-macro2 quote rusqlite \
     rustix sha2 smallvec syn thiserror thiserror-impl tracing tracing-core typenum unicode-ident";
 
