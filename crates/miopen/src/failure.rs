@@ -41,7 +41,8 @@ impl Failure {
     pub fn hint(&self) -> Option<&'static str> {
         matches!(self, Self::NoDriver).then_some(
             "install MIOpenDriver of the same version beside the library (Debian has it in \
-             libmiopen1-tests), or let both be fetched, as --miopen debian:sid",
+             libmiopen1-tests), or let both be fetched, as --miopen debian:sid; with \
+             --allow-partial, MIOpen compiles what these problems need when it needs it",
         )
     }
 }

@@ -333,11 +333,13 @@ fn read(
 }
 
 impl LibraryAnswer for MiopenAnswer {
-    /// Reports each target and problem once, even if MIOpen failed with several databases.
+    /// Reports each target and problem once, even if MIOpen failed with several databases, and a
+    /// problem whose failure does not depend on the target once.
     fn report_failures(&self, hint: &str, progress: &dyn Progress) -> Result<()> {
         let mut reported = HashSet::new();
         for (target, failure) in &self.failures {
-            if !reported.insert((target, failure.problem, &failure.failure)) {
+            let of = failure.failure.hint().is_none().then_some(target);
+            if !reported.insert((of, failure.problem, &failure.failure)) {
                 continue;
             }
             let problem = &self.question.problems[failure.problem as usize];

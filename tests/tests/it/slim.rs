@@ -180,6 +180,28 @@ fn debs_keep_what_does_not_follow_from_their_files() {
         assert_eq!(manifest["from"]["version"], "1:2.0-1");
         assert_eq!(manifest["changes"].as_array().unwrap().len(), 2);
     }
+    fs::remove_dir_all(at("again")).unwrap();
+    // A package of kernels is not left without any.
+    let db = "kernels/usr/share/miopen/db";
+    write(
+        "kernels/DEBIAN/control",
+        control.replace("gfx90a gfx1030", "gfx90a, gfx1030").as_bytes(),
+    );
+    for (kdb, gpu, code) in [("gfx90a68", "gfx1030", 2), ("gfx1030", "gfx1030", 0)] {
+        write(&format!("{db}/{kdb}.kdb"), b"kernels");
+        tool("dpkg-deb", &["--root-owner-group", "--build", "kernels", "k.deb"], project.path());
+        let slim = ["slim", "k.deb", "--target", gpu, "--out", "again", "--no-hip"];
+        let run = project.run(&slim).expect_code(code);
+        assert_eq!(run.stderr.contains("no kernels would be left"), code == 2, "{}", run.stderr);
+        assert_eq!(project.tree("again").is_empty(), code == 2);
+    }
+    let made = at("again/libx1_2.0-1+gfx1030_amd64.deb");
+    let gpus = tool(
+        "dpkg-deb",
+        &["-f", made.to_str().unwrap(), "X-ROCm-GPU-Architecture"],
+        project.path(),
+    );
+    assert_eq!(gpus.trim(), "gfx1030");
     // Of a package that is cut short, nothing is written.
     fs::remove_dir_all(at("again")).unwrap();
     fs::write(at("x.deb"), &fs::read(at("x.deb")).unwrap()[..700]).unwrap();

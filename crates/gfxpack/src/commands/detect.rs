@@ -45,17 +45,17 @@ pub(crate) fn run(args: &Detect, output: &Output) -> Result {
     for note in &detection.notes {
         output.note(note);
     }
-    if detection.devices.is_empty() { Err(no_gpu()) } else { Ok(()) }
+    if detection.devices.is_empty() { Err(no_gpu(OTHERS)) } else { Ok(()) }
 }
 
+/// What to do about packages for GPUs that are not here.
+pub(super) const OTHERS: &str =
+    "for other machines' GPUs, say which: `gfxpack install --target gfx1100`";
+
 /// The error that there is no GPU for which packages could be installed.
-pub(super) fn no_gpu() -> Error {
-    Error::new(
-        ErrorKind::NotFound,
-        "failed to find an AMD GPU in this machine",
-        "`gfxpack doctor` tells why none was found; for other machines' GPUs, say which: \
-         `gfxpack install --target gfx1100`",
-    )
+pub(super) fn no_gpu(hint: &str) -> Error {
+    let hint = format!("`gfxpack doctor` tells why none was found; {hint}");
+    Error::new(ErrorKind::NotFound, "failed to find an AMD GPU in this machine", hint)
 }
 
 /// Detects this machine's GPUs, as the command line and the environment demand.

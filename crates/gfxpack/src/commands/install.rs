@@ -69,8 +69,8 @@ pub(crate) fn run(args: &Install, output: &Output) -> Result {
                 "the directory given with --from has none: build it with `gfxpack dist`".to_owned()
             }
             Some(_) => format!(
-                "the directory given with --from has {}: name its target with --target (wheels are \
-                 installed by pip), or build the one that lacks with `gfxpack dist`",
+                "the directory given with --from has {}: install a wheel with `pip install`, name \
+                 another's target with --target, or build the one that lacks with `gfxpack dist`",
                 others.join(", ")
             ),
             None => {
@@ -95,7 +95,7 @@ fn detected(args: &Install, output: &Output) -> Result<Vec<(String, Target)>> {
         output.info(&format!("note: {note}"));
     }
     if detection.devices.is_empty() {
-        return Err(detect::no_gpu());
+        return Err(detect::no_gpu(detect::OTHERS));
     }
     let devices = detection.devices.iter();
     Ok(devices.map(|device| (device.to_string(), device.target())).collect())

@@ -56,6 +56,8 @@ fn report(from: &Path, slimmer: &Slimmer<'_>, mut manifest: Value, output: &Outp
     ));
     let (before, after) = (slimmer.before, slimmer.after);
     manifest["file"] = display(from).into();
+    // Every message has one of its own.
+    manifest.as_object_mut().and_then(|it| it.shift_remove("format"));
     output.message("slimmed", &manifest);
     output.text(&format!("{}: {} instead of {}", from.display(), size(after), size(before)));
 }

@@ -81,7 +81,7 @@ fn device_code(paths: &[&PathBuf], args: &Verify, output: &Output) -> Result {
                 "kdbs are verified by `gfxpack kdb verify`; to check libraries for a GPU's code, \
                  say which: --target gfx1100",
             ),
-            None => no_gpu(),
+            None => no_gpu("say for which GPU these files are: --target gfx1100"),
         });
     }
     let (mut all, mut owners) = (0, BTreeMap::new());

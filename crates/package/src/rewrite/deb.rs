@@ -145,8 +145,10 @@ impl Deb {
                 // As in packages that Debian builds again: the source keeps its version.
                 control += &format!(" {} ({version})\n", value.trim());
             } else if field.eq_ignore_ascii_case(GPUS) {
-                let gpus: Vec<&str> = value.split_whitespace().filter(|gpu| stays(gpu)).collect();
-                control += &format!(" {}\n", gpus.join(" "));
+                let between = if value.contains(',') { ", " } else { " " };
+                let gpus =
+                    value.split([',', ' ', '\n']).filter(|gpu| !gpu.is_empty() && stays(gpu));
+                control += &format!(" {}\n", gpus.collect::<Vec<_>>().join(between));
             } else if RELATIONS.contains(&field) {
                 for relation in value.split_inclusive([',', '|']) {
                     let Some((needed, exactly)) = exactly(relation) else {

@@ -10,7 +10,9 @@ use flate2::write::GzEncoder;
 use gfxpack_package::read::{self, PackageKind, Report};
 
 pub(crate) fn check(path: &Path) -> Report {
-    let kind = PackageKind::from_name(path).expect("a package's name");
+    let kind = PackageKind::from_name(path).unwrap_or_else(|| {
+        panic!("`{}` has no ending of a package: see `PackageKind::from_name`", path.display())
+    });
     read::check(path, kind, &mut |_, _| Ok(())).expect("reads")
 }
 

@@ -1,5 +1,6 @@
 //! The directories of installed kdbs, and whether each GPU has a kdb that can be used.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -117,7 +118,10 @@ pub(super) fn check(
     for directory in directories.system_dirs() {
         targets.iter().for_each(|target| report_hidden(directory, target, findings));
     }
-    targets.iter().for_each(|target| report_missing(target, &kdbs, findings));
+    // Packages of the system install nothing there.
+    let is_python = |part: &OsStr| part == "site-packages" || part == "dist-packages";
+    let is_pips = directories.system_dirs().any(|dir| dir.iter().any(is_python));
+    targets.iter().for_each(|target| report_missing(target, &kdbs, is_pips, findings));
 }
 
 /// Checks the kdb of a device: rights, contents, and with `deep` every kernel. One that MIOpen does
@@ -316,7 +320,7 @@ fn report_others(kdbs: &[&Path], findings: &Findings<'_>) {
 }
 
 /// Reports a device without any kdb.
-fn report_missing(target: &Target, kdbs: &[PathBuf], findings: &Findings<'_>) {
+fn report_missing(target: &Target, kdbs: &[PathBuf], is_pips: bool, findings: &Findings<'_>) {
     if kdbs.iter().any(|kdb| is_for(kdb, target)) {
         return;
     }
@@ -328,9 +332,14 @@ fn report_missing(target: &Target, kdbs: &[PathBuf], findings: &Findings<'_>) {
     let near: Vec<String> = near.map(|kdb| format!("`{}`", kdb.display())).collect();
     let near =
         if_any(near.len(), |_| format!("; {} is for other devices of its kind", joined(&near)));
+    let hint = if is_pips {
+        "build a wheel with `gfxpack dist --miopen torch`, and install it with pip".to_owned()
+    } else {
+        format!("install the package {}, or build it", packages.join(" or "))
+    };
     findings.problem(
         ABOUT,
         format!("none is installed for {target} ({}){near}", names(target).join(" or ")),
-        format!("install the package {}, or build it", packages.join(" or ")),
+        hint,
     );
 }

@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use gfxpack_fatbin::{CodeTarget, Error as CodeError, Slimmer, is_for_others};
-use gfxpack_model::TargetId;
+use gfxpack_model::{KernelFileFormat, TargetId};
 use gfxpack_package::rewrite::{Contents, Package, Rewriter, rename};
 use gfxpack_package::sums::digest_file;
 use serde_json::json;
@@ -76,12 +76,28 @@ pub(super) fn slim(
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     for (path, package) in from.iter().zip(&packages) {
         let mut slimmer = Slimmer::new(targets);
+        let mut has_kernels = false;
         let mut rewriter = Rewriter {
             takes_out: &|path: &Path| is_for_others(path, targets),
-            file: &mut |path, size, bytes| contents(&mut slimmer, path, size, bytes),
+            file: &mut |path, size, bytes| {
+                let is_kept = !is_for_others(path, targets);
+                has_kernels |= is_kept && KernelFileFormat::of_file_name(path).is_some();
+                contents(&mut slimmer, path, size, bytes)
+            },
         };
         let written = package.write(out, threads, &mut rewriter);
         refuse(&slimmer, path)?;
+        let taken_out = slimmer.changes.iter().filter(|change| change.after.is_none());
+        let mut taken_out = taken_out.map(|change| KernelFileFormat::of_file_name(&change.path));
+        if !has_kernels && taken_out.any(|format| format.is_some()) {
+            if let Some(written) = written? {
+                fs::remove_file(&written.path).map_err(io("remove", &written.path))?;
+            }
+            return Err(usage(
+                format!("failed to make `{}` smaller: no kernels would be left", path.display()),
+                "leave it out: it is for other GPUs",
+            ));
+        }
         let mut manifest = manifest(&slimmer, targets);
         let original = digest_file(path)?;
         manifest["from"] = json!({
