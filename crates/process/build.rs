@@ -14,6 +14,9 @@ const LIBRARIES: [(&str, &[&str]); 2] =
 #[expect(clippy::disallowed_methods, reason = "cargo tells build scripts by the environment")]
 fn main() {
     let out = env::var_os("OUT_DIR").expect("cargo sets it");
+    let target = |what: &str| env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default();
+    let is_known = target("ENV") == "gnu" && target("POINTER_WIDTH") == "64";
+    assert!(is_known, "gfxpack compiles kernels on Linux with glibc and 64 bits only");
     println!("cargo::rerun-if-changed=src/preload");
     for (library, more) in LIBRARIES {
         let library = Path::new(&out).join(library);

@@ -148,11 +148,12 @@ fn no_library_at_all_is_an_answer() {
     let copy = |from: &Path| {
         let to = root.path().join(from.strip_prefix("/").unwrap());
         fs::create_dir_all(to.parent().unwrap()).unwrap();
-        fs::copy(from, to).unwrap();
+        // In another process: one started meanwhile would hold it open, so that it can't be started.
+        tool("cp", &[from.to_str().unwrap(), to.to_str().unwrap()], Path::new("/"));
     };
     let linked = tool("ldd", &[binary().to_str().unwrap()], Path::new("/"));
     linked.split_whitespace().map(Path::new).filter(|path| path.is_absolute()).for_each(copy);
-    fs::copy(binary(), root.path().join("gfxpack")).unwrap();
+    tool("cp", &[binary().to_str().unwrap(), root.path().to_str().unwrap()], Path::new("/"));
 
     let mut detect = command("unshare");
     detect.arg("--map-root-user").arg("--root").arg(root.path()).args(["/gfxpack", "detect"]);

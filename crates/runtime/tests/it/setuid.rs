@@ -43,7 +43,7 @@ fn the_callers_variables_choose_no_directory() {
             return;
         }
         let program = machine.root.join("program");
-        std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+        copy_this_program(&program);
         chown(&program, Some(owner), None).unwrap();
         chmod(&program, 0o4755);
         let callers = machine.root.join("callers");

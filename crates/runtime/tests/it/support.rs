@@ -233,6 +233,14 @@ pub(crate) fn to_wal_mode(path: &Path) {
     connection.close().unwrap();
 }
 
+/// Copies the program of this test, in another process: one that another test starts meanwhile would
+/// hold the copy open for writing, so that it could not be started.
+#[track_caller]
+pub(crate) fn copy_this_program(to: &Path) {
+    let copied = run(command("cp").arg(std::env::current_exe().unwrap()).arg(to));
+    assert!(copied.status.success(), "{copied:?}");
+}
+
 /// Makes a program run as this user, without groups.
 pub(crate) fn as_user(command: &mut Command, user: u32) {
     command.uid(user).gid(user);

@@ -15,7 +15,7 @@ use crate::support::*;
 #[track_caller]
 fn run_unprivileged(machine: &Machine, test: &str) {
     let copy = machine.root.join("test");
-    std::fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    copy_this_program(&copy);
     chmod(&copy, 0o755);
     let mut child = command(&copy);
     if is_root() {

@@ -333,7 +333,8 @@ fn system(library: &Library, root: &Path) {
         tool("cp", &["-a", &from, place.to_str().unwrap()], Path::new("/"));
     }
     for program in [probe(), probe().with_file_name("gfxpack")] {
-        fs::copy(&program, root.join("usr/bin").join(program.file_name().unwrap())).unwrap();
+        let to = root.join("usr/bin");
+        tool("cp", &[program.to_str().unwrap(), to.to_str().unwrap()], Path::new("/"));
     }
 }
 
